@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from rule_core.profiler.constants import MODELTIMELINE_SUFFIX, PYTHONTIMELINE_SUFFIX
-from rule_core.profiler.converted.timeline_files import ConvertedTimeline
+from rule_core.profiler.converted.timeline_files import ConvertedTimelines
 from rule_core.profiler.kineto.gpu_use import WINDOW_US, GPUUse
 from rule_core.profiler.kineto.header import KinetoHeader, header_of, whole_number
 from rule_core.profiler.kineto.trace_names import node_of
@@ -100,21 +100,21 @@ def convert_trace(
         If the trace cannot be read.
     """
     steps, calls = folder / f"{number}.steps", folder / f"{number}.events"
-    with ConvertedTimeline(steps) as step_file, ConvertedTimeline(calls) as call_file:
+    with ConvertedTimelines(steps) as step_file, ConvertedTimelines(calls) as call_file:
         conversion = _Conversion(number, step_file, call_file)
         header, problems, lost = conversion.read(store, key, limits)
         if not (step_file.count or call_file.count):
             problems.append("It has no events that are read.")
             return ConvertedTrace({}, problems, lost)
         zero = _zero(header, conversion, store, key, problems)
-        step_file.finish(zero)
-        call_file.finish(zero)
-        counts = {steps: step_file.count, calls: call_file.count}
-    node = node_of(key, header.rank)
-    end = math.ceil(zero + conversion.last)
-    place = f"framework/pevents/{number:06}/{end}_{node}_"
-    suffixes = {steps: PYTHONTIMELINE_SUFFIX, calls: MODELTIMELINE_SUFFIX}
-    files = {f"{place}{suffixes[path]}": path for path, count in counts.items() if count}
+        node = node_of(key, header.rank)
+        place = f"framework/pevents/{number:06}"
+        suffixes = {step_file: PYTHONTIMELINE_SUFFIX, call_file: MODELTIMELINE_SUFFIX}
+        files = {
+            f"{place}/{index:06}/{math.ceil(zero + last)}_{node}_{suffix}": path
+            for timelines, suffix in suffixes.items()
+            for index, (path, last) in enumerate(timelines.finish(zero))
+        }
     samples = folder / f"{number}.samples"
     first_s = conversion.write_samples(samples, node, zero, header.gpu_memory, problems)
     if first_s:
@@ -146,7 +146,7 @@ class _Conversion:
         The first start and the last end of an event.
     """
 
-    def __init__(self, number: int, steps: ConvertedTimeline, calls: ConvertedTimeline) -> None:
+    def __init__(self, number: int, steps: ConvertedTimelines, calls: ConvertedTimelines) -> None:
         self.first, self.last = math.inf, -math.inf
         self._number = number
         self._steps = steps

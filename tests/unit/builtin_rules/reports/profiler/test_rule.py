@@ -1,4 +1,4 @@
-"""ProfilerReport: seventeen rules over the same windows; what it writes, when, and what it takes."""
+"""ProfilerReport: seventeen rules over the same windows; what it writes, when, what it takes."""
 
 import json
 import logging

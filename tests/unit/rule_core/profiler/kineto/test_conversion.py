@@ -172,3 +172,61 @@ def test_times_of_more_than_a_day_do_not_fill_the_memory(tmp_path: Path) -> None
     trace.kernel("b", 1e12, 1.0, 7)
     path = trace.write(tmp_path)
     assert "span more than a day" in converted(path).problems[0]
+
+
+def test_a_trace_of_minutes_has_a_timeline_for_each(tmp_path: Path) -> None:
+    trace = KinetoTrace()
+    for minute in range(5):
+        trace.host("cpu_op", f"op {minute}", minute * 60e6 + 10.0, 5.0)
+        trace.step(minute, minute * 60e6, 100.0)
+    trace.write(tmp_path)
+    trial = opened(tmp_path)
+    assert sorted(map(len, trial.source.files.traces.values())) == [5, 5]
+    names = [event.event_name for event in trial.framework_events(0, BASE_US + 10**9)]
+    assert names[::2] == [f"op {minute}" for minute in range(5)]
+    later = trial.framework_events(BASE_US + 180_000_000, BASE_US + 240_000_000)
+    assert [event.event_name for event in later] == ["op 3", "Step:ModeKeys.GLOBAL"]
+
+
+# Versions of PyTorch differ in the fields beside the events, and in the categories of events.
+VERSIONS: list[dict[str, Any]] = [
+    {"schemaVersion": 1, "baseTimeNanoseconds": 0},  # times since the epoch
+    {"schemaVersion": 1, "baseTimeNanoseconds": BASE_NS, "with_flops": 1, "trace_id": "4B"},
+    {"schemaVersion": 1, "baseTimeNanoseconds": BASE_NS, "hip_driver_version": 70},
+    {"schemaVersion": 2, "baseTimeNanoseconds": BASE_NS, "distributedInfo": None},
+]
+
+
+@pytest.mark.parametrize("fields", VERSIONS)
+def test_fields_and_categories_that_are_not_known_are_ignored(
+    tmp_path: Path, fields: dict[str, Any]
+) -> None:
+    base = 0 if fields["baseTimeNanoseconds"] else BASE_US
+    common = {"ph": "X", "pid": 7, "tid": "stream 7", "dur": 50.25}
+    events = [
+        {**common, "cat": "user_annotation", "name": "ProfilerStep#3", "ts": base + 0.125},
+        {**common, "cat": "gpu_user_annotation", "name": "ProfilerStep#3", "ts": base + 1},
+        {**common, "cat": "kernel", "name": "k", "ts": base + 10.5, "args": {"device": "0"}},
+        {**common, "cat": "overhead", "name": "Lazy", "ts": base + 20},
+        {**common, "cat": "python_function", "name": "f", "ts": base + 21},
+        {**common, "cat": "privateuse1_runtime", "name": "launch", "ts": base + 22},
+        {"ph": "C", "pid": 7, "name": "Memory", "ts": base + 30, "args": {"bytes": 1}},
+    ]
+    written(tmp_path, {**fields, "traceEvents": events})
+    trial = opened(tmp_path)
+    assert trial.problems == []
+    found = [event.event_name for event in trial.framework_events(0, END_US)]
+    assert found == ["Step:ModeKeys.GLOBAL", "k"]
+    assert len(trial.system_samples(0, END_US)) == 1
+
+
+@pytest.mark.nightly
+def test_512_ranks_are_512_nodes(tmp_path: Path) -> None:
+    write_training(tmp_path, 512, steps=range(2))
+    trial = opened(tmp_path)
+    assert len(trial.nodes) == 512
+    assert trial.problems == []
+    steps = [
+        event for event in trial.framework_events(0, END_US) if event.event_name.startswith("Step:")
+    ]
+    assert len(steps) == 1024

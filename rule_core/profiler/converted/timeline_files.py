@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, BinaryIO, Final, Self
 
 import msgspec
 
@@ -43,7 +43,7 @@ class ConvertedTimeline:
         self._path = path
         self._phases: dict[str, int] = {}
         self._encoder = msgspec.json.Encoder()
-        self._file = path.open("wb")
+        self._file: BinaryIO = path.open("wb")
         head = b'[\n{"name":"process_name","ph":"M","pid":0,"args":{"%s":' % START.encode()
         self._zero_at = len(head)
         self._file.write(head + b" " * _ZERO_WIDTH + b"}}")

@@ -139,7 +139,7 @@ class LocalFile:
         self._fd = fd
 
     def fileno(self) -> int:
-        """Return the descriptor; see `SystemFile`."""
+        """Return the descriptor; see `DescriptorFile`."""
         return self._fd
 
     def read_ahead(self, byte_range: ByteRange) -> None:

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -47,9 +46,10 @@ def _load() -> Any:
     if os.environ.get(KERNEL, "").strip().lower() == "off" or sys.byteorder != "little":
         return None
     try:
-        return import_module("rule_core.kernels._sweep")
+        import rule_core.kernels._sweep as kernel  # type: ignore[import-not-found] # compiled
     except ImportError:
         return None
+    return kernel
 
 
 class _Loaded:

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -47,44 +46,47 @@ def _load() -> Any:
     if os.environ.get(KERNEL, "").strip().lower() == "off" or sys.byteorder != "little":
         return None
     try:
-        return import_module("rule_core.kernels._sweep")
+        import rule_core.kernels._sweep as kernel  # type: ignore[import-not-found] # compiled
     except ImportError:
         return None
+    return kernel
 
 
-_kernel: Any = _load()
+class _Loaded:
+    """The extension, or None."""
+
+    kernel: Any = _load()
 
 
 def has_kernel() -> bool:
     """Return whether the compiled kernel is used."""
-    return _kernel is not None
+    return _Loaded.kernel is not None
 
 
 def processors() -> Sequence[str]:
     """Return the kinds of processors that the kernel can use here, the best last."""
-    return () if _kernel is None else tuple(_kernel.processors())
+    return () if _Loaded.kernel is None else tuple(_Loaded.kernel.processors())
 
 
 @contextmanager
 def using(processor: str | None) -> Iterator[None]:
     """Use the instructions of a kind of processor, or numpy if None; for tests."""
-    global _kernel  # noqa: PLW0603 # one of a process
-    before = _kernel
+    before = _Loaded.kernel
     if processor is None:
-        _kernel = None
+        _Loaded.kernel = None
     elif before is not None:
         before.use(processor)
     try:
         yield
     finally:
-        _kernel = before
+        _Loaded.kernel = before
         if before is not None:
             before.use(before.processors()[-1])
 
 
 def is_supported(dtype: "np.dtype[Any]") -> bool:
     """Return whether the kernel is there and measures elements of a type."""
-    return _kernel is not None and dtype.name in _TYPES and dtype.isnative
+    return has_kernel() and dtype.name in _TYPES and dtype.isnative
 
 
 class SweepReadError(Exception):
@@ -221,7 +223,7 @@ class Sweep:
             memory = self._memories.pop()
         except IndexError:  # at first, or while another thread uses it
             memory = _aligned(self._threads * self._room)
-        _kernel.sweep(
+        _Loaded.kernel.sweep(
             *(rows, self._reads, self._program, descriptors, tuple(sources)),
             *(memory, frames, numbers, flags, self._threads),
         )

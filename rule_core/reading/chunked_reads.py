@@ -32,7 +32,7 @@ from rule_core.model.streaming_statistics import (
     parts_of,
     to_computable,
 )
-from rule_core.storage.base import OpenFile, StorageUnavailableError, SystemFile, is_system_file
+from rule_core.storage.base import DescriptorFile, OpenFile, StorageUnavailableError, has_descriptor
 
 MIN_THREADED_BYTES: Final = 1 << 20  # for less, starting threads exceeds the gain
 
@@ -162,11 +162,11 @@ class ChunkedReadPlan:
                 offset += sum(part.head + part.tail for part in unit)
             frames = slice(start, offset)
             # Without its units, which reference the files of the step.
-            reading, size = reading._replace(units=[]), reading.layout.size  # noqa: PLW2901
+            bare, size = reading._replace(units=[]), reading.layout.size
             if of_kernel:
-                self._swept.append(_SweptTensor(reading, size, slice(first, len(swept)), frames))
+                self._swept.append(_SweptTensor(bare, size, slice(first, len(swept)), frames))
             else:
-                self._tensors.append(_Tensor(reading, size, pieces, frames))
+                self._tensors.append(_Tensor(bare, size, pieces, frames))
         nbytes = sum(read.size for piece in swept for read in piece.reads)
         threads = measuring_threads() if nbytes >= MIN_THREADED_BYTES else 1
         self._sweep = Sweep(swept, threads) if swept else None
@@ -204,7 +204,7 @@ class ChunkedReadPlan:
         StorageUnavailableError
             If a file cannot be read.
         """
-        files = [cast("SystemFile", opened[back]) for back in self._backs]
+        files = [cast("DescriptorFile", opened[back]) for back in self._backs]
         try:
             results = sweep.run([file.fileno() for file in files], frames=self._frames)
         except SweepReadError as err:
@@ -302,7 +302,7 @@ def _operations(reading: Reading) -> tuple[tuple[KernelOperation, int], ...]:
     if (
         not is_supported(reading.layout.dtype)
         or len(reading.backs) > MAX_BACKS
-        or not all(is_system_file(file) for file in files.values())
+        or not all(has_descriptor(file) for file in files.values())
     ):
         return ()
     operations = []

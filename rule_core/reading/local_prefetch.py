@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rule_core.exceptions import SMDebugError
 from rule_core.format.index_file import IndexFile
 from rule_core.format.paths import has_several_modes, worker_of
+from rule_core.kernels.cores import measuring_threads
 from rule_core.model.streaming_statistics import Want
 from rule_core.reading.measuring.measurer import Measurer, PartMeasures, Question
 from rule_core.reading.measuring.part_reads import Values, measure_part, plan_for
@@ -75,6 +76,11 @@ class LocalPrefetch:
     layouts
         The growing collection of record layouts.
 
+    Raises
+    ------
+    SMDebugValueError
+        If ``RULE_RUNNER_THREADS`` is no number.
+
     Attributes
     ----------
     measurer
@@ -84,6 +90,7 @@ class LocalPrefetch:
     def __init__(
         self, store: FileStore | None, files: Files, steps: Sequence[int], layouts: Layouts
     ) -> None:
+        measuring_threads()  # a wrong setting is reported now, not when it is used
         self._store = store
         self._files = files
         self._steps = steps

@@ -145,7 +145,7 @@ class OpenFile(Protocol):
         ...
 
 
-class SystemFile(OpenFile, Protocol):
+class DescriptorFile(OpenFile, Protocol):
     """An open file of the operating system; `key` is its key in the store."""
 
     @property
@@ -158,7 +158,7 @@ class SystemFile(OpenFile, Protocol):
         ...
 
 
-def is_system_file(file: OpenFile) -> TypeGuard[SystemFile]:
+def has_descriptor(file: OpenFile) -> TypeGuard[DescriptorFile]:
     """Return whether the operating system can read a file."""
     return hasattr(file, "fileno")
 

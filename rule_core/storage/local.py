@@ -153,7 +153,7 @@ class LocalFile:
         os.close(self._fd)
 
     def fileno(self) -> int:
-        """Return the descriptor; see `SystemFile`."""
+        """Return the descriptor; see `DescriptorFile`."""
         return self._fd
 
     def read_ahead(self, byte_range: ByteRange) -> None:

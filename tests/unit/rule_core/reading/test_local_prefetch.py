@@ -14,7 +14,13 @@ from memory_store import MemoryFile, MemoryStore
 
 from builtin_rules.statistics.array_difference import ChangeNorms, Tolerance
 from builtin_rules.tensors.gradients.all_zero import ZeroCount
-from rule_core.exceptions import InvalidWorker, TensorDamaged, TensorUnavailableForStep
+from rule_core.exceptions import (
+    InvalidWorker,
+    SMDebugValueError,
+    TensorDamaged,
+    TensorUnavailableForStep,
+)
+from rule_core.kernels.cores import THREADS
 from rule_core.model.streaming_statistics import Piece
 from rule_core.reading import local_prefetch, step_read_plan
 from rule_core.reading.measuring import part_reads
@@ -550,3 +556,9 @@ def test_a_next_step_that_does_not_exist_is_no_trouble(monkeypatch: pytest.Monke
     del store.content[rawtrial.event_key(3)]
     assert ask(trial, 2, one) == 2
     assert [number for number, _ in store.brought] == [2]
+
+
+def test_a_wrong_number_of_threads_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(THREADS, "many")
+    with pytest.raises(SMDebugValueError, match=f"The environment's {THREADS} must be a number"):
+        local_prefetch.LocalPrefetch(None, {}, [], {})

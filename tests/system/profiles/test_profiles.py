@@ -101,7 +101,7 @@ def test_a_recorded_job(tmp_path: Path) -> None:
 )
 def test_python_profiles_name_the_slow_function(job: str, function: str, tmp_path: Path) -> None:
     JOBS[job].train(tmp_path / "job")
-    done = CliRunner().invoke(main, ["profile", "python", str(tmp_path / "job"), "-n", "4"])
+    done = CliRunner().invoke(main, ["profile", "python", str(tmp_path / "job"), "-n", "8"])
     assert function in done.output
 
 

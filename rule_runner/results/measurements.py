@@ -223,10 +223,10 @@ class _Chart:
         """Return the number of steps before the first at which another series may be kept."""
         omitted = [position for position, key in enumerate(keys) if key not in self.series]
         if not omitted:
-            return excesses.shape[1]
+            return int(excesses.shape[1])
         if len(self.series) < SERIES_KEPT:
             return 0
-        is_worse = (excesses[omitted] > self._least_bad()[1]).any(axis=0)
+        is_worse: NDArray[np.bool] = np.any(excesses[omitted] > self._least_bad()[1], axis=0)
         return int(is_worse.argmax()) if is_worse.any() else len(is_worse)
 
     def _extend(

@@ -574,13 +574,13 @@ def _has_new_traces(trial: TrialRecord) -> bool:
 
 
 def _is_of_traces(trial: TrialRecord) -> bool:
-    """Return whether a trial is a folder of traces of torch.profiler.
+    """Return whether a trial is a folder of traces or other files that are converted.
 
     A trace covers a time that other ranks' traces cover too, so verdicts are not continued.
     """
     if trial.tensors or not trial.profiler:
         return False
-    return open_profiler_trial(trial.path, None).source.files.store.finds_traces()
+    return bool(open_profiler_trial(trial.path, None).source.files.store.finds_formats())
 
 
 def _is_absent(trial: TrialRecord) -> bool:

@@ -90,7 +90,7 @@ class LocalStore:
         fd = self._descriptor(key)
         try:
             return LocalFile(key, fd, _file_size(fd, key))
-        except BaseException:
+        except (OSError, StorageUnavailableError):
             os.close(fd)
             raise
 

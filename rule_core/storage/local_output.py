@@ -77,5 +77,4 @@ class LocalPendingFile:
     def discard(self) -> None:
         """Close and remove the file; see `PendingFile`."""
         self._file.close()
-        with suppress(FileNotFoundError):
-            os.remove(self._path)  # noqa: PTH107 - as above
+        Path(self._path).unlink(missing_ok=True)

@@ -1,6 +1,5 @@
 """Discovery: the trials below a root that are not known yet."""
 
-import os
 import re
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
@@ -107,7 +106,7 @@ def new_trials(root: WatchRoot, known: Container[str], output: str) -> Iterator[
 def _has_new_profile(path: str, known: Container[str]) -> bool:
     """Return whether a known trial has a folder for a profile that is not known."""
     inner = (f"{path}/{name}" for name in FOLDERS)
-    return any(folder not in known and os.path.isdir(folder) for folder in inner)  # noqa: PTH112 - faster, for 10,000 trials
+    return any(folder not in known and Path(folder).is_dir() for folder in inner)
 
 
 def _below(base: str, relative: str) -> str:

@@ -39,9 +39,11 @@ def samplers(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 async def until(condition: Any) -> None:
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - a recording has no events
-            await asyncio.sleep(0.001)
+    for _ in range(30_000):
+        if condition():
+            return
+        await asyncio.sleep(0.001)
+    pytest.fail("the condition never holds")
 
 
 def written(path: Path) -> Any:

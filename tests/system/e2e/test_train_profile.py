@@ -23,7 +23,7 @@ time.sleep(2 * is_slow)
 end, step = time.monotonic() + seconds, 0
 while time.monotonic() < end:
     step += 1
-    time.sleep(0.1 if is_slow and step % 10 == 0 else 0.005)
+    time.sleep((0.1 if step % 10 == 0 else 0.005) if is_slow else 0.05)
     hook.step()
 hook.close()
 print("the end")

@@ -136,6 +136,15 @@ def test_results_of_large_pieces_are_those_of_numpy(dtype: str, kind: str) -> No
     assert kernel_parts(value, before, wanted, threads=3) == expected
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_nan_is_flagged_anywhere_in_a_large_piece(dtype: str, kind: str) -> None:
+    del kind
+    value = elements(dtype, 20_000, 1, [])
+    value[[5, 4096, 12_345, -1]] = np.nan
+    wanted = [Activity(0.0), NonFiniteCount()]
+    assert kernel_parts(value, value, wanted) == numpy_parts(value, value, wanted)
+
+
 @given(
     st.lists(
         st.tuples(*[st.floats(width=32) | st.sampled_from(EDGES[:4])] * 2), min_size=1, max_size=9

@@ -43,7 +43,7 @@ class _AccessPattern:
     """What rules query of one worker at the steps of one mode."""
 
     def __init__(self) -> None:
-        self.wants: dict[Want, Names] = {}
+        self.wants: Mapping[Want, Names] = {}
         self.plan: StepPlan | None = None
         self.in_vain: set[Want] = set()  # queries of many tensors of which none can be measured
         self._latest: list[dict[Want, set[str]]] = []

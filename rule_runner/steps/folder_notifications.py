@@ -93,7 +93,8 @@ class FolderNotifications:
         """Return whether files have arrived or changed: at once if so, or after `seconds`."""
         end = self._clock.monotonic() + seconds
         while self._poll.poll(max(0.0, end - self._clock.monotonic()) * 1e3):
-            if any([self._is_change(*event) for event in self._events()]):  # noqa: C419 - look at all
+            changes = [self._is_change(*event) for event in self._events()]
+            if any(changes):
                 return True
         return False
 

@@ -1,7 +1,7 @@
 """Growth: processor time for each tensor of a trial, and of one ten times as large; the memory.
 
-The larger trials have 100,000 steps, 50,000 tensors in a step, or 1,000 workers. Writing and
-judging (VanishingGradient) are processes of their own. A ratio of 1 is linear.
+The larger trials have 100,000 steps, 50,000 tensors in a step, or 1,000 workers. They are written
+and judged (VanishingGradient) by processes of their own. A ratio of 1 is linear.
 """
 
 import json

@@ -210,7 +210,7 @@ def _type(dtype: "np.dtype[np.generic]") -> tuple[int, "np.dtype[np.generic]"]:
     return number, written
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 17)
 def _prefix(name: str, number: int, shape: tuple[int, ...], nbytes: int) -> bytes:
     """Return the encoded tag and tensor of a number array, before its bytes."""
     head = encode_int(1, number) + _shape(name, shape)

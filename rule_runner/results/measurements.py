@@ -223,11 +223,11 @@ class _Chart:
         """Return the number of steps before the first at which another series may be kept."""
         omitted = [position for position, key in enumerate(keys) if key not in self.series]
         if not omitted:
-            return int(excesses.shape[1])
+            return len(excesses[0])
         if len(self.series) < SERIES_KEPT:
             return 0
-        is_worse: NDArray[np.bool] = np.any(excesses[omitted] > self._least_bad()[1], axis=0)
-        return int(is_worse.argmax()) if is_worse.any() else len(is_worse)
+        (worse,) = (excesses[omitted].max(axis=0) > self._least_bad()[1]).nonzero()
+        return int(worse[0]) if len(worse) else len(excesses[0])
 
     def _extend(
         self,

@@ -93,8 +93,8 @@ class FolderNotifications:
         """Return whether files have arrived or changed: at once if so, or after `seconds`."""
         end = self._clock.monotonic() + seconds
         while self._poll.poll(max(0.0, end - self._clock.monotonic()) * 1e3):
-            changes = [event for event in self._events() if self._is_change(*event)]
-            if changes:
+            changes = [self._is_change(*event) for event in self._events()]
+            if any(changes):
                 return True
         return False
 

@@ -1,12 +1,14 @@
 """ConfigFile: the configuration of a recording, which may change during the training."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from rule_core.clock import Clock
 from rule_core.profiler.constants import CONFIG_PATH_DEFAULT
 from rule_core.profiler.recording.config import RecordingConfig, read_config
+from rule_core.storage.uri import is_s3
 
 PATH_VARIABLE: Final = "SMPROFILER_CONFIG_PATH"
 CHECK_S: Final = 1.0
@@ -32,7 +34,8 @@ class ConfigFile:
     Attributes
     ----------
     config
-        The configuration.
+        The configuration. A relative folder is below the working folder of the beginning, which the
+        script may leave.
     """
 
     def __init__(
@@ -42,7 +45,10 @@ class ConfigFile:
         self._clock = clock
         self._checked_s = clock.monotonic()
         self._stamp = None if path is None else file_stamp(path)
-        self.config = config or (RecordingConfig() if path is None else read_config(path))
+        self._working_folder = Path.cwd()
+        self.config = self._located(
+            config or (RecordingConfig() if path is None else read_config(path))
+        )
 
     def has_changed(self) -> bool:
         """Read the file if it has changed, at most once a second; return whether it has.
@@ -60,8 +66,13 @@ class ConfigFile:
         if stamp == self._stamp:
             return False
         self._stamp = stamp
-        self.config = read_config(self._path)
+        self.config = self._located(read_config(self._path))
         return True
+
+    def _located(self, config: RecordingConfig) -> RecordingConfig:
+        if is_s3(config.folder):
+            return config
+        return replace(config, folder=str(self._working_folder / config.folder))
 
 
 def file_stamp(path: Path) -> tuple[int, int] | None:

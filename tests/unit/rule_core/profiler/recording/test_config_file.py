@@ -55,6 +55,26 @@ def test_a_fixed_configuration_never_changes() -> None:
     assert (file.has_changed(), file.config.folder) == (False, "/data")
 
 
+def test_a_relative_folder_stays_where_the_script_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, clock = tmp_path / "config.json", PatientClock()
+    monkeypatch.chdir(tmp_path)
+    path.write_text(DATA.replace("/data", "profile"))
+    file = ConfigFile(path, clock)
+    assert file.config.folder == str(tmp_path / "profile")
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    path.write_text(DATA.replace("/data", "later"))
+    clock.sleep(1.0)
+    assert (file.has_changed(), file.config.folder) == (True, str(tmp_path / "later"))
+
+
+def test_a_place_in_s3_stays_as_it_is() -> None:
+    file = ConfigFile(None, PatientClock(), RecordingConfig(folder="s3://bucket/profile"))
+    assert file.config.folder == "s3://bucket/profile"
+
+
 def test_the_environment_names_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PATH_VARIABLE, "/mine.json")
     assert os.fspath(config_path()) == "/mine.json"

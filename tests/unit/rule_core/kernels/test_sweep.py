@@ -156,6 +156,14 @@ def test_comparisons_outside_their_piece_are_refused() -> None:
 
 
 @NEEDS_KERNEL
+def test_values_that_do_not_fit_the_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep_module, "_room", lambda _: 64)
+    sweep_arrays([np.ones(16, np.float16)], SUM)
+    with pytest.raises(ValueError, match="piece 0 does not fit"):
+        sweep_arrays([np.ones(17, np.float16)], SUM)
+
+
+@NEEDS_KERNEL
 def test_a_piece_without_elements_has_results() -> None:
     operations = tuple((KernelOperation(code), 0) for code in KernelCode)
     results = sweep_arrays([np.ones(0)] * 2, operations[:3] + operations[11:13])

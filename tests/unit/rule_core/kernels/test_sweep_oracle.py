@@ -166,6 +166,18 @@ def test_tolerances_are_those_of_numpy(
             assert kernel_parts(value, before, wanted) == expected
 
 
+def test_close_to_the_limit_double_precision_decides(kind: str) -> None:
+    del kind
+    rng = np.random.default_rng(0)
+    before = rng.uniform(1e-3, 1, (50, 1)).astype(np.float32)
+    value = ((before + 0.25) / 0.7).astype(np.float32)  # the ratio is 1 but for rounding
+    wanted = [Tolerance(0.3, 0.25)]
+    for pair in zip(value, before, strict=True):
+        (ratio,) = numpy_parts(*pair, wanted)
+        assert float.fromhex(ratio) == pytest.approx(1, abs=1e-6)
+        assert kernel_parts(*pair, wanted) == [ratio]
+
+
 def test_halves_are_widened_exactly(kind: str) -> None:
     del kind
     for dtype in ("float16", "bfloat16"):

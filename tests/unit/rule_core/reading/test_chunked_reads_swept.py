@@ -191,3 +191,13 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         broken = LocalFile("folder", folder, 1000), steps[1].entries
         with pytest.raises(StorageUnavailableError, match=r"'folder': Is a directory\."):
             plan.carry_out({0: steps[0].in_system, 1: broken})
+
+
+@pytest.mark.parametrize("missing", [1, 20, 200])
+def test_a_file_that_became_shorter_costs_its_last_tensor_alone(missing: int) -> None:
+    with ExitStack() as stack:
+        step = Step(values_of(1, ["float32"] * 2, [90, 90]), 1, stack)
+        plan = plan_of(step, [(Reduction("mean"), 0)])
+        assert plan.carry_out({0: step.in_system})[Reduction("mean"), 0].keys() == {"t0", "t1"}
+        step.change(step.content[:-missing])
+        assert plan.carry_out({0: step.in_system})[Reduction("mean"), 0].keys() == {"t0"}

@@ -7,6 +7,7 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Final, ParamSpec, TypeVar
 
+from rule_core.kernels.cores import measuring_threads
 from rule_runner.fleet.executors.local_worker import LocalWorker
 from rule_runner.fleet.executors.protocol import ATTEMPTS, StoppableExecutor, WorkerLostError
 
@@ -21,7 +22,7 @@ class LocalExecutor(StoppableExecutor):
 
     A worker starts when it is first needed. Each is a process pool of its own, so that the loss of
     one costs only the call that it was running. Workers end with the process that made them, even
-    if that is killed.
+    if that is killed. They share the cores on which tensors are measured.
 
     Parameters
     ----------
@@ -31,7 +32,8 @@ class LocalExecutor(StoppableExecutor):
 
     def __init__(self, workers: int) -> None:
         self._threads = ThreadPoolExecutor(workers, "local-executor")
-        self._workers = [LocalWorker() for _ in range(workers)]
+        threads = max(1, measuring_threads() // workers)
+        self._workers = [LocalWorker(threads) for _ in range(workers)]
         self._idle: SimpleQueue[LocalWorker] = SimpleQueue()
         for worker in self._workers:
             self._idle.put(worker)

@@ -11,6 +11,8 @@ from multiprocessing.connection import Connection
 from threading import Thread, Timer
 from typing import ParamSpec, TypeVar
 
+from rule_core.kernels.cores import THREADS
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -20,9 +22,15 @@ class LocalWorker:
 
     A pipe leads to the process: a message in it is a request to stop, and its end means that the
     process that made this object is gone.
+
+    Parameters
+    ----------
+    threads
+        On how many threads the process measures tensors, unless the environment says so.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
         self._pool: ProcessPoolExecutor | None = None
         self._line: Connection | None = None
         self._timer: Timer | None = None
@@ -42,7 +50,7 @@ class LocalWorker:
     def _new_pool(self) -> ProcessPoolExecutor:
         context = get_context("spawn")  # this process has threads, which a fork does not survive
         end, self._line = context.Pipe(duplex=False)
-        return ProcessPoolExecutor(1, context, initializer=_follow, initargs=(end,))
+        return ProcessPoolExecutor(1, context, initializer=_begin, initargs=(end, self._threads))
 
     def stop(self, grace: float) -> None:
         """Send SIGTERM to the process, and end it `grace` seconds later."""
@@ -64,11 +72,12 @@ class LocalWorker:
             self._line.close()
 
 
-def _follow(line: Connection) -> None:
+def _begin(line: Connection, threads: int) -> None:
     """Follow the process at the other end of a pipe from now on; runs in the worker.
 
     Ctrl-C reaches all processes of a session: only the first one decides what it means.
     """
+    os.environ.setdefault(THREADS, str(threads))
     os.setsid()
     Thread(target=_obey, args=(line,), name="executor-line", daemon=True).start()
 

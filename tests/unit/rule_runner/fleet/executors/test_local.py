@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ import fleets
 import pytest
 from executed_calls import doubled, hang, lose_worker, process_id, raise_key_error, work
 
+from rule_core.kernels.cores import THREADS
 from rule_runner.fleet.executors import WorkerLostError, local, open_executor
 from rule_runner.fleet.executors.local import LocalExecutor
 
@@ -39,6 +41,18 @@ def test_one_worker_runs_all_calls(executor: LocalExecutor) -> None:
     processes = [executor.submit(process_id) for _ in range(5)]
     assert list(executor.map(doubled, range(3))) == [0, 2, 4]
     assert len({future.result() for future in processes}) == 1
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(None, "2"), ("1", "1")])
+def test_workers_share_the_cores(
+    limit: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "measuring_threads", lambda: 5)
+    monkeypatch.delenv(THREADS, raising=False)
+    if limit is not None:
+        monkeypatch.setenv(THREADS, limit)
+    with LocalExecutor(2) as opened:
+        assert opened.submit(os.getenv, THREADS).result() == expected
 
 
 def test_error_of_a_call_is_that_of_its_future(executor: LocalExecutor) -> None:

@@ -9,7 +9,6 @@ from rule_core.logger import get_logger
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_getpid = os.getpid
 
 
 class FailSafe:
@@ -78,7 +77,7 @@ def guarded(
     # Every event of every step goes through here, so properties are not used.
     @functools.wraps(method)
     def call(self: FailSafe, /, *args: P.args, **kwargs: P.kwargs) -> R | None:
-        if self.is_off or _getpid() != self._pid:
+        if self.is_off or os.getpid() != self._pid:
             self._raise_background_error()
             return None
         try:

@@ -5,6 +5,7 @@ and horizon, over the same data.
 """
 
 from collections.abc import Iterable
+from operator import is_not
 from typing import Any, Final, NamedTuple, Self
 
 from rule_core.clock import Clock
@@ -59,8 +60,8 @@ class Trial(TrialView):
         self._collections_version = -1
         self._copied_versions: dict[str, int] = {}  # by name of a collection
         self._known_members: dict[str, _Members] = {}
-        # By global step, mode and number of files; do not modify.
-        self._known_names: dict[tuple[int, ModeKeys, int], list[str]] = {}
+        # By global step and mode: the files at the step, and their names; do not modify.
+        self._known_names: dict[tuple[int, ModeKeys], tuple[list[Any], list[str]]] = {}
 
     @classmethod
     def over(cls, name: str, path: str, index: TrialIndex, clock: Clock | None = None) -> Self:
@@ -197,16 +198,14 @@ class Trial(TrialView):
     def _names_at(self, global_step: int | None, mode: ModeKeys) -> list[str]:
         """Return the names saved at a step in a mode; rules ask several times about a step."""
         step = -1 if global_step is None else global_step
-        files = self.index.files.get(step, {})
-        key = step, mode, len(files)
-        names = self._known_names.get(key)
-        if names is None:
-            parts = files.values()
-            of_mode = [file.entries for file in parts if mode in {ModeKeys.GLOBAL, file.mode}]
+        files = [*self.index.files.get(step, {}).values()]
+        known, names = self._known_names.get((step, mode), ([], []))
+        if not names or len(known) != len(files) or any(map(is_not, known, files)):
+            of_mode = [file.entries for file in files if mode in {ModeKeys.GLOBAL, file.mode}]
             names = sorted(of_mode[0] if len(of_mode) == 1 else set().union(*of_mode))
             if len(self._known_names) >= NAMES_KEPT:
                 self._known_names.clear()
-            self._known_names[key] = names
+            self._known_names[step, mode] = files, names
         return names
 
     def _members(self, collection: Collection, names: list[str]) -> list[str]:

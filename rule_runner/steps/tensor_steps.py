@@ -209,7 +209,12 @@ class TensorSteps:
         return changed
 
     def _ended_long_ago(self, index: TrialIndex) -> bool:
-        """Return whether slow workers have had their time since the end mark was written."""
+        """Return whether slow workers have had their time since the end mark was written.
+
+        An end mark without steps may belong to files that are not recognized yet.
+        """
+        if not index.all_steps:
+            return False
         with suppress(ObjectNotFoundError, StorageUnavailableError):
             ended = index.store.status(END_OF_JOB).modified
             return self._clock.time() - ended >= self._end_grace + LONG_AGO_S

@@ -9,9 +9,6 @@ import json
 import sys
 from pathlib import Path
 
-import torch
-from torch import distributed, profiler
-
 from rule_core.clock import SystemClock
 
 CLOCK = SystemClock()
@@ -20,6 +17,9 @@ WARM_UP = 2
 
 def main(folder: Path, ranks: int, rank: int, seconds: list[float]) -> None:
     """Train a step for each of the seconds, and two before them."""
+    import torch
+    from torch import distributed, profiler
+
     torch.set_num_threads(1)
     meeting = f"file://{(folder / 'meeting').resolve()}"
     distributed.init_process_group("gloo", meeting, world_size=ranks, rank=rank)

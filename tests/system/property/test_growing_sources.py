@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from memory_store import MemoryStore
 
 from rule_core.storage import TrialStore
+from rule_core.storage.base import FileStatus
 
 RULES = ("LossNotDecreasing", "ExplodingTensor", "Overfit")
 PARAMETERS = {
@@ -60,6 +61,13 @@ def as_table(written: list[dict[str, float]]) -> bytes:
 FORMATS = {"log.jsonl": as_lines, "metrics.csv": as_table}
 
 
+class UndatedStore(MemoryStore):
+    """A store that does not say when its files were written, so that none looks old."""
+
+    def status(self, key: str) -> FileStatus:
+        return FileStatus(len(self.read(key)), 0.0)
+
+
 def verdicts(store: TrialStore, script: Script) -> Mapping[str, dict[str, Any]]:
     """Return the verdicts of an evaluation, by rule."""
     jobs = [rule_job(name, parameters=PARAMETERS.get(name, {})) for name in RULES]
@@ -83,7 +91,7 @@ def verdicts(store: TrialStore, script: Script) -> Mapping[str, dict[str, Any]]:
 @cache
 def judged(name: str, faults: frozenset[str]) -> Mapping[str, dict[str, Any]]:
     """Return the verdicts on the whole file."""
-    store = MemoryStore({name: FORMATS[name](rows(faults)), END: b""})
+    store = UndatedStore({name: FORMATS[name](rows(faults)), END: b""})
     return verdicts(store, Script(WoundClock()))
 
 
@@ -101,7 +109,7 @@ def test_verdicts_on_a_growing_file_are_those_on_the_whole_one(
     live = {name: content[: ends[0]]}
     script = Script(WoundClock(), [partial(live.update, {name: content[:end]}) for end in ends[1:]])
     script.steps += [partial(live.update, {name: content}), partial(live.update, {END: b""})]
-    assert verdicts(MemoryStore(live), script) == judged(name, faults)
+    assert verdicts(UndatedStore(live), script) == judged(name, faults)
 
 
 def test_the_faults_are_found() -> None:

@@ -276,7 +276,7 @@ def test_a_timeline_that_cannot_be_written(job: str, tmp_path: Path) -> None:
     done = call("timeline", job, "-o", str(place))
     assert (done.exit_code, done.stderr) == (
         73,
-        f"Trace '{place}' cannot be written: File exists.\n",
+        f"Trace '{place}' cannot be written: Not a directory.\n",
     )
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -153,7 +153,7 @@ def check_is_local(place: str | Path, option: str) -> None:
 
 
 def default_output(trial: str, now: datetime | None = None) -> Path:
-    """Return ``./rule-output/<trial name>-<time>/``.
+    """Return ``./rule-output/<trial name>-<time>/``, with a number if that exists.
 
     >>> default_output("/runs/mnist/", datetime(2026, 1, 2, 3, 4, 5))
     PosixPath('rule-output/mnist-20260102-030405')
@@ -164,4 +164,6 @@ def default_output(trial: str, now: datetime | None = None) -> Path:
 
     name = re.sub(r"[^A-Za-z0-9_.-]", "-", trial_name(trial)).lstrip(".-") or "trial"
     moment = now or datetime.now().astimezone()
-    return Path("rule-output") / f"{name[:100]}-{moment:%Y%m%d-%H%M%S}"
+    stem = f"{name[:100]}-{moment:%Y%m%d-%H%M%S}"
+    names = chain([stem], (f"{stem}-{number}" for number in count(2)))
+    return next(path for name in names if not (path := Path("rule-output", name)).exists())

@@ -31,6 +31,16 @@ def test_default_output(trial: str, name: str) -> None:
     assert default_output(trial, now) == Path(f"rule-output/{name}-20260102-030405")
 
 
+def test_default_outputs_of_one_second_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    now = datetime.fromisoformat("2026-01-02T03:04:05")
+    for name in ("a-20260102-030405", "a-20260102-030405-2", "a-20260102-030405-3"):
+        assert default_output("a", now) == Path("rule-output", name)
+        Path("rule-output", name).mkdir(parents=True)
+
+
 def test_one_rule_writes_to_the_folder_and_several_below_it() -> None:
     one, two = evaluating.rule_job(Plain, "one"), evaluating.rule_job(Plain, "two")
     alone = evaluating.configured(Path("out"), [one])

@@ -89,7 +89,8 @@ class Training:
 @contextmanager
 def pair(profile: dict[str, Any] | None) -> Iterator[tuple[Training, Training]]:
     """Yield a training without a profile, and one with it."""
-    with tempfile.TemporaryDirectory() as folder:
+    # What was profiled after the hook may still be written at the end.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         os.environ[SUPERVISED] = folder  # no sampler
         plain, other = Training(folder, None), Training(folder, profile)
         plain.batches, other.batches = iter(plain.loader), iter(other.loader)

@@ -74,7 +74,8 @@ def compare(folder: Path, output: Path) -> dict[str, Any]:
 
 def test_the_report_of_a_process(plain: Path, tmp_path: Path) -> None:
     details = compare(plain, tmp_path / "out")
-    assert "aten::linear" in details["OverallFrameworkMetrics"]["CPU_total"]
+    operators = details["OverallFrameworkMetrics"]["CPU_total"]  # those that took the longest
+    assert any(name.startswith("aten::") for name in operators)
     assert len(details["MemoryGrows"]) == 2  # the process and the time of the window
 
 

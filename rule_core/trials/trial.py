@@ -199,8 +199,8 @@ class Trial(TrialView):
         """Return the names saved at a step in a mode; rules ask several times about a step."""
         step = -1 if global_step is None else global_step
         files = [*self.index.files.get(step, {}).values()]
-        known, names = self._known_names.get((step, mode), ([], []))
-        if not names or len(known) != len(files) or any(map(is_not, known, files)):
+        cached_files, names = self._known_names.get((step, mode), ([], []))
+        if not names or len(cached_files) != len(files) or any(map(is_not, cached_files, files)):
             of_mode = [file.entries for file in files if mode in {ModeKeys.GLOBAL, file.mode}]
             names = sorted(of_mode[0] if len(of_mode) == 1 else set().union(*of_mode))
             if len(self._known_names) >= NAMES_KEPT:
@@ -210,14 +210,14 @@ class Trial(TrialView):
 
     def _members(self, collection: Collection, names: list[str]) -> list[str]:
         """Return the members of a collection among names; do not modify them."""
-        known = self._known_members.get(collection.name)
+        cached = self._known_members.get(collection.name)
         query = (collection.include_regex, collection.tensor_names)
-        if known is not None and (known.include_regex, known.tensor_names) == query:
-            if known.names is names:
-                return known.members
-            if known.names == names:
-                self._known_members[collection.name] = known._replace(names=names)
-                return known.members
+        if cached is not None and (cached.include_regex, cached.tensor_names) == query:
+            if cached.names is names:
+                return cached.members
+            if cached.names == names:
+                self._known_members[collection.name] = cached._replace(names=names)
+                return cached.members
         members = collection.members(names)
         patterns, tensor_names = query
         self._known_members[collection.name] = _Members(

@@ -41,8 +41,8 @@
         return lanes[0] + 0.0; /* no negative zero */                                             \
     }
 
-/* The largest of n values of type V; those that are NaN are ignored. */
-#define LANE_MAXIMUM(NAME, V, PARAMETERS, FIRST, VALUE)                                           \
+/* The largest (COMPARE is >) or smallest (<) of n values of type V; NaN is ignored. */
+#define LANE_EXTREME(NAME, V, COMPARE, PARAMETERS, FIRST, VALUE)                                  \
     FOR_CPU static V IN(NAME) PARAMETERS                                                          \
     {                                                                                             \
         V lanes[LANES];                                                                           \
@@ -52,37 +52,15 @@
         for (; i + LANES <= n; i += LANES)                                                        \
             for (ptrdiff_t j = 0; j < LANES; j++) {                                               \
                 V v = VALUE(i + j);                                                               \
-                lanes[j] = v > lanes[j] ? v : lanes[j];                                           \
+                lanes[j] = v COMPARE lanes[j] ? v : lanes[j];                                     \
             }                                                                                     \
         for (ptrdiff_t j = 0; i + j < n; j++) {                                                   \
             V v = VALUE(i + j);                                                                   \
-            lanes[j] = v > lanes[j] ? v : lanes[j];                                               \
+            lanes[j] = v COMPARE lanes[j] ? v : lanes[j];                                         \
         }                                                                                         \
         for (ptrdiff_t width = LANES / 2; width; width /= 2)                                      \
             for (ptrdiff_t j = 0; j < width; j++)                                                 \
-                lanes[j] = lanes[j + width] > lanes[j] ? lanes[j + width] : lanes[j];             \
-        return lanes[0];                                                                          \
-    }
-
-#define LANE_MINIMUM(NAME, V, PARAMETERS, FIRST, VALUE)                                           \
-    FOR_CPU static V IN(NAME) PARAMETERS                                                          \
-    {                                                                                             \
-        V lanes[LANES];                                                                           \
-        ptrdiff_t i = 0;                                                                          \
-        for (ptrdiff_t j = 0; j < LANES; j++)                                                     \
-            lanes[j] = FIRST;                                                                     \
-        for (; i + LANES <= n; i += LANES)                                                        \
-            for (ptrdiff_t j = 0; j < LANES; j++) {                                               \
-                V v = VALUE(i + j);                                                               \
-                lanes[j] = v < lanes[j] ? v : lanes[j];                                           \
-            }                                                                                     \
-        for (ptrdiff_t j = 0; i + j < n; j++) {                                                   \
-            V v = VALUE(i + j);                                                                   \
-            lanes[j] = v < lanes[j] ? v : lanes[j];                                               \
-        }                                                                                         \
-        for (ptrdiff_t width = LANES / 2; width; width /= 2)                                      \
-            for (ptrdiff_t j = 0; j < width; j++)                                                 \
-                lanes[j] = lanes[j + width] < lanes[j] ? lanes[j + width] : lanes[j];             \
+                lanes[j] = lanes[j + width] COMPARE lanes[j] ? lanes[j + width] : lanes[j];       \
         return lanes[0];                                                                          \
     }
 
@@ -102,15 +80,15 @@ LANE_SUM(deviations, (const T *restrict x, ptrdiff_t n, double mean), DEVIATION_
 LANE_SUM(deviations_of_magnitudes, (const T *restrict x, ptrdiff_t n, double mean),
          MAGNITUDE_DEVIATION_OF)
 LANE_SUM(change, (const T *restrict x, const T *restrict y, ptrdiff_t n), CHANGE_OF)
-LANE_MINIMUM(minimum, T, (const T *restrict x, ptrdiff_t n), x[0], ELEMENT)
-LANE_MAXIMUM(maximum, T, (const T *restrict x, ptrdiff_t n), x[0], ELEMENT)
-LANE_MINIMUM(minimum_magnitude, T, (const T *restrict x, ptrdiff_t n), MAGNITUDE(x[0]),
+LANE_EXTREME(minimum, T, <, (const T *restrict x, ptrdiff_t n), x[0], ELEMENT)
+LANE_EXTREME(maximum, T, >, (const T *restrict x, ptrdiff_t n), x[0], ELEMENT)
+LANE_EXTREME(minimum_magnitude, T, <, (const T *restrict x, ptrdiff_t n), MAGNITUDE(x[0]),
              MAGNITUDE_OF)
-LANE_MAXIMUM(maximum_magnitude, T, (const T *restrict x, ptrdiff_t n), MAGNITUDE(x[0]),
+LANE_EXTREME(maximum_magnitude, T, >, (const T *restrict x, ptrdiff_t n), MAGNITUDE(x[0]),
              MAGNITUDE_OF)
 
 #define RATIO_OF(k) tolerance_ratio((double)x[k], (double)y[k], rtol, atol, equal_nan)
-LANE_MAXIMUM(tolerance, double,
+LANE_EXTREME(tolerance, double, >,
              (const T *restrict x, const T *restrict y, ptrdiff_t n, double rtol, double atol,
               int equal_nan),
              -INFINITY, RATIO_OF)
@@ -276,8 +254,7 @@ FOR_CPU static void IN(compute)(const operation *op, const void *value, const vo
 }
 
 #undef LANE_SUM
-#undef LANE_MAXIMUM
-#undef LANE_MINIMUM
+#undef LANE_EXTREME
 #undef ELEMENT
 #undef MAGNITUDE_OF
 #undef AS_DOUBLE

@@ -74,11 +74,12 @@ class LocalExecutor(StoppableExecutor):
 
         A call that still runs `STOP_GRACE_S` later is ended with its process.
         """
+        # Cancel first: a call that stops makes room for one that waits.
+        self._threads.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             self._stopped = True
             for worker in self._workers:
                 worker.stop(STOP_GRACE_S)
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the workers; see `concurrent.futures.Executor.shutdown`.

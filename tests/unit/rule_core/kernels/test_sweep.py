@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
+from fleets import wait_until
 
 from rule_core.kernels import sweep as sweep_module
 from rule_core.kernels.operations import KernelCode, KernelOperation
@@ -20,6 +21,7 @@ from rule_core.kernels.sweep import (
     Read,
     Sweep,
     SweepReadError,
+    SweepRun,
     SweptPiece,
     has_kernel,
     is_supported,
@@ -41,6 +43,11 @@ def descriptor(tmp_path: Path) -> Iterator[int]:
     opened = os.open(path, os.O_RDONLY)
     yield opened
     os.close(opened)
+
+
+def tasks() -> int:
+    """Return the number of threads of this process."""
+    return len([*Path("/proc/self/task").iterdir()])
 
 
 def pieces(size: int = 100) -> list[SweptPiece]:
@@ -114,6 +121,78 @@ def test_threads_may_run_one_sweep_together(descriptor: int) -> None:
     with ThreadPoolExecutor(3) as pool:
         every = [*pool.map(totals, range(30))]
     assert every == [[float(np.arange(at, at + 10).sum()) for at in range(0, 1000, 10)]] * 30
+
+
+@NEEDS_KERNEL
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_calls_of_a_run_have_results_of_their_own(descriptor: int, threads: int) -> None:
+    sweeps = [Sweep(pieces(size), count) for size, count in ((10, threads), (1000, 1), (33, 2))]
+    calls = [sweep.prepare([descriptor], frames=bytearray(5)) for sweep in sweeps]
+    SweepRun(calls).finish()
+    totals = [[results[0].first for results in call.results()] for call in calls]
+    assert [sum(each) for each in totals] == [499500.0] * 3
+    assert [*map(len, totals)] == [100, 1, 31]
+
+
+@NEEDS_KERNEL
+def test_a_run_begins_at_once_and_is_finished_once(descriptor: int) -> None:
+    call = Sweep(pieces(10), 2).prepare([descriptor], frames=bytearray(5))
+    run = SweepRun([call])
+    totals = call.job[7]
+    wait_until(lambda: totals[-1, 0])  # the other thread measures all of it
+    run.finish()
+    assert totals[:, 0].sum() == 499500.0
+    with pytest.raises(ValueError, match="the run is finished"):
+        run.finish()
+
+
+@NEEDS_KERNEL
+def test_with_one_thread_nothing_is_measured_before_the_end(descriptor: int) -> None:
+    call = Sweep(pieces(10), 1).prepare([descriptor], frames=bytearray(5))
+    threads = tasks()
+    run = SweepRun([call])
+    assert tasks() <= threads
+    assert not call.job[7].any()
+    run.finish()
+    assert call.job[7][:, 0].sum() == 499500.0
+
+
+@NEEDS_KERNEL
+def test_a_run_that_is_released_ends_its_threads(descriptor: int) -> None:
+    threads, frames = tasks(), bytearray(5)
+    sweep = Sweep(pieces(10), 4)
+    for release in (SweepRun.release, lambda _: None):
+        run = SweepRun([sweep.prepare([descriptor], frames=frames)])
+        with pytest.raises(BufferError):
+            frames.append(1)
+        release(run)
+        del run
+        frames.append(1)
+        wait_until(lambda: tasks() <= threads)
+
+
+@NEEDS_KERNEL
+def test_a_forked_process_measures_by_itself(descriptor: int) -> None:
+    code = f"""if True:
+        import os
+        from test_sweep import Sweep, SweepRun, pieces
+        calls = [Sweep(pieces(10), 3).prepare([{descriptor}], frames=bytearray(5))]
+        run, other = SweepRun(calls), SweepRun(calls)
+        child = os.fork()
+        if not child:
+            other.release()
+        run.finish()
+        assert calls[0].job[7][:, 0].sum() == 499500.0
+        if child:
+            assert os.waitpid(child, 0)[1] == 0
+        else:
+            os._exit(0)
+    """
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    path = os.pathsep.join([*sys.path, str(Path(__file__).parent)])
+    subprocess.run(
+        command, check=True, pass_fds=[descriptor], env=os.environ | {"PYTHONPATH": path}
+    )
 
 
 @NEEDS_KERNEL

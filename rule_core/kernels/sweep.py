@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -86,7 +87,12 @@ def using(processor: str | None) -> Iterator[None]:
 
 def is_supported(dtype: "np.dtype[Any]") -> bool:
     """Return whether the kernel is there and measures elements of a type."""
-    return has_kernel() and dtype.name in _TYPES and dtype.isnative
+    return has_kernel() and _is_known(dtype)
+
+
+@cache
+def _is_known(dtype: "np.dtype[Any]") -> bool:
+    return dtype.name in _TYPES and dtype.isnative
 
 
 class SweepReadError(Exception):
@@ -377,10 +383,20 @@ def sweep_arrays(
     operations
         Operations, each with the index of the array that it compares with; 0 means none.
     """
-    dtype = arrays[0].dtype
-    reads = [Read(-1 - index, 0, 0, array.nbytes, 0, 0) for index, array in enumerate(arrays)]
-    sweep = Sweep([SweptPiece(dtype, reads, operations)])
+    first = arrays[0]
+    sweep = _sweep_in_memory(first.dtype, first.nbytes, len(arrays), operations)
     return next(iter(sweep.run(sources=[array.view(np.uint8) for array in arrays])))
+
+
+@lru_cache(maxsize=32)  # each keeps memory for a piece
+def _sweep_in_memory(
+    dtype: "np.dtype[Any]",
+    nbytes: int,
+    count: int,
+    operations: tuple[tuple[KernelOperation, int], ...],
+) -> Sweep:
+    reads = [Read(-1 - index, 0, 0, nbytes, 0, 0) for index in range(count)]
+    return Sweep([SweptPiece(dtype, reads, operations)])
 
 
 def can_compute(operation: KernelOperation | None, back: int) -> bool:

@@ -201,6 +201,11 @@ class Sweep:
         self._memories: list[Bytes] = []
 
     @property
+    def threads(self) -> int:
+        """The most threads that read and measure; at most one for each piece."""
+        return self._threads
+
+    @property
     def nbytes(self) -> int:
         """The number of bytes that a call needs, its results included."""
         memory = self._threads * self._room + _ALIGNED

@@ -16,7 +16,7 @@ from rule_core.reading.measuring.part_reads import (
 from rule_core.reading.step_read_plan import StepPlan
 
 AHEAD_BYTES: Final = 16 << 20  # of memory to read into, and of results
-AHEAD_FILES: Final = 64  # open at once
+AHEAD_FILES: Final = 8  # open at once; an evaluation may have 32
 
 
 class StepAhead:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
+import s3_objects
 import steps_saved
 from faulty_store import REMOTE, CountingStore, FaultyStore
 from hypothesis import given, settings
@@ -22,6 +23,7 @@ from rule_core.model import streaming_statistics
 from rule_core.model.reductions import Reduction
 from rule_core.reading.measuring import arrived
 from rule_core.storage.read_pool import ReadPool
+from rule_core.storage.uri import open_store
 from rule_core.trials import Trial
 from rule_core.trials.refresh import snapshot
 
@@ -122,6 +124,17 @@ def test_tensors_of_a_step_are_measured_ahead_together(calls: list[int]) -> None
     assert [ask(trial, at) for at in range(8)] == [ask(plain, at) for at in range(8)]
     assert calls == [1] * 7
     assert sorted(map(str, store.reads)) == sorted(map(str, other.reads))
+
+
+def test_a_trial_in_s3_is_measured_as_it_arrives(aws_endpoint: str, calls: list[int]) -> None:
+    s3_objects.make_bucket(aws_endpoint)
+    s3_objects.put(aws_endpoint, "run/", content(5, 2))
+    trial = steps_saved.trial_of(open_store("s3://bucket/run"))
+    plain = trial_of(content(5, 2), together=False)[0]
+    for number in range(5):
+        for worker in ("worker_0", "worker_1"):
+            assert ask(trial, number, worker=worker) == ask(plain, number, worker=worker)
+    assert calls == [2, 1, 1, 2, 2]
 
 
 def test_on_one_core_they_are_measured_together_on_time(

@@ -291,7 +291,7 @@ class LocalPrefetch:
             if pattern is None or not pattern.wants:
                 continue
             part = ahead.get(worker)
-            if part is None or part.plan.wants != pattern.wants or part.files[0] is not file:
+            if part is None or part.plan.wants != pattern.wants:
                 part, plan = None, self._plan_for(store, file, pattern)
             else:
                 plan = part.plan
@@ -322,8 +322,6 @@ class LocalPrefetch:
         """
         earlier = self._earlier(plan, step)
         files = self._files_of(earlier, worker)
-        if ahead is not None and not _are_same(ahead.files, files):
-            ahead = None
         return {
             (statistic, earlier[back] if back else None): _Prefetched(values, set(), plan)
             for (statistic, back), values in measure_part(store, plan, files, ahead).items()
@@ -394,8 +392,3 @@ class LocalPrefetch:
         plan = plan_for(store, file, pattern.wants, self._layouts, plan)
         pattern.plan = self._latest_plan = plan
         return plan
-
-
-def _are_same(files: Mapping[int, IndexFile], others: Mapping[int, IndexFile]) -> bool:
-    """Return whether index files are the same ones, and were not read again."""
-    return files.keys() == others.keys() and all(files[back] is others[back] for back in files)

@@ -137,9 +137,9 @@ class ArrivedMeasures:
         if is_expected and self._next is not None and self._threads > 1:
             self._begin(self._next)
         if ahead is not None and ahead.step == step:
-            for name, part in ahead.parts.items():
-                if self._is_current(part, self._files.get(step, {}).get(name)):
-                    self._answers[name] = _answers(part)
+            for part, measured in ahead.parts.items():
+                if self._is_current(measured, self._files.get(step, {}).get(part)):
+                    self._answers[part] = _answers(measured)
 
     def _begin(self, step: int) -> None:
         """Let other cores measure a step, as far as it has arrived."""
@@ -231,8 +231,9 @@ def _can_measure(statistic: StreamingStatistic, layout: RecordLayout) -> bool:
     """Return whether the kernel can compute a statistic."""
     if not layout.size or not is_supported(layout.dtype) or kernel_operation(statistic, 0) is None:
         return False
-    is_reduction = isinstance(statistic, Reduction)
-    return not is_reduction or is_in_pieces(statistic, layout.dtype, layout.size)
+    if not isinstance(statistic, Reduction):
+        return True
+    return is_in_pieces(statistic, layout.dtype, layout.size)
 
 
 def _answers(part: _Part) -> Answers:

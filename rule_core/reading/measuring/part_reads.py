@@ -84,7 +84,7 @@ class PartAhead(NamedTuple):
 
     Attributes
     ----------
-    plan, files
+    plan
         As for `measure_part`.
     prepared
         The reads of the large tensors.
@@ -93,7 +93,6 @@ class PartAhead(NamedTuple):
     """
 
     plan: StepPlan
-    files: Mapping[int, IndexFile]
     prepared: PreparedReads
     identities: Mapping[int, Identity]
 

@@ -74,7 +74,7 @@ class StepAhead:
             self._bytes, self._files = nbytes, self._files + len(files)
             self._calls.append(call)
             prepared = prepared._replace(call=call)
-            self._parts[part] = PartAhead(plan, files, prepared, identities)
+            self._parts[part] = PartAhead(plan, prepared, identities)
             self._stack.push(stack.pop_all())
 
     def begin(self) -> bool:

@@ -281,11 +281,12 @@ def test_a_next_step_that_is_not_complete_is_completed(
 def test_a_step_that_comes_late_is_the_one_before(tmp_path: Path) -> None:
     content = {key: data for number in (0, 1, 2, 4, 5) for key, data in step(number).items()}
     trial = Folder(tmp_path, content)
-    asked = [ask(trial.trial, number, CHANGE, before) for number, before in ((1, 0), (2, 1))]
+    pairs = [(1, 0), (2, 1), (4, 3), (5, 4)]
+    asked = [ask(trial.trial, number, CHANGE, before) for number, before in pairs[:2]]
     trial.add(step(3))
     trial.trial.index.refresh()
-    asked += [ask(trial.trial, number, CHANGE, number - 1) for number in (3, 4, 5)]
-    assert asked == [trial.plain(number, CHANGE, number - 1) for number in range(1, 6)]
+    asked += [ask(trial.trial, number, CHANGE, before) for number, before in pairs[2:]]
+    assert asked == [trial.plain(number, CHANGE, before) for number, before in pairs]
 
 
 def test_steps_that_rules_skip_are_not_measured(

@@ -42,7 +42,7 @@ class ArrivedBytes(Protocol):
         ...
 
 
-class _Tensor(NamedTuple):
+class _ArrivedTensor(NamedTuple):
     """A tensor to measure, and where its elements are: in which range, and at which byte."""
 
     name: str
@@ -60,12 +60,12 @@ class _Tensor(NamedTuple):
             yield SweptPiece(self.layout.dtype, [read], self.operations)
 
 
-class _Part(NamedTuple):
+class _ArrivedPart(NamedTuple):
     """What is measured of a part of a step; `ranges` are the bytes around some records."""
 
     file: IndexFile
     ranges: list[tuple[Span, memoryview]]
-    tensors: list[_Tensor]
+    tensors: list[_ArrivedTensor]
     sweep: Sweep
     call: SweepCall
 
@@ -74,7 +74,7 @@ class _Ahead(NamedTuple):
     """The next step, which is being measured."""
 
     step: int
-    parts: dict[str, _Part]
+    parts: dict[str, _ArrivedPart]
     run: SweepRun
 
 
@@ -108,7 +108,7 @@ class ArrivedMeasures:
         self._asking: dict[str, Asked] = {}  # by part
         self._asked: dict[tuple[str, ModeKeys], Asked] = {}
         self._answers: dict[str, Answers] = {}  # by part
-        self._latest: tuple[list[_Tensor], Sweep] | None = None
+        self._latest: tuple[list[_ArrivedTensor], Sweep] | None = None
         self._ahead: _Ahead | None = None
 
     def get(self, step: int, part: str, name: str, statistic: StreamingStatistic) -> Any:
@@ -143,7 +143,7 @@ class ArrivedMeasures:
 
     def _begin(self, step: int) -> None:
         """Let other cores measure a step, as far as it has arrived."""
-        parts: dict[str, _Part] = {}
+        parts: dict[str, _ArrivedPart] = {}
         nbytes = 0
         for name, file in self._files.get(step, {}).items():
             part = self._prepared(name, file)
@@ -164,7 +164,7 @@ class ArrivedMeasures:
         SweepRun([part.call]).finish()
         return _answers(part)
 
-    def _is_current(self, part: _Part, file: IndexFile | None) -> bool:
+    def _is_current(self, part: _ArrivedPart, file: IndexFile | None) -> bool:
         """Return whether what was measured of a part has not been read again."""
         key = part.file.event_key
         if file is not part.file or key is None:
@@ -175,13 +175,13 @@ class ArrivedMeasures:
             for each, (_, data) in zip(found, part.ranges, strict=True)
         )
 
-    def _prepared(self, name: str, file: IndexFile) -> _Part | None:
+    def _prepared(self, name: str, file: IndexFile) -> _ArrivedPart | None:
         """Return how to measure what has arrived of a part; None if there is nothing to gain."""
         asked = self._asked.get((name, file.mode), {})
         if len(asked) < LEAST_NAMES:
             return None
         ranges: list[tuple[Span, memoryview]] = []
-        tensors: list[_Tensor] = []
+        tensors: list[_ArrivedTensor] = []
         for tensor, statistics in asked.items():
             with suppress(Exception):  # a statistic may be a user's
                 found = self._tensor(tensor, tuple(statistics), file, ranges)
@@ -195,7 +195,7 @@ class ArrivedMeasures:
             self._latest = tensors, Sweep(pieces, threads)
         _, sweep = self._latest
         call = sweep.prepare(sources=[data for _, data in ranges])
-        return _Part(file, ranges, tensors, sweep, call)
+        return _ArrivedPart(file, ranges, tensors, sweep, call)
 
     def _tensor(
         self,
@@ -203,7 +203,7 @@ class ArrivedMeasures:
         statistics: tuple[StreamingStatistic, ...],
         file: IndexFile,
         ranges: list[tuple[Span, memoryview]],
-    ) -> _Tensor | None:
+    ) -> _ArrivedTensor | None:
         """Return how to measure a tensor, and add the bytes that it is in."""
         entry = file.entries.get(name)
         if entry is None or entry.raw is None or file.event_key is None:
@@ -224,7 +224,7 @@ class ArrivedMeasures:
             ranges.append((span, data))
         operations = (kernel_operation(each, 0) for each in statistics)
         program = tuple((each, 0) for each in operations if each is not None)
-        return _Tensor(name, statistics, program, layout, source, start + layout.start)
+        return _ArrivedTensor(name, statistics, program, layout, source, start + layout.start)
 
 
 def _can_measure(statistic: StreamingStatistic, layout: RecordLayout) -> bool:
@@ -236,7 +236,7 @@ def _can_measure(statistic: StreamingStatistic, layout: RecordLayout) -> bool:
     return is_in_pieces(statistic, layout.dtype, layout.size)
 
 
-def _answers(part: _Part) -> Answers:
+def _answers(part: _ArrivedPart) -> Answers:
     """Return what was measured."""
     answers: Answers = {}
     results = iter(part.call.results())

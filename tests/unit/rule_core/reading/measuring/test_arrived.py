@@ -1,6 +1,6 @@
 """What arrives of a remote trial is measured together: the same answers from the same requests."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
@@ -38,10 +38,8 @@ pytestmark = pytest.mark.skipif(not has_kernel(), reason="the compiled kernel")
 
 
 @pytest.fixture(autouse=True)
-def _small() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        shrink(patch, 3)
-        yield
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    shrink(monkeypatch, 3)
 
 
 def shrink(patch: pytest.MonkeyPatch, threads: int) -> None:

@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -39,10 +39,8 @@ pytestmark = pytest.mark.skipif(not has_kernel(), reason="the compiled kernel")
 
 
 @pytest.fixture(autouse=True)
-def _small() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        shrink(patch, 3)
-        yield
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    shrink(monkeypatch, 3)
 
 
 def shrink(patch: pytest.MonkeyPatch, threads: int) -> None:

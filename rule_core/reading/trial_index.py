@@ -185,6 +185,10 @@ class TrialIndex(TrialFiles):
         They are ordered by worker, and those of one worker by mode, TRAIN first.
         """
         files = self.files.get(step, {})
+        if len(files) == 1:  # as in most trials
+            ((part, file),) = files.items()
+            is_there = name in file.entries and (mode is ModeKeys.GLOBAL or file.mode is mode)
+            return [part] if is_there else []
         parts = [
             part
             for part, file in files.items()

@@ -203,12 +203,12 @@ class TrainedParameters:
         if not self.has_flag(parameter):
             return None
         tensor = self._trial.tensor(REQUIRES_GRAD + parameter)
-        flags = [
-            view(SavedTensor(tensor, worker), step)
+        return any(
+            bool(flag.any())
             for step in tensor.steps_back(self._step)
             for worker in tensor.workers(step)
-        ]
-        return any(flag is not None and bool(flag.any()) for flag in flags)
+            if (flag := view(SavedTensor(tensor, worker), step)) is not None
+        )
 
 
 class LearningRates:

@@ -107,8 +107,12 @@ def _write_file(path: Path, node: str, parts: Sequence[Samples]) -> None:
     with path.open("wb") as file:
         for kind, name, dimension, times, values in parts:
             sample = {"Type": kind, "Name": name, "Dimension": dimension, "NodeId": node}
-            for time_s, value in zip(times.tolist(), values.tolist(), strict=True):
-                file.write(encode({**sample, "Value": value, "Timestamp": time_s}) + b"\n")
+            start = encode(sample)[:-1] + b',"Value":'
+            texts = (encode(each.tolist())[1:-1].split(b",") for each in (values, times))
+            file.writelines(
+                start + value + b',"Timestamp":' + time_s + b"}\n"
+                for value, time_s in zip(*texts, strict=True)
+            )
 
 
 def _by_hour(samples: Samples) -> Iterator[tuple[int, Samples]]:

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from rule_core.exceptions import TrialFileError
-from rule_core.profiler.converted.format import Converted, NumberedKey
+from rule_core.profiler.converted.format import Converted, ConvertedFormat, NumberedKey
 from rule_core.profiler.kineto.trace_names import node_name
 from rule_core.profiler.prometheus.answer import LabelledSeries, series_in
 from rule_core.profiler.prometheus.metrics import Samples, is_read, samples_of
@@ -32,15 +32,10 @@ _NO_METRIC: Final = (
 )
 
 
-class PrometheusFormat:
+class PrometheusFormat(ConvertedFormat):
     """See `ConvertedFormat`."""
 
     label: str = "answers of Prometheus"
-
-    def has_name(self, key: str) -> bool:
-        """Return False: answers have no names of their own."""
-        del key
-        return False
 
     def may_have_name(self, key: str) -> bool:
         """Return whether an answer may have such a name."""
@@ -49,11 +44,6 @@ class PrometheusFormat:
     def begins(self, text: bytes) -> bool:
         """Return whether a text begins as an answer does."""
         return _MARKS.match(text) is not None
-
-    def refusal(self, key: str, start: bytes) -> str:
-        """Return "": what is no answer is of another format."""
-        del key, start
-        return ""
 
     def convert(
         self, store: TrialStore, keys: Sequence[NumberedKey], folder: Path

@@ -142,7 +142,9 @@ class PassingValues(Generic[_B]):
 
     def lasting(self, examined: Sequence[_B], order: ExecutionOrder, step: int) -> set[SavedTensor]:
         """Return the tensors of a step that are broken for good; the others may pass."""
-        trial = examined[0].saved.tensor.trial if examined else None
+        if not examined:
+            return set()
+        trial: Any = examined[0].saved.tensor.trial
         parameters: dict[str, bool] = {}  # whether all that a worker saved are finite
         for item in examined:
             if order.place(item.saved.name) == _PARAMETER:
@@ -152,26 +154,46 @@ class PassingValues(Generic[_B]):
             worker: is_skipped(trial, step, worker)
             for worker in {item.saved.worker for item in examined if item.number}
         }
-        return {
-            item.saved
-            for item in examined
+        metrics = _metrics(trial, step)
+        modes = [*trial.modes_at(step)]
+        lasting = set()
+        for item in examined:
+            name, worker = item.saved.name, item.saved.worker
+            place = order.place(name)
+            if place < _LOSS:
+                lasting.add(item.saved)
+                continue
+            mode = mode_of(trial, step, [name]) if len(modes) > 1 else next(iter(modes), None)
             if not self._passes(
                 item,
-                order.place(item.saved.name),
+                (item.saved, mode),
+                place,
                 step,
-                skipped=skips.get(item.saved.worker, False),
-                sound=parameters.get(item.saved.worker, False),
-            )
-        }
+                is_metric=name in metrics,
+                skipped=skips.get(worker, False),
+                sound=parameters.get(worker, False),
+            ):
+                lasting.add(item.saved)
+        return lasting
 
-    def _passes(self, item: _B, place: int, step: int, *, skipped: bool, sound: bool) -> bool:
-        """Record a row of a tensor, and return whether it may pass."""
-        saved, is_broken = item.saved, item.number > 0
-        if place < _LOSS:
-            return False
-        key = saved, mode_of(saved.tensor.trial, step, [saved.name])
-        passes = self._row_passes(item, key, place, step, skipped=skipped, sound=sound)
-        is_known = saved in self._finite or not _is_metric(saved, step)
+    def _passes(
+        self,
+        item: _B,
+        key: _Row,
+        place: int,
+        step: int,
+        *,
+        is_metric: bool,
+        skipped: bool,
+        sound: bool,
+    ) -> bool:
+        """Record a row of a loss, gradient or metric, and return whether it may pass."""
+        is_broken = item.number > 0
+        of_optimizer = place >= _GRADIENT and not is_metric
+        passes = self._row_passes(
+            item, key, place, of_optimizer=of_optimizer, skipped=skipped, sound=sound
+        )
+        is_known = item.saved in self._finite or not is_metric
         self._last[key[1]] = step
         self._latest.pop(key, None)
         if is_broken and passes and is_known and (not skipped or key in self._skipped):
@@ -187,14 +209,13 @@ class PassingValues(Generic[_B]):
         item: _B,
         key: _Row,
         place: int,
-        step: int,
         *,
+        of_optimizer: bool,
         skipped: bool,
         sound: bool,
     ) -> bool:
         saved, is_broken = item.saved, item.number > 0
         rows = self._history.setdefault(key, deque(maxlen=_ROWS))
-        of_optimizer = place >= _GRADIENT and not _is_metric(saved, step)
         if is_broken and skipped and of_optimizer:
             return True
         rows.append(is_broken)
@@ -215,15 +236,14 @@ def _is_rare(rows: Iterable[bool]) -> bool:
     return not all(flags[-2:] if len(flags) > 1 else [False]) and sum(flags) < _MANY
 
 
-def _is_metric(saved: SavedTensor, step: int) -> bool:
-    trial: Any = saved.tensor.trial
-    return saved.name in trial.tensor_names(step=step, collection=CollectionKeys.METRICS)
+def _metrics(trial: Any, step: int) -> set[str]:
+    return {*trial.tensor_names(step=step, collection=CollectionKeys.METRICS)}
 
 
 def _is_loss_or_metric(saved: SavedTensor, step: int) -> bool:
     trial: Any = saved.tensor.trial
     losses = trial.tensor_names(step=step, collection=CollectionKeys.LOSSES)
-    return saved.name in losses or _is_metric(saved, step)
+    return saved.name in losses or saved.name in _metrics(trial, step)
 
 
 def is_skipped(trial: Any, step: int, worker: str) -> bool:

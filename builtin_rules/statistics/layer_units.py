@@ -14,7 +14,7 @@ from builtin_rules.statistics.tensor_selection import (
     any_met,
     mode_of,
     saved_tensors,
-    statistic,
+    statistics,
     value_shape,
 )
 from builtin_rules.statistics.unit_activity import Activity, ActivityFlags
@@ -184,11 +184,20 @@ class UnitsRule(DeclaredRule):
         names = tensors.names(self.base_trial, step)
         if not names:
             return self.not_judged(f"no {tensors.label} at this step")
-        answers = [
-            self._judge(step, quantity, saved, flags, shape)
+        activities = {
+            saved: activity
             for saved in saved_tensors(self.base_trial, step, names)
             if (activity := activity_of(saved.name)) is not None
-            and (flags := statistic(saved, step, activity)) is not None
+        }
+        flags_of: dict[SavedTensor, ActivityFlags | None] = {}
+        for activity in {*activities.values()}:
+            alike = [saved for saved, its_own in activities.items() if its_own == activity]
+            measured = statistics(self.base_trial, step, alike, activity)
+            flags_of.update(zip(alike, measured, strict=True))
+        answers = [
+            self._judge(step, quantity, saved, flags, shape)
+            for saved in activities
+            if (flags := flags_of[saved]) is not None
             and (shape := value_shape(saved, step)) is not None
         ]
         if not answers:

@@ -92,8 +92,15 @@ class ComparableSteps:
         self._trial = trial
         self._mode = trial.mode(step)
         self._steps: list[int] = [] if is_learning_step(trial, step) else trial.steps()
+        self._known: dict[int, bool] = {}
 
     def __contains__(self, step: int) -> bool:
+        known = self._known.get(step)
+        if known is None:
+            known = self._known[step] = self._is_comparable(step)
+        return known
+
+    def _is_comparable(self, step: int) -> bool:
         if self._trial.mode(step) is not self._mode:
             return False
         index = bisect_left(self._steps, step)
@@ -196,12 +203,12 @@ class TrainedParameters:
         if not self.has_flag(parameter):
             return None
         tensor = self._trial.tensor(REQUIRES_GRAD + parameter)
-        flags = [
-            view(SavedTensor(tensor, worker), step)
+        return any(
+            bool(flag.any())
             for step in tensor.steps_back(self._step)
             for worker in tensor.workers(step)
-        ]
-        return any(flag is not None and bool(flag.any()) for flag in flags)
+            if (flag := view(SavedTensor(tensor, worker), step)) is not None
+        )
 
 
 class LearningRates:

@@ -1,7 +1,7 @@
 """Select the tensors that a rule judges at one step, by collection, pattern and worker."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from smdebug.core.collection import CollectionKeys
@@ -243,6 +243,28 @@ def statistic(
         return saved.tensor.measure(step, measure, before, saved.worker)
     except (TensorUnavailableForStep, SMDebugTypeError, SMDebugValueError):
         return None
+
+
+def statistics(
+    trial: Any,
+    step: int,
+    tensors: Sequence[SavedTensor],
+    measure: StreamingStatistic,
+    before: int | None = None,
+) -> list[Any]:
+    """Return a streaming statistic of each tensor; see `statistic`."""
+    names: dict[str, list[str]] = {}
+    for saved in tensors:
+        names.setdefault(saved.worker, []).append(saved.name)
+    prefetched = {
+        worker: trial.prefetched_all(step, worker, its_names, measure, before)
+        for worker, its_names in names.items()
+    }
+    results = [prefetched[saved.worker].get(saved.name) for saved in tensors]
+    return [
+        statistic(saved, step, measure, before) if result is None else result
+        for saved, result in zip(tensors, results, strict=True)
+    ]
 
 
 def value_shape(saved: SavedTensor, step: int) -> tuple[int, ...] | None:

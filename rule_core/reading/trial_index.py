@@ -32,6 +32,7 @@ from rule_core.storage.base import (
 )
 
 CACHED_RESULTS: Final = 1 << 16
+CACHED_NAMES: Final = 64  # lists of names
 _NOTHING: Final = ByteRange(0, 0)
 
 Array = NDArray[Any]
@@ -60,6 +61,9 @@ class TrialIndex(TrialFiles):
         self._results: OrderedDict[tuple[str, int, str, StreamingStatistic, int | None], Any] = (
             OrderedDict()
         )
+        self._shared_names: dict[tuple[str, ...], tuple[str, ...]] = {}
+        # By the identities of the entries of a step: the entries, and their names.
+        self._names_of: dict[tuple[int, ...], tuple[list[Any], tuple[str, ...]]] = {}
         self._reader = EventReader(store)
         self._plan: RemotePrefetch | None = None
         self._arrived: ArrivedMeasures | None = None
@@ -152,6 +156,28 @@ class TrialIndex(TrialFiles):
         steps_by_name = self.names if mode is ModeKeys.GLOBAL else self.names_by_mode.get(mode, {})
         return steps_by_name.get(name, [])
 
+    def names_at(self, step: int, mode: ModeKeys) -> tuple[str, ...]:
+        """Return the sorted names saved at a global step in a mode; see `shared_names`."""
+        files = self.files.get(step, {}).values()
+        entries = [file.entries for file in files if mode in {ModeKeys.GLOBAL, file.mode}]
+        key = tuple(map(id, entries))
+        known = self._names_of.get(key)
+        if known is None:
+            names = self.shared_names(
+                sorted(entries[0] if len(entries) == 1 else set().union(*entries))
+            )
+            if len(self._names_of) >= CACHED_NAMES:
+                self._names_of.clear()
+            known = self._names_of[key] = entries, names
+        return known[1]
+
+    def shared_names(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return names as a tuple; usually the same one for the same names."""
+        names = tuple(names)
+        if len(self._shared_names) >= CACHED_NAMES:
+            self._shared_names.clear()
+        return self._shared_names.setdefault(names, names)
+
     def missing_workers(self, step: int) -> list[str]:
         """Return the known workers that have not written a step, sorted."""
         return sorted(set(self.workers).difference(map(worker_of, self.files.get(step, ()))))
@@ -162,6 +188,10 @@ class TrialIndex(TrialFiles):
         They are ordered by worker, and those of one worker by mode, TRAIN first.
         """
         files = self.files.get(step, {})
+        if len(files) == 1:  # as in most trials
+            ((part, file),) = files.items()
+            is_there = name in file.entries and (mode is ModeKeys.GLOBAL or file.mode is mode)
+            return [part] if is_there else []
         parts = [
             part
             for part, file in files.items()

@@ -92,6 +92,7 @@ class Rule(ABC):
         self._actions: Actions | None = None
         self._findings: list[Finding] = []
         self._measurements: list[Measured] = []
+        self._measurements_by_quantity: dict[str, Measured] = {}  # of those, by quantity
         self._not_judged: str | None = None
         self._warned_of_none = False
 
@@ -291,12 +292,11 @@ class Rule(ABC):
         self, step: int, quantity: str, limit: float
     ) -> list[tuple[Series, float, bool]]:
         """Return the points of a quantity at a step, to append to."""
-        if self._measurements:
-            last = self._measurements[-1]
-            if (last.step, last.limit, last.quantity) == (step, limit, quantity):
-                return last.points
-        self._measurements.append(Measured(step, quantity, limit))
-        return self._measurements[-1].points
+        latest = self._measurements_by_quantity.get(quantity)
+        if latest is None or (latest.step, latest.limit) != (step, limit):
+            latest = self._measurements_by_quantity[quantity] = Measured(step, quantity, limit)
+            self._measurements.append(latest)
+        return latest.points
 
     def not_judged(self, reason: str) -> bool:
         """Record why this step could not be evaluated; return False."""
@@ -312,6 +312,7 @@ class Rule(ABC):
     def take_measurements(self) -> list[Measured]:
         """Return and clear what `measured` and `measured_all` recorded since the last call."""
         measurements, self._measurements = self._measurements, []
+        self._measurements_by_quantity = {}
         return measurements
 
     def invoke(self, step: int) -> None:

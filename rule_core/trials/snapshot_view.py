@@ -390,13 +390,18 @@ class TrialView:
         return result
 
     def prefetched_all(
-        self, step: int, worker: str, names: Iterable[str], statistic: StreamingStatistic
+        self,
+        step: int,
+        worker: str,
+        names: Iterable[str],
+        statistic: StreamingStatistic,
+        before: int | None = None,
     ) -> Mapping[str, Any]:
         """Return name -> prefetched result of a statistic, for the tensors that have one."""
         prefetch = self.index.local_prefetch
         if prefetch is None or step != self.horizon:
             return {}
-        results = prefetch.get_all(step, worker, names, (statistic, None))
+        results = prefetch.get_all(step, worker, names, (statistic, before))
         self.reads += len(results)
         return results
 

@@ -5,7 +5,6 @@ and horizon, over the same data.
 """
 
 from collections.abc import Iterable
-from operator import is_not
 from typing import Any, Final, NamedTuple, Self
 
 from rule_core.clock import Clock
@@ -20,16 +19,22 @@ from rule_core.trials.step_modes import StepModes
 from rule_core.trials.tensor import StepState, Tensor
 
 MISSED_KEPT: Final = 20
-NAMES_KEPT: Final = 8  # lists of names at steps
+SELECTIONS_KEPT: Final = 256  # of names by a pattern or collection
 
 
-class _Members(NamedTuple):
-    """The members of a collection among some names, and what they depend on."""
+class _Selection(NamedTuple):
+    """The names that a query selects of some names, and what they depend on.
 
+    Attributes
+    ----------
+    include_regex, tensor_names
+        Those of the collection when it was queried; empty for patterns.
+    """
+
+    names: tuple[str, ...]
     include_regex: list[Any]
     tensor_names: set[str]
-    names: list[str]
-    members: list[str]
+    selected: list[str]
 
 
 class Trial(TrialView):
@@ -59,9 +64,9 @@ class Trial(TrialView):
         self._collections: dict[str, Collection] = {}
         self._collections_version = -1
         self._copied_versions: dict[str, int] = {}  # by name of a collection
-        self._known_members: dict[str, _Members] = {}
-        # By global step and mode: the files at the step, and their names; do not modify.
-        self._known_names: dict[tuple[int, ModeKeys], tuple[list[Any], list[str]]] = {}
+        # By the identity of the names, and the name of a collection or patterns.
+        self._selections: dict[tuple[int, str | tuple[str, ...]], _Selection] = {}
+        self._all_names: dict[ModeKeys, tuple[int, tuple[str, ...]]] = {}  # and since which step
 
     @classmethod
     def over(cls, name: str, path: str, index: TrialIndex, clock: Clock | None = None) -> Self:
@@ -151,21 +156,25 @@ class Trial(TrialView):
             self._look()
         names = self._names(step, mode or ModeKeys.GLOBAL)
         if regex is not None:
-            names = patterns.matching(names, patterns.flatten(regex))
-            self._note_missed(names, "pattern", regex)
-        elif collection is not None:
-            selected: object = collection
+            selected = self._matching(names, regex)
+            self._note_missed(selected, "pattern", regex)
+            return selected.copy()
+        if collection is not None:
+            queried: object = collection
             if isinstance(collection, str):
-                selected = self.collection(collection)
-            if not isinstance(selected, Collection):
+                queried = self.collection(collection)
+            if not isinstance(queried, Collection):
                 msg = f"A collection must be a name or a Collection, got {collection!r}."
                 raise TypeError(msg)
-            names = self._members(selected, names)
-            self._note_missed(names, "collection", selected.name)
-        return names.copy()
+            selected = self._members(queried, names)
+            self._note_missed(selected, "collection", queried.name)
+            return selected.copy()
+        return [*names]
 
     def _note_missed(self, result: object, kind: str, query: object) -> None:
         """Record a query without results, and forget it once it has results."""
+        if result and not self.missed:
+            return
         text = f"{kind} {query!r}"
         if result:
             self.missed.pop(text, None)
@@ -182,48 +191,57 @@ class Trial(TrialView):
         """Return the names that contain a match of a pattern, sorted (compatibility method)."""
         return self.tensor_names(regex=regex_list)
 
-    def _names(self, step: int | None, mode: ModeKeys) -> list[str]:
-        """Return the names saved in a mode, at a step or at any step; do not modify them."""
+    def _names(self, step: int | None, mode: ModeKeys) -> tuple[str, ...]:
+        """Return the names saved in a mode, at a step or at any step, sorted."""
         index = self.index
         if step is not None:
-            return self._names_at(self._global(step, mode), mode)
+            global_step = self._global(step, mode)
+            return () if global_step is None else index.names_at(global_step, mode)
         first_steps = index.names if mode is ModeKeys.GLOBAL else index.names_by_mode.get(mode, {})
         horizon = self.horizon
         if horizon is None:
-            return sorted(first_steps)
-        if horizon < SEGMENT_STEPS:
-            return sorted(name for name, steps in first_steps.items() if steps[0] <= horizon)
-        return sorted(name for name, steps in first_steps.items() if self._shows_any(steps))
-
-    def _names_at(self, global_step: int | None, mode: ModeKeys) -> list[str]:
-        """Return the names saved at a step in a mode; rules ask several times about a step."""
-        step = -1 if global_step is None else global_step
-        files = [*self.index.files.get(step, {}).values()]
-        cached_files, names = self._known_names.get((step, mode), ([], []))
-        if not names or len(cached_files) != len(files) or any(map(is_not, cached_files, files)):
-            of_mode = [file.entries for file in files if mode in {ModeKeys.GLOBAL, file.mode}]
-            names = sorted(of_mode[0] if len(of_mode) == 1 else set().union(*of_mode))
-            if len(self._known_names) >= NAMES_KEPT:
-                self._known_names.clear()
-            self._known_names[step, mode] = files, names
+            return index.shared_names(sorted(first_steps))
+        # Names in index files are never forgotten.
+        keeps = horizon < SEGMENT_STEPS and isinstance(first_steps, dict)
+        since, names = self._all_names.get(mode, (0, ())) if keeps else (0, ())
+        if names and since <= horizon and len(names) == len(first_steps):
+            return names
+        visible = (name for name, steps in first_steps.items() if self._shows_any(steps))
+        names = index.shared_names(sorted(visible))
+        if keeps and len(names) == len(first_steps):
+            self._all_names[mode] = horizon, names
         return names
 
-    def _members(self, collection: Collection, names: list[str]) -> list[str]:
+    def _matching(self, names: tuple[str, ...], regex: Any) -> list[str]:
+        """Return the names that match any of the patterns; do not modify them."""
+        query = tuple(patterns.flatten(regex))
+        known = self._selections.get((id(names), query))
+        if known is not None and known.names is names:
+            return known.selected
+        selected = patterns.matching(names, query)
+        self._keep(query, _Selection(names, [], set(), selected))
+        return selected
+
+    def _members(self, collection: Collection, names: tuple[str, ...]) -> list[str]:
         """Return the members of a collection among names; do not modify them."""
-        cached = self._known_members.get(collection.name)
-        query = (collection.include_regex, collection.tensor_names)
-        if cached is not None and (cached.include_regex, cached.tensor_names) == query:
-            if cached.names is names:
-                return cached.members
-            if cached.names == names:
-                self._known_members[collection.name] = cached._replace(names=names)
-                return cached.members
+        include_regex, tensor_names = collection.include_regex, collection.tensor_names
+        known = self._selections.get((id(names), collection.name))
+        if (
+            known is not None
+            and known.names is names
+            and (known.include_regex, known.tensor_names) == (include_regex, tensor_names)
+        ):
+            return known.selected
         members = collection.members(names)
-        patterns, tensor_names = query
-        self._known_members[collection.name] = _Members(
-            patterns.copy(), tensor_names.copy(), names, members
+        self._keep(
+            collection.name, _Selection(names, include_regex.copy(), tensor_names.copy(), members)
         )
         return members
+
+    def _keep(self, query: str | tuple[str, ...], selection: _Selection) -> None:
+        if len(self._selections) >= SELECTIONS_KEPT:
+            self._selections.clear()
+        self._selections[id(selection.names), query] = selection
 
     def has_tensor(self, tname: str) -> bool:
         """Return whether any step seen so far has the tensor."""

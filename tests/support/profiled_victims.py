@@ -24,6 +24,8 @@ SETTINGS = {
     "PythonProfilingConfig": RANGE,
 }
 LONGEST_S = 1.0
+POLL_S = 0.05
+WHOLE = ("pevents/**/*.json", "*.pt.trace.json.gz", "python_stats")
 
 
 def train(folder: Path, has_begun: int) -> None:
@@ -45,13 +47,20 @@ def train(folder: Path, has_begun: int) -> None:
             step += 1
 
 
-def kill_at(folder: Path, after_s: float) -> None:
-    """Start a training, and kill it some time after its first step."""
+def has_whole_files(folder: Path) -> bool:
+    """Return whether a training has published a file of each kind."""
+    return all(any((folder / "profile").rglob(pattern)) for pattern in WHOLE)
+
+
+def kill_at(folder: Path, after_s: float, *, is_late: bool) -> None:
+    """Start a training, and kill it some time after its first step or its first whole files."""
     reader, writer = os.pipe()
     pid = os.fork()
     if not pid:
         train(folder, writer)
     os.read(reader, 1)
+    while is_late and not has_whole_files(folder):
+        threading.Event().wait(POLL_S)
     threading.Event().wait(after_s)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
@@ -63,4 +72,4 @@ if __name__ == "__main__":
     root, seed, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     moments = random.Random(seed)
     for number in range(count):
-        kill_at(root / str(number), moments.uniform(0.0, LONGEST_S))
+        kill_at(root / str(number), moments.uniform(0.0, LONGEST_S), is_late=not number)

@@ -19,7 +19,7 @@ def client(endpoint: str) -> Any:
         for name, value in aws_server.ENVIRONMENT.items():
             patch.setenv(name, value)
         patch.setenv("AWS_ENDPOINT_URL", endpoint)
-        return aws.client("s3", connect_timeout=2, read_timeout=2)
+        return aws.client("s3", connect_timeout=30, read_timeout=30)
 
 
 def make_bucket(endpoint: str, name: str = BUCKET) -> Any:

@@ -28,7 +28,7 @@ from builtin_rules.statistics.tensor_selection import (
     saved_reductions,
     saved_tensors,
     selected,
-    statistic,
+    statistics,
     tensor_names,
     view,
 )
@@ -172,16 +172,23 @@ class AllZero(DeclaredRule):
                 return saved.worker in satisfied or EXPERT.search(saved.name) is not None
             return saved.name in trained and _starts_at_zero(saved, step)
 
+        tensors = [saved for saved in saved_tensors(trial, step, names) if not is_idle(saved)]
         answers = [
-            self._judge(saved, step, strict=saved.name in strict)
-            for saved in saved_tensors(trial, step, names)
-            if not is_idle(saved)
+            self._judge(saved, counts, step, strict=saved.name in strict)
+            for saved, counts in zip(tensors, statistics(trial, step, tensors, _ZEROS), strict=True)
         ]
         return any_met(self, answers, "no tensor to judge at this step")
 
-    def _judge(self, saved: SavedTensor, step: int, *, strict: bool) -> bool | None:
-        """Return whether a tensor is zero, or None if that is unknown."""
-        counts = statistic(saved, step, _ZEROS)
+    def _judge(
+        self, saved: SavedTensor, counts: tuple[int, int] | None, step: int, *, strict: bool
+    ) -> bool | None:
+        """Return whether a tensor is zero, or None if that is unknown.
+
+        Parameters
+        ----------
+        counts
+            The number of zeros, and of all elements; None without real numbers.
+        """
         if counts is None:  # no value, or no real numbers
             array = view(saved, step)
             if array is None:

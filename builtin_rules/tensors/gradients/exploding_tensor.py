@@ -21,7 +21,7 @@ from builtin_rules.statistics.tensor_selection import (
     saved_reductions,
     saved_tensors,
     selected,
-    statistic,
+    statistics,
     tensor_names,
     view,
 )
@@ -187,10 +187,13 @@ class ExplodingTensor(DeclaredRule):
         else:
             trees = [] if self.literal else tensor_names(trial, step, [TREES], [])
             names = sorted(set(trial.tensor_names(step=step)).difference(trees))
+        tensors = [*saved_tensors(trial, step, names)]
         examined = [
             broken
-            for saved in saved_tensors(trial, step, names)
-            if (broken := self._examine(saved, step)) is not None
+            for saved, counts in zip(
+                tensors, statistics(trial, step, tensors, _NOT_FINITE), strict=True
+            )
+            if (broken := self._examine(saved, counts, step)) is not None
         ]
         if not examined:
             return self.not_judged("no floating-point tensor at this step")
@@ -198,6 +201,10 @@ class ExplodingTensor(DeclaredRule):
             answers = [self._report(broken, step, broken.note) for broken in examined]
         else:
             answers = [*self._in_order(examined, step)]
+            finite = {
+                (item.saved.name, item.saved.worker): 0 for item in examined if not item.number
+            }
+            self.measured_all(step, NOT_FINITE, finite, 0, met=())
         return any(answers)
 
     def invoke_at_end(self, step: int) -> bool:
@@ -210,7 +217,7 @@ class ExplodingTensor(DeclaredRule):
         return any(answers)
 
     def _in_order(self, examined: list["_Broken"], step: int) -> Iterator[bool]:
-        """Yield for each tensor, in order of execution, whether it is broken for good."""
+        """Yield for each broken tensor, in order of execution, whether it is so for good."""
         order = ExecutionOrder(self.base_trial, step)
         broken = sorted((item for item in examined if item.number), key=order.position)
         for worker in {item.saved.worker for item in examined}:
@@ -219,17 +226,18 @@ class ExplodingTensor(DeclaredRule):
                 self._origins.pop(worker, None)
             else:
                 self._origins.setdefault(worker, (first.saved.name, step))
-        examined = [*broken, *(item for item in examined if not item.number)]
-        lasting = self._passing.lasting(examined, order, step)
-        for item in examined:
-            if item.number and item.saved not in lasting:
+        lasting = self._passing.lasting(
+            [*broken, *(item for item in examined if not item.number)], order, step
+        )
+        for item in broken:
+            if item.saved not in lasting:
                 yield self._report(item, step, f"{item.note} It may pass.", Severity.NOTE)
             else:
                 yield self._report(item, step, self._note(item, step))
 
     def _note(self, item: "_Broken", step: int) -> str | None:
         origin, since = self._origins.get(item.saved.worker, ("", step))
-        if not item.number or (origin, since) == (item.saved.name, step):
+        if (origin, since) == (item.saved.name, step):
             return item.note
         when = "" if since == step else f" at step {step_in_segment(since)}"
         return f"{item.note} The first in order of execution was {origin!r}{when}."
@@ -258,9 +266,16 @@ class ExplodingTensor(DeclaredRule):
         """The numbers of elements that are not finite."""
         return [WantedMeasure(_NOT_FINITE, selected(self))]
 
-    def _examine(self, saved: SavedTensor, step: int) -> "_Broken | None":
-        """Return how many elements of a tensor are not finite, or None if that is unknown."""
-        counts = statistic(saved, step, _NOT_FINITE)
+    def _examine(
+        self, saved: SavedTensor, counts: NonFiniteCounts | None, step: int
+    ) -> "_Broken | None":
+        """Return how many elements of a tensor are not finite, or None if that is unknown.
+
+        Parameters
+        ----------
+        counts
+            The counts; None without real numbers.
+        """
         if counts is None:  # no value, or no real numbers
             counts = self._count_other(saved, step)
         if counts is None:
@@ -270,6 +285,8 @@ class ExplodingTensor(DeclaredRule):
         count = counts.nan if self.only_nan else counts.nan + counts.infinite
         if count and not counts.nan and not self.literal and is_mask(saved, step):
             count = 0
+        if not count:
+            return _Broken(saved, 0, "")
         note = f"{counts.nan} NaN and {counts.infinite} infinite of {counts.size} elements."
         return _Broken(saved, count, note, bool(counts.nan))
 

@@ -1,6 +1,7 @@
 """StalledParameters: some parameters stand still while others learn."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -39,13 +40,24 @@ _UNUSED: Final = ("pooler", "mask_token", "masked_spec_embed", "mask_emb")
 
 
 class _Move(NamedTuple):
-    """The relative update of a parameter of a worker, and whether it has a short data type."""
+    """The relative update of a parameter of a worker.
+
+    Attributes
+    ----------
+    saved
+        The parameter; None if only the norm of its update was saved.
+    """
 
     name: str
     worker: str
     ratio: float
-    is_short: bool
     is_matrix: bool
+    saved: SavedTensor | None = None
+
+    def is_short(self, step: int) -> bool:
+        """Return whether the parameter has a short data type, as far as is known."""
+        value = None if self.saved is None else numbers(self.saved, step)
+        return value is not None and value.dtype.itemsize <= np.dtype(np.float16).itemsize
 
 
 class StalledParameters(DeclaredRule):
@@ -130,6 +142,8 @@ class StalledParameters(DeclaredRule):
 
     def _prepare(self) -> None:
         self._still: dict[tuple[str, str], int] = {}  # for how many steps, by tensor and worker
+        self._gradients: tuple[int, list[str]] = -1, []  # the latest step, and those of it
+        self._gradient_of: dict[str, str | None] = {}  # among those, by parameter
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the parameters of global step `step`."""
@@ -147,8 +161,12 @@ class StalledParameters(DeclaredRule):
             worker: sum(move.ratio >= self.threshold for move in its_moves)
             for worker, its_moves in by_worker.items()
         }
+        matrices = {
+            worker: sorted(move.ratio for move in its_moves if move.is_matrix)
+            for worker, its_moves in by_worker.items()
+        }
         answers = [
-            self._judge(move, by_worker[move.worker], moving[move.worker], step, trained)
+            self._judge(move, matrices[move.worker], moving[move.worker], step, trained)
             for move in moves
         ]
         return any_met(self, answers, "no parameter with an update to judge")
@@ -169,10 +187,10 @@ class StalledParameters(DeclaredRule):
             if pair is None or pair.shape != (2,) or not np.isfinite(pair).all() or pair[1] <= 0:
                 continue
             former = moves.get((name, saved.worker))
-            is_short = former is not None and former.is_short
             is_matrix = former.is_matrix if former else self._has_matrix(name, step)
             ratio = float(pair[0]) / float(pair[1])
-            moves[name, saved.worker] = _Move(name, saved.worker, ratio, is_short, is_matrix)
+            parameter = former.saved if former else None
+            moves[name, saved.worker] = _Move(name, saved.worker, ratio, is_matrix, parameter)
         return [*moves.values()]
 
     def _has_matrix(self, name: str, step: int) -> bool:
@@ -182,7 +200,7 @@ class StalledParameters(DeclaredRule):
     def _judge(
         self,
         move: _Move,
-        moves: Sequence[_Move],
+        matrices: Sequence[float],
         moving: int,
         step: int,
         trained: TrainedParameters,
@@ -191,8 +209,9 @@ class StalledParameters(DeclaredRule):
 
         Parameters
         ----------
-        moves, moving
-            All moves of its worker, and how many are not below the threshold.
+        matrices, moving
+            The relative updates of its worker's matrices, ascending, and how many updates of all
+            its parameters are not below the threshold.
         """
         key = move.name, move.worker
         if trained.is_frozen(move.name):
@@ -203,13 +222,13 @@ class StalledParameters(DeclaredRule):
         if not detached and not move.is_matrix:
             return None
         stalls = move.ratio < self.threshold and (
-            detached or (self._is_typical(move, moves) and self._is_pulled(move, step))
+            detached or (_others_move(move, matrices, step) and self._is_pulled(move, step))
         )
         self._still[key] = self._still.get(key, 0) + 1 if stalls else 0
         met = self._still[key] >= self.patience
         severity = None
         note = "Its gradient is not zero." if met else None
-        if met and move.is_short:
+        if met and move.is_short(step):
             note = "Its gradient is not zero; bfloat16 and float16 round small updates away."
         if met and detached:
             note = "It requires a gradient and got none, while other parameters have one."
@@ -227,13 +246,6 @@ class StalledParameters(DeclaredRule):
             severity=severity,
         )
 
-    def _is_typical(self, move: _Move, moves: Sequence[_Move]) -> bool:
-        """Return whether the others move enough to tell that a parameter should."""
-        if move.ratio == 0 or move.is_short:
-            return True
-        ratios = [other.ratio for other in moves if other.is_matrix and other.name != move.name]
-        return bool(ratios) and float(np.median(ratios)) >= TYPICAL
-
     def _is_pulled(self, move: _Move, step: int) -> bool:
         """Return whether most elements of the gradient of a parameter are not zero."""
         gradient = self._gradient(move.name, step)
@@ -250,9 +262,32 @@ class StalledParameters(DeclaredRule):
 
     def _gradient(self, parameter: str, step: int) -> SavedTensor | None:
         trial = self.base_trial
-        names = trial.tensor_names(step=step, collection=CollectionKeys.GRADIENTS)
-        matching = sorted((name for name in names if parameter in name), key=len)
-        return next(saved_tensors(trial, step, matching[:1]), None)
+        if self._gradients[0] != step:
+            names = trial.tensor_names(step=step, collection=CollectionKeys.GRADIENTS)
+            if names != self._gradients[1]:
+                self._gradient_of = {}
+            self._gradients = step, names
+        if parameter not in self._gradient_of:
+            matching = (name for name in self._gradients[1] if parameter in name)
+            self._gradient_of[parameter] = min(matching, key=len, default=None)
+        name = self._gradient_of[parameter]
+        return None if name is None else next(saved_tensors(trial, step, [name]), None)
+
+
+def _others_move(move: _Move, matrices: Sequence[float], step: int) -> bool:
+    """Return whether the other matrices move enough to tell that a parameter should.
+
+    Parameters
+    ----------
+    matrices
+        The relative updates of all matrices, ascending.
+    """
+    if move.ratio == 0 or move.is_short(step):
+        return True
+    own = bisect_left(matrices, move.ratio) if move.is_matrix else len(matrices)
+    number = len(matrices) - move.is_matrix
+    middle = [at + (at >= own) for at in ((number - 1) // 2, number // 2)]
+    return number > 0 and sum(matrices[at] for at in middle) / 2 >= TYPICAL
 
 
 def _is_matrix(shape: tuple[int, ...]) -> bool:
@@ -270,16 +305,15 @@ def _since_last(saved: SavedTensor, step: int) -> _Move | None:
     earlier = next(former, None)
     if earlier is None:
         return None
-    value = numbers(saved, step)
     change = statistic(saved, step, CHANGE, earlier)
     if change is None:
+        value = numbers(saved, step)
         before = numbers(saved, earlier)
         if value is None or before is None or value.shape != before.shape:
             return None
         change = norms(value, before)
     if not (math.isfinite(change.change) and change.before > 0 and math.isfinite(change.before)):
         return None
-    is_short = value is not None and value.dtype.itemsize <= np.dtype(np.float16).itemsize
     shape = value_shape(saved, step) or ()
     ratio = change.change / change.before
-    return _Move(saved.name, saved.worker, ratio, is_short, _is_matrix(shape))
+    return _Move(saved.name, saved.worker, ratio, _is_matrix(shape), saved)

@@ -41,6 +41,7 @@ from builtin_rules.statistics.tensor_selection import (
     selected,
     statistic,
     tensor_names,
+    value_shape,
 )
 from smdebug.core.collection import CollectionKeys
 from smdebug.rules.extensions import BoolParam, IntParam, Page, Quantity, Severity, WantedMeasure
@@ -310,6 +311,9 @@ def _overflows(trial: Any, step: int, worker: str) -> bool:
 
 def _is_half(saved: SavedTensor, step: int) -> bool:
     """Return whether a tensor is one number with a fraction that half precision can hold."""
+    shape = value_shape(saved, step)
+    if shape is None or math.prod(shape) != 1:  # mostly known without reading the value
+        return False
     array = numbers(saved, step)
     if array is None or array.size != 1:
         return False

@@ -1,12 +1,16 @@
 """Callback: a module hook that is absent from copies, pickles and traces of the module."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any, Final
 
 import torch
 
 _WHY: Final = "the hook of smdebug runs outside of compiled code"
+# Returns what compiles the functions that are called now, None if nothing does; private in PyTorch.
+_frame_compiler: Callable[[], object] = bool
+with suppress(ImportError):
+    from torch._C._dynamo.eval_frame import get_eval_frame_callback as _frame_compiler
 
 
 class Callback:
@@ -27,17 +31,18 @@ class Callback:
     def __init__(
         self, call: Callable[..., None], in_graph: Callable[[], object] | None = None
     ) -> None:
-        self._call = torch.compiler.disable(call, reason=_WHY)
+        self._call = call
+        self._call_uncompiled = torch.compiler.disable(call, reason=_WHY)
         self._in_graph = in_graph or do_nothing
         torch.compiler.assume_constant_result(_is_one_graph)
 
     def __call__(self, *args: Any) -> None:
         """Call the function, unless the call is only traced."""
-        if torch.jit.is_tracing() or torch.compiler.is_exporting():
-            return
-        if torch.compiler.is_compiling() and _is_one_graph(self._in_graph):
-            return
-        self._call(*args)
+        if torch.compiler.is_compiling():  # a constant for what compiles this method
+            if not torch.compiler.is_exporting() and not _is_one_graph(self._in_graph):
+                self._call_uncompiled(*args)
+        elif not torch.jit.is_tracing():
+            (self._call if _frame_compiler() is None else self._call_uncompiled)(*args)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A no-op method of the standard library, so that a pickled module can be loaded without

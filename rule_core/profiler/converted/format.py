@@ -36,7 +36,10 @@ class Converted(NamedTuple):
 
 
 class ConvertedFormat(Protocol):
-    """A format whose files are converted to those of a profiler."""
+    """A format whose files are converted to those of a profiler.
+
+    By default no name belongs to it alone, and none of its files is refused.
+    """
 
     @property
     def label(self) -> str:
@@ -45,7 +48,8 @@ class ConvertedFormat(Protocol):
 
     def has_name(self, key: str) -> bool:
         """Return whether only files of this format have such a name."""
-        ...
+        del key
+        return False
 
     def may_have_name(self, key: str) -> bool:
         """Return whether a file of such a name is worth looking into."""
@@ -57,7 +61,8 @@ class ConvertedFormat(Protocol):
 
     def refusal(self, key: str, start: bytes) -> str:
         """Return why a file that belongs to this format cannot be read; "" if it may be."""
-        ...
+        del key, start
+        return ""
 
     def convert(
         self, store: TrialStore, keys: Sequence[NumberedKey], folder: Path

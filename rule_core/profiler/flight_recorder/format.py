@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from rule_core.exceptions import TrialFileError
 from rule_core.profiler.constants import MODELTIMELINE_SUFFIX
-from rule_core.profiler.converted.format import Converted, NumberedKey
+from rule_core.profiler.converted.format import Converted, ConvertedFormat, NumberedKey
 from rule_core.profiler.converted.timeline_files import ConvertedTimeline
 from rule_core.profiler.flight_recorder.dump import Collective, FlightDump, elements, shortened
 from rule_core.profiler.kineto.trace_names import rank_in
@@ -42,7 +42,7 @@ _OLD: Final = (
 )
 
 
-class FlightRecorderFormat:
+class FlightRecorderFormat(ConvertedFormat):
     """See `ConvertedFormat`."""
 
     label: str = "dumps of the flight recorder"

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from rule_core.profiler.converted.format import Converted, NumberedKey
+from rule_core.profiler.converted.format import Converted, ConvertedFormat, NumberedKey
 from rule_core.profiler.kineto.conversion import convert_trace
 from rule_core.profiler.kineto.trace_names import begins_as_trace, is_trace_name
 from rule_core.profiler.whole_text import is_json_name
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError, TrialStore
 
 
-class KinetoFormat:
+class KinetoFormat(ConvertedFormat):
     """See `ConvertedFormat`."""
 
     label: str = "traces of torch.profiler"
@@ -27,11 +27,6 @@ class KinetoFormat:
     def begins(self, text: bytes) -> bool:
         """Return whether a text begins as a trace does."""
         return begins_as_trace(text)
-
-    def refusal(self, key: str, start: bytes) -> str:
-        """Return "": a damaged trace is read as far as possible."""
-        del key, start
-        return ""
 
     def convert(
         self, store: TrialStore, keys: Sequence[NumberedKey], folder: Path

@@ -78,12 +78,19 @@ def series_in(name: str, text: bytes) -> Iterator[LabelledSeries]:
         raise CorruptFileError(name, WHAT, f"an answer of the type {answer.data.result_type!r}")
     for raw in decoded(name, answer.data.result, list[msgspec.Raw], WHAT):
         series = decoded(name, raw, _MatrixSeries, WHAT)
-        points = np.array([*_finite(series.values)], np.float64).reshape(-1, 2)
-        times, first = np.unique(points[:, 0], return_index=True)
-        yield LabelledSeries(series.metric, times, points[first, 1])
+        times = np.array([time_s for time_s, _ in series.values], np.float64)
+        values = _numbers([text for _, text in series.values])
+        finite = np.isfinite(values)
+        times, first = np.unique(times[finite], return_index=True)
+        yield LabelledSeries(series.metric, times, values[finite][first])
 
 
-def _finite(values: Sequence[tuple[float, str]]) -> Iterator[tuple[float, float]]:
-    for time_s, text in values:
-        if _NUMBER.fullmatch(text) and math.isfinite(value := float(text)):
-            yield time_s, value
+def _numbers(texts: Sequence[str]) -> NDArray[np.float64]:
+    """Return the numbers in texts; NaN for other texts."""
+    try:
+        numbers = msgspec.json.decode(f"[{','.join(texts)}]", type=list[float])
+    except msgspec.MsgspecError:  # such as for NaN, which JSON does not have
+        numbers = []
+    if len(numbers) != len(texts):
+        numbers = [float(text) if _NUMBER.fullmatch(text) else math.nan for text in texts]
+    return np.array(numbers, np.float64)

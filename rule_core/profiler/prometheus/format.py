@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from rule_core.exceptions import TrialFileError
-from rule_core.profiler.converted.format import Converted, NumberedKey
+from rule_core.profiler.converted.format import Converted, ConvertedFormat, NumberedKey
 from rule_core.profiler.kineto.trace_names import node_name
 from rule_core.profiler.prometheus.answer import LabelledSeries, series_in
 from rule_core.profiler.prometheus.metrics import Samples, is_read, samples_of
@@ -32,15 +32,10 @@ _NO_METRIC: Final = (
 )
 
 
-class PrometheusFormat:
+class PrometheusFormat(ConvertedFormat):
     """See `ConvertedFormat`."""
 
     label: str = "answers of Prometheus"
-
-    def has_name(self, key: str) -> bool:
-        """Return False: answers have no names of their own."""
-        del key
-        return False
 
     def may_have_name(self, key: str) -> bool:
         """Return whether an answer may have such a name."""
@@ -49,11 +44,6 @@ class PrometheusFormat:
     def begins(self, text: bytes) -> bool:
         """Return whether a text begins as an answer does."""
         return _MARKS.match(text) is not None
-
-    def refusal(self, key: str, start: bytes) -> str:
-        """Return "": what is no answer is of another format."""
-        del key, start
-        return ""
 
     def convert(
         self, store: TrialStore, keys: Sequence[NumberedKey], folder: Path
@@ -107,8 +97,12 @@ def _write_file(path: Path, node: str, parts: Sequence[Samples]) -> None:
     with path.open("wb") as file:
         for kind, name, dimension, times, values in parts:
             sample = {"Type": kind, "Name": name, "Dimension": dimension, "NodeId": node}
-            for time_s, value in zip(times.tolist(), values.tolist(), strict=True):
-                file.write(encode({**sample, "Value": value, "Timestamp": time_s}) + b"\n")
+            start = encode(sample)[:-1] + b',"Value":'
+            texts = (encode(each.tolist())[1:-1].split(b",") for each in (values, times))
+            file.writelines(
+                start + value + b',"Timestamp":' + time_s + b"}\n"
+                for value, time_s in zip(*texts, strict=True)
+            )
 
 
 def _by_hour(samples: Samples) -> Iterator[tuple[int, Samples]]:

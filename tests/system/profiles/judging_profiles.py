@@ -16,6 +16,7 @@ from rule_runner.results.schema import RuleResult
 JUDGING: Final = (
     "BatchSize",
     "CPUBottleneck",
+    "CollectiveNotJoined",
     "Dataloader",
     "GPUIdleWaitsForHost",
     "GPUMemoryIncrease",

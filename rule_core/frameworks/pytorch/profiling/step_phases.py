@@ -1,6 +1,7 @@
 """StepPhases: times the forward, the backward and the updates of a PyTorch training."""
 
-from operator import attrgetter
+import functools
+from collections.abc import Callable
 from typing import Any, Final
 
 import torch
@@ -10,16 +11,15 @@ from rule_core.frameworks.pytorch import modules
 from rule_core.frameworks.pytorch.callback import Callback
 from rule_core.profiler.recording.recorder import BACKWARD, FORWARD, OPTIMIZER, ProfilerRecorder
 
-# The engine that runs a backward; it calls functions once the whole backward is done.
-_engine: Final = attrgetter("_execution_engine")(torch.autograd.Variable)
+_RUN: Final = "_engine_run_backward"  # private in PyTorch
 
 
 class StepPhases:
     """Passes the phases of steps to a recorder.
 
-    The forward is a call of the model. The backward lasts from the gradient of the model's output
-    to the end of the engine's run. An update is a call of `step` of any optimizer, without the
-    backwards in a closure that it calls.
+    The forward is a call of the model. The backward is a run of PyTorch's engine for gradients
+    after it. An update is a call of `step` of any optimizer, without the backwards in a closure
+    that it calls.
 
     Parameters
     ----------
@@ -30,9 +30,13 @@ class StepPhases:
     def __init__(self, recorder: ProfilerRecorder) -> None:
         self._recorder = recorder
         self._is_updating = False
+        self._is_after_forward = False
+        self._original = vars(torch.autograd)[_RUN]
+        self._patch = self._timing_backward(self._original)
+        setattr(torch.autograd, _RUN, self._patch)
         self._handles: list[Any] = [
-            torch_optimizer.register_optimizer_step_pre_hook(self._before_update),
-            torch_optimizer.register_optimizer_step_post_hook(self._after_update),
+            torch_optimizer.register_optimizer_step_pre_hook(Callback(self._before_update)),
+            torch_optimizer.register_optimizer_step_post_hook(Callback(self._after_update)),
         ]
 
     def watch(self, module: Any) -> None:
@@ -43,33 +47,45 @@ class StepPhases:
         ]
 
     def close(self) -> None:
-        """Remove all callbacks."""
+        """Remove all callbacks, and restore PyTorch's function."""
+        if vars(torch.autograd)[_RUN] is self._patch:
+            setattr(torch.autograd, _RUN, self._original)
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
 
     def _before_forward(self, *_: Any) -> None:
         if not modules.in_backward():
+            self._is_after_forward = False
             self._recorder.begin(FORWARD)
 
-    def _after_forward(self, _: Any, __: Any, output: Any) -> None:
-        if modules.in_backward():
-            return
-        self._recorder.end(FORWARD)
-        if self._recorder.is_recording:
-            tensors = (tensor for _, tensor in modules.tensors_in(output))
-            differentiable = next((tensor for tensor in tensors if tensor.requires_grad), None)
-            if differentiable is not None:
-                differentiable.register_hook(self._begin_backward)
+    def _after_forward(self, *_: Any) -> None:
+        if not modules.in_backward():
+            self._recorder.end(FORWARD)
+            self._is_after_forward = True
 
-    def _begin_backward(self, _: Any) -> None:
-        self._recorder.begin(BACKWARD)
-        _engine.queue_callback(self._end_backward)
+    def _timing_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        before, after = Callback(self._before_backward), Callback(self._after_backward)
 
-    def _end_backward(self) -> None:
-        self._recorder.end(BACKWARD)
-        if self._is_updating:
-            self._recorder.begin(OPTIMIZER, is_anew=True)
+        @functools.wraps(original)
+        def run_backward(*args: Any, **kwargs: Any) -> Any:
+            before()
+            gradients = original(*args, **kwargs)
+            after()
+            return gradients
+
+        return run_backward
+
+    def _before_backward(self) -> None:
+        is_inside = modules.in_backward() or torch.compiler.is_compiling()
+        if self._is_after_forward and not is_inside:
+            self._recorder.begin(BACKWARD)
+
+    def _after_backward(self) -> None:
+        if self._is_after_forward and not modules.in_backward():
+            self._recorder.end(BACKWARD)
+            if self._is_updating:
+                self._recorder.begin(OPTIMIZER, is_anew=True)
 
     def _before_update(self, *_: Any) -> None:
         self._is_updating = True

@@ -187,17 +187,20 @@ def test_what_is_measured_against_one_limit_stays_together() -> None:
     rule.measured(3, "max", 2, 1, met=False)
     rule.measured(3, "max", 2, 4, met=False)
     rule.measured(4, "max", 2, 4, met=False)
+    rule.measured(3, "mean", 2, 1.0, met=False)
     rule.measured(3, "max", 2, math.nan, met=False)
     one = ((None, None), 2.0, False)
     *result, last = rule.take_measurements()
     assert result == [
-        Measured(3, "mean", 1.0, [(("a", "w"), 0.5, True), one]),
+        Measured(3, "mean", 1.0, [(("a", "w"), 0.5, True), one, one]),
         Measured(3, "max", 1.0, [one]),
         Measured(3, "max", 4.0, [one]),
         Measured(4, "max", 4.0, [one]),
     ]
     assert math.isnan(last.limit)
     assert rule.take_measurements() == []
+    rule.measured(3, "mean", 2, 1.0, met=False)
+    assert rule.take_measurements() == [Measured(3, "mean", 1.0, [one])]
     assert rule.take_evidence() == ([Finding(3, "a", "w", np.float32(0.5), 1)], None)
 
 

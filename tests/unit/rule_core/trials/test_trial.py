@@ -20,9 +20,9 @@ from rule_core.exceptions import (
 )
 from rule_core.model.collection import Collection
 from rule_core.modes import ModeKeys
+from rule_core.reading import trial_index as trial_index_module
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.trials import Trial
-from rule_core.trials import trial as trial_module
 from rule_core.trials.refresh import no_refresh, refresh, snapshot
 from rule_core.trials.tensor import StepState
 from rule_core.trials.trial import MISSED_KEPT
@@ -161,10 +161,13 @@ def test_questions_about_names() -> None:
         one.tensor_names(collection=3)  # type: ignore[arg-type]
 
 
-def test_names_at_a_step_are_sorted_once_however_often_they_are_queried(
+def test_names_of_steps_alike_are_sorted_once_for_all_views(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    one = trial(collections() | step(0, a=1, b=2) | step(1, a=1, b=2) | {END: b""})
+    one = trial(
+        collections() | step(0, a=1, b=2) | step(1, a=1, b=2) | step(2, a=1, c=2) | {END: b""}
+    )
+    two = one.share()
     lengths: list[int] = []
 
     def counting(names: Iterable[str]) -> list[str]:
@@ -172,15 +175,46 @@ def test_names_at_a_step_are_sorted_once_however_often_they_are_queried(
         lengths.append(len(result))
         return result
 
-    monkeypatch.setattr(trial_module, "sorted", counting, raising=False)
-    one.collection("mine").include("b")
-    for number in (0, 1, 0, 1, 0):
-        with snapshot([one], number):
+    monkeypatch.setattr(trial_index_module, "sorted", counting, raising=False)
+    one.collection("mine").include("[bc]")
+    names = {0: ["a", "b"], 1: ["a", "b"], 2: ["a", "c"]}
+    for number in (0, 1, 2, 0, 2, 1):
+        with snapshot([one, two], number):
             assert one.tensor_names(step=number, collection="metrics") == []
-            assert one.tensor_names(step=number, collection="mine") == ["b"]
+            assert one.tensor_names(step=number, collection="mine") == names[number][1:]
             one.tensor_names(step=number).clear()  # the caller's own
-            assert one.tensor_names(step=number) == ["a", "b"]
+            one.tensor_names(step=number, collection="mine").clear()
+            one.tensor_names(step=number, regex="a").clear()
+            assert one.tensor_names(step=number, regex="a") == ["a"]
+            assert two.tensor_names(step=number) == names[number]
     assert lengths == [2, 2]
+
+
+def test_names_are_selected_anew_once_a_collection_has_changed() -> None:
+    one = trial(collections() | step(0, a=1, b=2) | step(1, a=1) | {END: b""})
+    with snapshot([one], 1):
+        for include, expected in (("a", ["a"]), ("b", ["a", "b"])):
+            one.collection("mine").include(include)
+            assert one.tensor_names(collection="mine") == expected
+            assert one.tensor_names(step=0, collection="mine") == expected
+            assert one.tensor_names(step=1, collection="mine") == ["a"]
+        one.collection("mine").remove_tensor_name("a")
+        one.collection("mine").include_regex.remove("a")
+        assert one.tensor_names(step=1, collection="mine") == []
+
+
+def test_names_so_far_follow_the_horizon() -> None:
+    files = collections() | step(0, a=1) | step(1, b=1) | step(2, a=1)
+    one = trial(files)
+    names = {0: ["a"], 1: ["a", "b"], 2: ["a", "b"]}
+    for number in (2, 0, 1, 0, 2):
+        with snapshot([one], number):
+            assert one.tensor_names() == names[number]
+    files |= step(3, c=1)
+    assert one.tensor_names() == ["a", "b", "c"]
+    for number in (2, 3):
+        with snapshot([one], number):
+            assert one.tensor_names() == ["a", "b", "c"][: number or None]
 
 
 def test_unknown_names_are_looked_for_once_more() -> None:

@@ -27,6 +27,11 @@ def test_values_are_numbers_and_times_ascend() -> None:
     assert (parsed_series.time_s - BEGAN_S).tolist() == [0, 45, 90]
 
 
+def test_texts_with_several_numbers_are_none() -> None:
+    [parsed_series] = parsed(answer(series("up", ["1,2", "3"])))
+    assert parsed_series.value.tolist() == [3.0]
+
+
 def test_answers_of_other_servers_have_more_fields() -> None:
     document = {
         "status": "success",

@@ -95,19 +95,26 @@ def test_nothing_is_left_in_the_model_and_the_optimizers(tmp_path: Path) -> None
     assert len(events(tmp_path)) == count
     assert not module._forward_hooks
     assert not module._forward_pre_hooks
+    assert torch.autograd._engine_run_backward is torch.autograd.graph._engine_run_backward
 
 
-def test_a_recomputed_forward_is_part_of_the_backward(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_reentrant", [True, False])
+def test_a_recomputed_forward_is_part_of_the_backward(tmp_path: Path, is_reentrant: bool) -> None:
     from torch.utils.checkpoint import checkpoint
 
     hook, module = profiled(tmp_path), model()
     hook.register_module(module)
     x = torch.ones(3, 4, requires_grad=True)
+    done: list[int] = []  # us, after the backward of the module
+    x.register_hook(lambda _: done.append(hook.profiler.now_us()))
     for _ in range(2):
-        checkpoint(module, x, use_reentrant=False).sum().backward()
+        checkpoint(module, x, use_reentrant=is_reentrant).sum().backward()
     hook.close()
-    counts = Counter(event.event_phase for event in events(tmp_path))
-    assert (counts["Forward"], counts[BACKWARD]) == (2, 2)
+    found = events(tmp_path)
+    assert sum(event.event_phase == "Forward" for event in found) == 2
+    backwards = [event for event in found if event.event_phase == BACKWARD]
+    for event, done_us in zip(backwards, done, strict=True):
+        assert event.start_time < done_us <= event.end_time
 
 
 def test_gradient_accumulation_has_one_backward_a_step(tmp_path: Path) -> None:
@@ -132,3 +139,36 @@ def test_outputs_without_gradients_have_no_backward(tmp_path: Path) -> None:
     hook.close()
     counts = Counter(event.event_phase for event in events(tmp_path))
     assert (counts["Forward"], counts[BACKWARD]) == (2, 0)
+
+
+def test_derivatives_in_the_forward_are_no_backward(tmp_path: Path) -> None:
+    class Field(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            [force] = torch.autograd.grad(x.square().sum(), x, create_graph=True)
+            return force
+
+    hook, module = profiled(tmp_path), Field()
+    hook.register_module(module)
+    for _ in range(2):
+        module(torch.ones(3, requires_grad=True)).sum().backward()
+    hook.close()
+    assert Counter(event.event_phase for event in events(tmp_path))[BACKWARD] == 2
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_compiled_steps_have_all_phases(tmp_path: Path) -> None:
+    hook, module = profiled(tmp_path), model()
+    hook.register_module(module)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+
+    @torch.compile(backend="eager")
+    def step() -> None:
+        module(torch.ones(3, 4)).sum().backward()
+        optimizer.step()
+
+    for _ in range(2):
+        step()
+    hook.close()
+    counts = Counter(event.event_phase for event in events(tmp_path))
+    assert (counts["Forward"], counts[BACKWARD], counts["Optimizer"]) == (2, 2, 2)

@@ -50,6 +50,15 @@ def tasks() -> int:
     return len([*Path("/proc/self/task").iterdir()])
 
 
+def in_process(code: str, descriptor: int) -> None:
+    """Run Python in a process that can import this file and has a descriptor."""
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    path = os.pathsep.join([*sys.path, str(Path(__file__).parent)])
+    subprocess.run(
+        command, check=True, pass_fds=[descriptor], env=os.environ | {"PYTHONPATH": path}
+    )
+
+
 def pieces(size: int = 100) -> list[SweptPiece]:
     """Return the pieces of the numbers."""
     total = 4000
@@ -175,24 +184,61 @@ def test_a_run_that_is_released_ends_its_threads(descriptor: int) -> None:
 def test_a_forked_process_measures_by_itself(descriptor: int) -> None:
     code = f"""if True:
         import os
-        from test_sweep import Sweep, SweepRun, pieces
-        calls = [Sweep(pieces(10), 3).prepare([{descriptor}], frames=bytearray(5))]
-        run, other = SweepRun(calls), SweepRun(calls)
+        from test_sweep import Sweep, SweepRun, pieces, wait_until
+        sweep = Sweep(pieces(10), 3)
+        calls = [sweep.prepare([{descriptor}], frames=bytearray(5)) for _ in range(2)]
+        run, other = (SweepRun([call]) for call in calls)
+        totals = calls[0].job[7][:, 0]
+        wait_until(lambda: totals.all())
+        totals[:] = 0
         child = os.fork()
-        if not child:
-            other.release()
-        run.finish()
-        assert calls[0].job[7][:, 0].sum() == 499500.0
         if child:
             assert os.waitpid(child, 0)[1] == 0
+            run.finish()
+            assert not totals.any()
+            other.finish()
+            assert calls[1].job[7][:, 0].sum() == 499500.0
         else:
-            os._exit(0)
+            other.release()
+            run.finish()
+            os._exit(int(totals.sum() != 499500.0))
     """
-    command = [sys.executable, "-W", "ignore", "-c", code]
-    path = os.pathsep.join([*sys.path, str(Path(__file__).parent)])
-    subprocess.run(
-        command, check=True, pass_fds=[descriptor], env=os.environ | {"PYTHONPATH": path}
-    )
+    in_process(code, descriptor)
+
+
+@NEEDS_KERNEL
+def test_a_process_may_exit_with_runs_that_are_not_finished(descriptor: int) -> None:
+    code = f"""if True:
+        import sys
+        from test_sweep import Sweep, SweepRun, pieces
+        sweep = Sweep(pieces(1), 7)
+        def begin():
+            return SweepRun([sweep.prepare([{descriptor}], frames=bytearray(5))])
+        run, sys.kept = begin(), begin()
+        kept = [begin()]
+        kept.append(kept)
+    """
+    in_process(code, descriptor)
+
+
+@NEEDS_KERNEL
+@pytest.mark.parametrize("wrong", ["piece", "sources", "files"])
+def test_jobs_before_one_that_does_not_fit_are_released(descriptor: int, wrong: str) -> None:
+    frames = bytearray(5)
+    sweep = Sweep(pieces(10), 2)
+    fits, other = (sweep.prepare([descriptor], [b"12"], frames) for _ in range(2))
+    rows, *rest = other.job
+    if wrong == "piece":
+        rows[-1, 0] = 99
+    elif wrong == "sources":
+        rest[3] = (b"12", 1)
+    else:
+        rest[2] = None
+    threads = tasks()
+    with pytest.raises((ValueError, TypeError)):
+        SweepRun([fits, other._replace(job=(rows, *rest))])
+    frames.append(1)
+    assert tasks() <= threads
 
 
 @NEEDS_KERNEL

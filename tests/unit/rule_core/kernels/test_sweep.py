@@ -181,6 +181,18 @@ def test_a_run_that_is_released_ends_its_threads(descriptor: int) -> None:
 
 
 @NEEDS_KERNEL
+def test_a_run_that_is_released_leaves_pieces(descriptor: int) -> None:
+    sweep = Sweep(pieces(2), 2)
+
+    def leaves_some() -> bool:
+        call = sweep.prepare([descriptor], frames=bytearray(5))
+        SweepRun([call]).release()
+        return not call.job[7][:, 0].all()
+
+    wait_until(leaves_some, 10)  # unless the other thread is faster, again and again
+
+
+@NEEDS_KERNEL
 def test_a_forked_process_measures_by_itself(descriptor: int) -> None:
     code = f"""if True:
         import os

@@ -1,10 +1,12 @@
 """Sweep: reads files as they are, from any thread, and refuses tables that do not fit."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -190,6 +192,24 @@ def test_a_run_that_is_released_leaves_pieces(descriptor: int) -> None:
         return not call.job[7][:, 0].all()
 
     wait_until(leaves_some, 10)  # unless the other thread is faster, again and again
+
+
+@NEEDS_KERNEL
+def test_other_threads_take_no_signals(descriptor: int) -> None:
+    sweep, folder = Sweep(pieces(1) * 10, 2), Path("/proc/self/task")
+    before, status = {*folder.iterdir()}, ""
+
+    def is_seen() -> bool:
+        nonlocal status
+        run = SweepRun([sweep.prepare([descriptor], frames=bytearray(5))])
+        with suppress(OSError):  # it has ended
+            status = "".join((task / "status").read_text() for task in {*folder.iterdir()} - before)
+        run.finish()
+        return "SigBlk" in status
+
+    wait_until(is_seen)
+    blocked = int(status.partition("SigBlk:")[2].split(maxsplit=1)[0], 16)
+    assert blocked >> (signal.SIGTERM - 1) & 1
 
 
 @NEEDS_KERNEL

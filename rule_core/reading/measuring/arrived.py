@@ -132,14 +132,15 @@ class ArrivedMeasures:
         self._next = next(iter(self._steps[position : position + 1]), None)
         self._step, self._asking, self._answers = step, {}, {}
         ahead, self._ahead = self._ahead, None
+        parts: dict[str, _ArrivedPart] = {}
         if ahead is not None and ahead.step == step:
             ahead.run.finish()
+            parts = ahead.parts
         if is_expected and self._next is not None and self._threads > 1:
             self._begin(self._next)
-        if ahead is not None and ahead.step == step:
-            for part, measured in ahead.parts.items():
-                if self._is_current(measured, self._files.get(step, {}).get(part)):
-                    self._answers[part] = _answers(measured)
+        for part, measured in parts.items():
+            if self._is_current(measured, self._files.get(step, {}).get(part)):
+                self._answers[part] = _answers(measured)
 
     def _begin(self, step: int) -> None:
         """Let other cores measure a step, as far as it has arrived."""

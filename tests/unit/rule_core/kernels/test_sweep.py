@@ -170,15 +170,17 @@ def test_with_one_thread_nothing_is_measured_before_the_end(descriptor: int) -> 
 
 @NEEDS_KERNEL
 def test_a_run_that_is_released_ends_its_threads(descriptor: int) -> None:
-    threads, frames = tasks(), bytearray(5)
+    threads, frames, source = tasks(), bytearray(5), bytearray(8)
     sweep = Sweep(pieces(10), 4)
     for release in (SweepRun.release, lambda _: None):
-        run = SweepRun([sweep.prepare([descriptor], frames=frames)])
-        with pytest.raises(BufferError):
-            frames.append(1)
+        run = SweepRun([sweep.prepare([descriptor], [source], frames)])
+        for buffer in (frames, source):
+            with pytest.raises(BufferError):
+                buffer.append(1)
         release(run)
         del run
-        frames.append(1)
+        for buffer in (frames, source):
+            buffer.append(1)
         wait_until(lambda: tasks() <= threads)
 
 

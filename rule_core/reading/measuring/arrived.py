@@ -12,7 +12,6 @@ from rule_core.format.record_layout import RecordLayout
 from rule_core.kernels.cores import measuring_threads
 from rule_core.kernels.operations import KernelOperation
 from rule_core.kernels.sweep import Read, Sweep, SweepCall, SweepRun, SweptPiece, is_supported
-from rule_core.model.reductions import Reduction, is_in_pieces
 from rule_core.model.streaming_statistics import (
     PIECE_BYTES,
     KernelStatistic,
@@ -61,9 +60,9 @@ class _ArrivedTensor(NamedTuple):
 
 
 class _ArrivedPart(NamedTuple):
-    """What is measured of a part of a step; `ranges` are the bytes around some records."""
+    """What is measured of an event file; `ranges` are the bytes around some records."""
 
-    file: IndexFile
+    key: str
     ranges: list[tuple[Span, memoryview]]
     tensors: list[_ArrivedTensor]
     sweep: Sweep
@@ -139,7 +138,7 @@ class ArrivedMeasures:
         if is_expected and self._next is not None and self._threads > 1:
             self._begin(self._next)
         for part, measured in parts.items():
-            if self._is_current(measured, self._files.get(step, {}).get(part)):
+            if self._is_current(measured):
                 self._answers[part] = _answers(measured)
 
     def _begin(self, step: int) -> None:
@@ -165,12 +164,9 @@ class ArrivedMeasures:
         SweepRun([part.call]).finish()
         return _answers(part)
 
-    def _is_current(self, part: _ArrivedPart, file: IndexFile | None) -> bool:
+    def _is_current(self, part: _ArrivedPart) -> bool:
         """Return whether what was measured of a part has not been read again."""
-        key = part.file.event_key
-        if file is not part.file or key is None:
-            return False
-        found = [self._reader.arrived(key, span) for span, _ in part.ranges]
+        found = [self._reader.arrived(part.key, span) for span, _ in part.ranges]
         return all(
             each is not None and each[1] is data
             for each, (_, data) in zip(found, part.ranges, strict=True)
@@ -179,7 +175,7 @@ class ArrivedMeasures:
     def _prepared(self, name: str, file: IndexFile) -> _ArrivedPart | None:
         """Return how to measure what has arrived of a part; None if there is nothing to gain."""
         asked = self._asked.get((name, file.mode), {})
-        if len(asked) < LEAST_NAMES:
+        if len(asked) < LEAST_NAMES or file.event_key is None:
             return None
         ranges: list[tuple[Span, memoryview]] = []
         tensors: list[_ArrivedTensor] = []
@@ -196,7 +192,7 @@ class ArrivedMeasures:
             self._latest = tensors, Sweep(pieces, threads)
         _, sweep = self._latest
         call = sweep.prepare(sources=[data for _, data in ranges])
-        return _ArrivedPart(file, ranges, tensors, sweep, call)
+        return _ArrivedPart(file.event_key, ranges, tensors, sweep, call)
 
     def _tensor(
         self,
@@ -230,11 +226,8 @@ class ArrivedMeasures:
 
 def _can_measure(statistic: StreamingStatistic, layout: RecordLayout) -> bool:
     """Return whether the kernel can compute a statistic."""
-    if not layout.size or not is_supported(layout.dtype) or kernel_operation(statistic, 0) is None:
-        return False
-    if not isinstance(statistic, Reduction):
-        return True
-    return is_in_pieces(statistic, layout.dtype, layout.size)
+    has_operation = kernel_operation(statistic, 0) is not None
+    return layout.size > 0 and is_supported(layout.dtype) and has_operation
 
 
 def _answers(part: _ArrivedPart) -> Answers:

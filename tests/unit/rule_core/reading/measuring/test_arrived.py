@@ -1,6 +1,6 @@
 """What arrives of a remote trial is measured together: the same answers from the same requests."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from rule_core.kernels.sweep import has_kernel
 from rule_core.model import streaming_statistics
 from rule_core.model.reductions import Reduction
 from rule_core.reading.measuring import arrived
+from rule_core.storage.base import ReadCosts
 from rule_core.storage.read_pool import ReadPool
 from rule_core.storage.uri import open_store
 from rule_core.trials import Trial
@@ -98,7 +99,7 @@ def ask(
     number: int,
     statistic: Any = MEAN,
     before: int | None = None,
-    names: str = NAMES,
+    names: Iterable[str] = NAMES,
     worker: str = "worker_0",
 ) -> list[str]:
     """Return answers to the last bit, or the types of errors."""
@@ -120,6 +121,13 @@ def test_tensors_of_a_step_are_measured_ahead_together(calls: list[int]) -> None
     assert sorted(map(str, store.reads)) == sorted(map(str, other.reads))
 
 
+def test_an_earlier_step_has_its_own_answers(calls: list[int]) -> None:
+    trial, plain = trial_of(content())[0], trial_of(content(), together=False)[0]
+    for number in (4, 5, 6, 2):
+        assert ask(trial, number) == ask(plain, number)
+    assert calls == [1, 1, 1]
+
+
 def test_a_trial_in_s3_is_measured_as_it_arrives(aws_endpoint: str, calls: list[int]) -> None:
     s3_objects.make_bucket(aws_endpoint)
     s3_objects.put(aws_endpoint, "run/", content(5, 2))
@@ -131,10 +139,12 @@ def test_a_trial_in_s3_is_measured_as_it_arrives(aws_endpoint: str, calls: list[
     assert calls == [2, 1, 1, 2, 2]
 
 
-def test_on_one_core_they_are_measured_together_on_time(
-    calls: list[int], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("threads", "least"), [(1, 100), (3, 1 << 20)], ids=["core", "small"])
+def test_on_one_core_or_if_small_they_are_measured_together_on_time(
+    threads: int, least: int, calls: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shrink(monkeypatch, 1)
+    shrink(monkeypatch, threads)
+    monkeypatch.setattr(arrived, "MIN_THREADED_BYTES", least)
     trial, plain = trial_of(content())[0], trial_of(content(), together=False)[0]
     for number in range(4):
         assert ask(trial, number) == ask(plain, number)
@@ -169,6 +179,26 @@ def test_workers_are_measured_ahead_within_bounds(
         for worker in workers:
             assert ask(trial, number, worker=worker) == ask(plain, number, worker=worker)
     assert calls == [3, 1, 1, 1, 3, 3, 2, 2, 1, 1]
+
+
+def test_of_more_ranges_than_the_kernel_takes_the_rest_is_measured_by_itself() -> None:
+    names = [f"t{number:02}" for number in range(arrived.MOST_RANGES + 2)]
+    files = {collections_key(): collections({})}
+    for number in range(4):
+        generator = np.random.default_rng(number)
+        records = {
+            name: steps_saved.record(generator.normal(size=200).astype("f4"), number, name)
+            for name in names
+        }
+        files |= steps_saved.step_files(number, records, gap=300)
+    costs = ReadCosts(parallel=4, gap=100)
+    trial, plain = (steps_saved.trial_of(CountingStore(MemoryStore(files), costs)) for _ in "ab")
+    plain.index._arrived = None
+    for number in range(4):
+        assert ask(trial, number, names=names) == ask(plain, number, names=names)
+    assert trial.index._arrived is not None
+    assert trial.index._arrived._latest is not None
+    assert len(trial.index._arrived._latest[0]) == arrived.MOST_RANGES
 
 
 @pytest.mark.parametrize("damage", ["cut", "other", "gone"])

@@ -203,7 +203,9 @@ def test_other_threads_take_no_signals(descriptor: int) -> None:
 
     def is_seen() -> bool:
         nonlocal status
-        run = SweepRun([sweep.prepare([descriptor], frames=bytearray(5))])
+        call = sweep.prepare([descriptor], frames=bytearray(5))
+        run = SweepRun([call])
+        wait_until(call.job[7].any)  # the C library blocks signals while a thread starts
         with suppress(OSError):  # it has ended
             status = "".join((task / "status").read_text() for task in {*folder.iterdir()} - before)
         run.finish()

@@ -133,7 +133,9 @@ class BatchSize(WindowRule):
         if not ready:
             return self.not_judged(TOO_FEW)
         used = {node: self._measure_cpu(step, node) for node in {gpu.node for gpu in ready}}
-        met = [self._judge_gpu(step, gpu, used[gpu.node]) for gpu in ready]
+        busy = self._gpus.percentiles(ready, _P95)
+        full = self._memories.percentiles(ready, _P95)
+        met = [self._judge_gpu(step, gpu, used[gpu.node], *busy[gpu], *full[gpu]) for gpu in ready]
         return any(met)
 
     def _is_ready(self, gpu: Device) -> bool:
@@ -144,13 +146,12 @@ class BatchSize(WindowRule):
         return min(cpu.count, memory.count, self._gpus[gpu].count) > self.window
 
     def _measure_cpu(self, step: int, node: str) -> float:
-        (used,) = self._cpus[Device(node, _CPU)].percentiles(_P95)
+        cpu = Device(node, _CPU)
+        [used] = self._cpus.percentiles([cpu], _P95)[cpu]
         self.measured(step, CPU_P95, used, self.cpu_threshold_p95, met=False, worker=node)
         return used
 
-    def _judge_gpu(self, step: int, gpu: Device, cpu: float) -> bool:
-        (busy,) = self._gpus[gpu].percentiles(_P95)
-        (full,) = self._memories[gpu].percentiles(_P95)
+    def _judge_gpu(self, step: int, gpu: Device, cpu: float, busy: float, full: float) -> bool:
         met = (
             cpu < self.cpu_threshold_p95
             and busy < self.gpu_threshold_p95

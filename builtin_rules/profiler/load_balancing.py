@@ -93,6 +93,7 @@ class LoadBalancing(WindowRule):
         super()._prepare()
         # 8 kB for each GPU.
         self._counts: dict[Device, Counts] = {}
+        self._points: dict[Device, int] = {}
 
     def judge(self, step: int) -> bool:
         """Return whether two GPUs of a node of the window are unevenly loaded."""
@@ -102,7 +103,8 @@ class LoadBalancing(WindowRule):
         for gpu, values in gpus.items():
             counts = fine_histogram(values)
             self._counts[gpu] = self._counts.get(gpu, 0) + counts
-        self.record_points(max(int(total.sum()) for total in self._counts.values()))
+            self._points[gpu] = self._points.get(gpu, 0) + len(values)
+        self.record_points(max(self._points.values()))
         nodes = sorted({gpu.node for gpu in gpus})
         if not any(len(self._names(node)) > 1 for node in nodes):
             return self.not_judged(NO_PAIR)
@@ -118,32 +120,39 @@ class LoadBalancing(WindowRule):
         """Return the GPUs of a node that have more than `patience` data points."""
         return sorted(
             name
-            for (gpu_node, name), counts in self._counts.items()
-            if gpu_node == node and counts.sum() > patience
+            for (gpu_node, name), points in self._points.items()
+            if gpu_node == node and points > patience
         )
 
     def _judge_node(self, step: int, node: str, names: list[str]) -> bool:
         counts = np.array([self._counts[Device(node, name)] for name in names])
-        distance, gap = distances(coarse(counts)), gaps(counts)
-        unequal = distance > self.threshold
-        if not self.literal:
-            unequal &= gap >= LEAST_GAP
-        used = [f"{name} {_mean(counts[index]):.0f} %" for index, name in enumerate(names)]
-        pairs = {
-            (f"{names[first]}, {names[second]}", node): (first, second)
+        distance = distances(coarse(counts))
+        measured = {
+            (f"{names[first]}, {names[second]}", node): float(distance[first, second])
             for first, second in itertools.combinations(range(len(names)), 2)
         }
-        met = {pair: index for pair, index in pairs.items() if unequal[index]}
-        notes = {
-            pair: f"Average use: {used[first]}, {used[second]}; they differ by "
-            f"{gap[first, second]:.1f} points."
-            for pair, (first, second) in met.items()
-        }
-        self.count_violations(len(met), len(met))
-        measured = {pair: float(distance[index]) for pair, index in pairs.items()}
+        notes: dict[tuple[str, str], str] = {}
+        if max(measured.values()) > self.threshold:
+            notes = self._uneven(node, names, counts, distance)
+        self.count_violations(len(notes), len(notes))
         return self.measured_all(
-            step, DISTANCE, measured, self.threshold, met=met.keys(), notes=notes
+            step, DISTANCE, measured, self.threshold, met=notes.keys(), notes=notes
         )
+
+    def _uneven(
+        self, node: str, names: list[str], counts: Counts, distance: Floats
+    ) -> dict[tuple[str, str], str]:
+        """Return a note for each pair of GPUs that meets the condition."""
+        unequal, gap = distance > self.threshold, gaps(counts)
+        if not self.literal:
+            unequal &= gap >= LEAST_GAP
+        used = [f"{name} {_mean(row):.0f} %" for name, row in zip(names, counts, strict=True)]
+        return {
+            (f"{names[first]}, {names[second]}", node): f"Average use: {used[first]}, "
+            f"{used[second]}; they differ by {gap[first, second]:.1f} points."
+            for first, second in itertools.combinations(range(len(names)), 2)
+            if unequal[first, second]
+        }
 
     def details(self) -> dict[str, Any]:
         """Return the histograms of the GPUs of each node and their distances."""

@@ -2,8 +2,6 @@
 
 from typing import Any, Final
 
-import numpy as np
-
 from builtin_rules.profiler.statistics.growth import DeviceHistories
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience, percentage, window
 from builtin_rules.profiler.statistics.samples import GPU, NO_GPU, Device, by_device
@@ -105,18 +103,18 @@ class LowGPUUtilization(WindowRule):
         ready = [gpu for gpu in gpus if self._gpus[gpu].count > self.patience]
         if not ready:
             return self.not_judged(TOO_FEW)
-        met = [self._judge_gpu(step, gpu) for gpu in ready]
+        percentiles = self._gpus.percentiles(ready, _HIGH, _LOW)
+        met = [self._judge_gpu(step, gpu, *percentiles[gpu]) for gpu in ready]
         return any(met)
 
-    def _judge_gpu(self, step: int, gpu: Device) -> bool:
-        high, low = self._gpus[gpu].percentiles(_HIGH, _LOW)
+    def _judge_gpu(self, step: int, gpu: Device, high: float, low: float) -> bool:
         underused = high < self.threshold_p95
         self.measured_on(
             gpu, step, HIGH, high, self.threshold_p95, met=underused, note="Underused."
         )
         fluctuates = high > self.threshold_p95 and low < self.threshold_p5
         if fluctuates and not self.literal:
-            fluctuates = float(np.percentile(self._gpus[gpu].values, _LOW)) < self.threshold_p5
+            fluctuates = self._gpus[gpu].has_percentile_below(_LOW, self.threshold_p5)
         note = f"Fluctuates: its 95th percentile is {high:.3g} percent."
         self.measured_on(gpu, step, LOW, low, self.threshold_p5, met=fluctuates, note=note)
         if underused or fluctuates:
@@ -126,9 +124,10 @@ class LowGPUUtilization(WindowRule):
     def details(self) -> dict[str, Any]:
         """Return percentiles of the latest and of all values, by node and GPU."""
         details: dict[str, Any] = {}
-        for (node, name), series in self._gpus.items():
-            high, low = series.percentiles(_HIGH, _LOW)
-            details.setdefault(node, {})[name] = {
+        percentiles = self._gpus.percentiles(self._gpus, _HIGH, _LOW)
+        for gpu, series in self._gpus.items():
+            high, low = percentiles[gpu]
+            details.setdefault(gpu.node, {})[gpu.name] = {
                 "gpu_max": series.largest,
                 "gpu_95": high,
                 "gpu_5": low,

@@ -150,6 +150,11 @@ class EventReader:
         for part in [part for part in self._kept if part[0] == key]:
             self._drop(part)
 
+    def clear(self) -> None:
+        """Drop all cached bytes."""
+        for part in [*self._kept]:
+            self._drop(part)
+
     def _load(self, key: str, start: int, stop: int) -> CachedBytes:
         """Return cached bytes that cover a range; read them if necessary."""
         if stop <= WHOLE_FILE:

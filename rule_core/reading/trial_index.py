@@ -156,6 +156,10 @@ class TrialIndex(TrialFiles):
         steps_by_name = self.names if mode is ModeKeys.GLOBAL else self.names_by_mode.get(mode, {})
         return steps_by_name.get(name, [])
 
+    def clear_cached_bytes(self) -> None:
+        """Drop the bytes of event files that have been read; they are read again on use."""
+        self._reader.clear()
+
     def names_at(self, step: int, mode: ModeKeys) -> tuple[str, ...]:
         """Return the sorted names saved at a global step in a mode; see `shared_names`."""
         files = self.files.get(step, {}).values()

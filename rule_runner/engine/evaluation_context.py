@@ -112,6 +112,8 @@ class EvaluationContext:
         self._fork_server: ForkServer | None = None
         self.last_change = clock.monotonic()
         with ExitStack() as stack:
+            # What an evaluation is made of refers to itself, so Python may free it much later.
+            stack.callback(self.step_sources.clear_cached_bytes)
             opener = JobOpener(config, clock, self.now, stack)
             for rule, bound in zip(config.rules, self._bound, strict=True):
                 self.jobs.append(opener.open(rule, bound, self.step_sources.of(rule)))

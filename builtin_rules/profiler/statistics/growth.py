@@ -1,6 +1,7 @@
 """Bounded histories of values: thinned values of the whole job, and the latest ones exactly."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import numpy as np
@@ -99,10 +100,17 @@ class DeviceHistory:
         self.newest = joined[-self._keep :].copy()
         self.largest = max(self.largest, float(values.max()))
 
-    def percentiles(self, *percents: float) -> list[float]:
-        """Return percentiles of the latest values, with linear interpolation."""
-        values: list[float] = np.percentile(self.newest, percents).tolist()
-        return values
+    def has_percentile_below(self, percent: float, limit: float) -> bool:
+        """Return whether a percentile of all values, with linear interpolation, is below a limit.
+
+        It lies between two values that are next to each other in order, so it is computed only if
+        the number of values below the limit leaves it open.
+        """
+        below = int(np.count_nonzero(self.values < np.float64(limit)))
+        lower = int((len(self.values) - 1) * percent / 100)  # at most one off, by rounding
+        if lower <= below <= lower + 2:
+            return float(np.percentile(self.values, percent)) < limit
+        return below > lower
 
     def box(self) -> dict[str, float]:
         """Return quartiles and whiskers of all values, rounded to their precision."""
@@ -120,6 +128,18 @@ class DeviceHistories(dict[Device, DeviceHistory]):
     def points(self) -> int:
         """The largest number of values of a device so far."""
         return max((history.count for history in self.values()), default=0)
+
+    def percentiles(self, devices: Iterable[Device], *percents: float) -> dict[Device, list[float]]:
+        """Return percentiles of the latest values of devices, with linear interpolation."""
+        by_length: defaultdict[int, list[Device]] = defaultdict(list)
+        for device in devices:
+            by_length[len(self[device].newest)].append(device)
+        percentiles: dict[Device, list[float]] = {}
+        for alike in by_length.values():
+            newest = np.array([self[device].newest for device in alike])
+            rows = np.percentile(newest, percents, axis=1).T.tolist()
+            percentiles.update(zip(alike, rows, strict=True))
+        return percentiles
 
     def extend(self, new: Mapping[Device, Floats]) -> None:
         """Append the values of a window, at least one for each of its devices."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -41,8 +41,6 @@ class _Recorder:
         self._command = command
         self._control = control
         self._recording = recording
-        self._frameworks: list[str] = []
-        self._missed: list[str] = []
 
     async def run(self) -> int:
         signals = ForwardedSignals(lambda: None)
@@ -51,7 +49,7 @@ class _Recorder:
         follower = asyncio.create_task(recording.follow())
         try:
             script = await TrainingScript.start(
-                self._command, self._control, self._hear, recording.environment()
+                self._command, self._control, lambda _: None, recording.environment()
             )
             signals.script = script
             with closing(script):
@@ -60,13 +58,6 @@ class _Recorder:
             follower.cancel()
             recording.end()
         say(f"The command ended with exit code {script.exit_code}.")
-        for sentence in recorded(recording, self._frameworks, self._missed):
+        for sentence in recorded(recording, script.frameworks, script.missed):
             say(sentence)
         return script.exit_code
-
-    def _hear(self, message: Mapping[str, str]) -> None:
-        match message:
-            case {"framework": str(name)} if name not in self._frameworks:
-                self._frameworks.append(name)
-            case {"missed": str(text)} if text not in self._missed:
-                self._missed.append(text)

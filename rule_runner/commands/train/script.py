@@ -55,18 +55,27 @@ class TrainingScript:
         The process that `start` creates.
     control
         Folder with the hook's configuration, and the pipe that the script's Pythons write to.
-    on_message
-        Called with each object that they write.
+    on_trial
+        Called with the path of each trial that they name.
+
+    Attributes
+    ----------
+    frameworks
+        The frameworks that they have imported.
+    missed
+        Why trainings of theirs are not evaluated.
     """
 
     def __init__(
         self,
         process: asyncio.subprocess.Process,
         control: Path,
-        on_message: Callable[[Mapping[str, str]], None],
+        on_trial: Callable[[str], None],
     ) -> None:
+        self.frameworks: list[str] = []
+        self.missed: list[str] = []
         self._process = process
-        self._on_message = on_message
+        self._on_trial = on_trial
         self._rest = b""
         # Also open for writing: otherwise the pipe would end when its last writer closes it.
         self._pipe = os.open(control / PIPE, os.O_RDWR | os.O_NONBLOCK)
@@ -77,7 +86,7 @@ class TrainingScript:
         cls,
         command: Sequence[str],
         control: Path,
-        on_message: Callable[[Mapping[str, str]], None],
+        on_trial: Callable[[str], None],
         variables: Mapping[str, str],
     ) -> "TrainingScript":
         """Start a script with further variables in its environment.
@@ -96,7 +105,7 @@ class TrainingScript:
             python = f" Write: python {command[0]}." if command[0].endswith(".py") else ""
             msg = f"{command[0]!r} cannot be started: {os.strerror(err.errno or 0)}.{python}"
             raise UsageError(msg) from err
-        return cls(process, control, on_message)
+        return cls(process, control, on_trial)
 
     @property
     def runs(self) -> bool:
@@ -125,7 +134,18 @@ class TrainingScript:
                 *lines, self._rest = (self._rest + part).split(b"\n")
                 for line in lines:
                     with suppress(ValueError):  # any process may write to the pipe
-                        self._on_message(json.loads(line))
+                        self._hear(json.loads(line))
+
+    def _hear(self, message: Mapping[str, str]) -> None:
+        match message:
+            case {"framework": str(name)} if name not in self.frameworks:
+                self.frameworks.append(name)
+            case {"missed": str(text)} if text not in self.missed:
+                self.missed.append(text)
+            case {"trial": str(path)}:
+                self._on_trial(path)
+            case _:  # nothing of ours
+                pass
 
     def send(self, number: int) -> None:
         """Send a signal to all processes, as a terminal does, but SIGTERM only to the first.

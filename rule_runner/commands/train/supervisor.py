@@ -116,8 +116,6 @@ class Supervisor:
         self._trainings: dict[str, WatchedTraining] = {}  # by trial
         self._turns = asyncio.Semaphore(max(LEAST_EVALUATORS, os.cpu_count() or 1))
         self._stopping: asyncio.Task[None] | None = None
-        self._frameworks: list[str] = []
-        self._missed: list[str] = []
         self._has_failed = False
 
     async def run(self) -> int:
@@ -132,7 +130,7 @@ class Supervisor:
             variables |= recording.environment()
         with OnError(self._end_recording):
             script = await TrainingScript.start(
-                self._config.command, self._control, self._hear, variables
+                self._config.command, self._control, self._on_trial, variables
             )
         self._script = signals.script = script
         # An internal error does not hide the exit code.
@@ -146,15 +144,9 @@ class Supervisor:
             return EXIT_ISSUES
         return script.exit_code
 
-    def _hear(self, message: Mapping[str, str]) -> None:
-        """Record a message from a Python process of the script."""
-        match message:
-            case {"framework": str(name)} if name not in self._frameworks:
-                self._frameworks.append(name)
-            case {"missed": str(text)} if text not in self._missed:
-                self._missed.append(text)
-            case {"trial": str(path)} if path not in self._trainings:
-                self._trainings[path] = self._begin(path)
+    def _on_trial(self, path: str) -> None:
+        if path not in self._trainings:
+            self._trainings[path] = self._begin(path)
 
     def _begin(self, trial: str) -> WatchedTraining:
         """Start the evaluation of a training."""
@@ -219,7 +211,7 @@ class Supervisor:
         """Wait for the evaluations, and print their results."""
         say(f"The training {self._how(script)}.")
         if not self._trainings:
-            say(nothing_saved(self._frameworks))
+            say(nothing_saved(script.frameworks))
         for trial in self._trainings:
             mark_as_ended(trial)
         judged: list[tuple[int, EvaluatorResult]] = []
@@ -229,19 +221,19 @@ class Supervisor:
         self._has_failed = self._fails([result for _, result in judged])
         if len(judged) > 1:
             say(summed_up(judged))
-        for text in self._missed:
+        for text in script.missed:
             say(f"NotEvaluated: {text}")
         if self._recording is not None:
-            await self._conclude_recording(self._recording)
+            await self._conclude_recording(self._recording, script)
 
-    async def _conclude_recording(self, recording: JudgedRecording) -> None:
+    async def _conclude_recording(self, recording: JudgedRecording, script: TrainingScript) -> None:
         """Wait for the evaluation of the profile, and print its results."""
         judged = await recording.judged()
         if len(judged.rules) > 1:
             judged.show()
         if judged.problem:
             say(f"{judged.problem} The training was not touched.{self._retry(judged)}")
-        recording.show(self._frameworks)
+        recording.show(script.frameworks)
         self._has_failed = self._has_failed or self._fails([judged])
 
     def _show(self, number: int, judged: EvaluatorResult) -> None:

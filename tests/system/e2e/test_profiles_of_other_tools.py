@@ -40,10 +40,10 @@ def main():
 
 main()
 """
-# Rank 1 leaves before the fourth all-reduce; both ranks write what the recorder of Gloo holds.
+# Rank 1 leaves before the fourth all-reduce, which ends that of rank 0 with an error; both ranks
+# write what the recorder of Gloo holds.
 RANKS: Final = """
 import os, sys
-from datetime import timedelta
 from pathlib import Path
 import torch
 import torch.distributed as dist
@@ -51,10 +51,13 @@ from torch._C import _distributed_c10d as c10d
 
 folder, rank = Path(sys.argv[1]), int(sys.argv[2])
 store = dist.FileStore(str(folder / "store"), 2)
-dist.init_process_group("gloo", store=store, rank=rank, world_size=2, timeout=timedelta(seconds=2))
+dist.init_process_group("gloo", store=store, rank=rank, world_size=2)
 for _ in range(3):
     dist.all_reduce(torch.ones(4, 3))
-if rank == 0:
+if rank == 1:
+    store.wait(["joined"])
+else:
+    store.set("joined", "three")
     try:
         dist.all_reduce(torch.ones(4, 3))
     except RuntimeError:
@@ -228,7 +231,7 @@ def test_dumps_of_gloo_as_processes_write_them(tmp_path: Path) -> None:
     _, *arguments = shlex.split(CONVERSION.removesuffix("FILES"))
     files = (tmp_path / "pickles").iterdir()
     subprocess.run([sys.executable, *arguments, *files], check=True)
-    for name, place in (("json", ""), ("pickles", " at <string>:16(<module>)")):
+    for name, place in (("json", ""), ("pickles", " at <string>:18(<module>)")):
         result = evaluated(tmp_path / name, "CollectiveNotJoined")["CollectiveNotJoined"]
         [evidence] = result["evidence"]
         assert evidence["worker"] == "rank-1"

@@ -28,6 +28,29 @@ while time.monotonic() < end:
 hook.close()
 print("the end")
 """
+# A PyTorch training whose samples or whose steps take their time.
+LOADING = """
+import sys, time
+import torch
+
+sample_s, step_s, seconds = map(float, sys.argv[1:])
+
+class Samples(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            time.sleep(sample_s)
+            yield torch.randn(4)
+
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for batch in torch.utils.data.DataLoader(Samples(), batch_size=2):
+    optimizer.zero_grad()
+    (model(batch) - batch[:, :1]).square().mean().backward()
+    optimizer.step()
+    time.sleep(step_s)
+print("the end")
+"""
 RULES = ("StepOutlier", "MaxInitializationTime")
 OPTIONS = [
     *("--profile", "--output", "out"),
@@ -37,9 +60,9 @@ OPTIONS = [
 SHORT = ("-p", "MaxInitializationTime.threshold=0.02")  # minutes
 
 
-def train(folder: Path, words: list[str], *options: str) -> Any:
+def train(folder: Path, words: list[str], *options: str, script: str = SCRIPT) -> Any:
     folder.mkdir(exist_ok=True)
-    (folder / "script.py").write_text(SCRIPT)
+    (folder / "script.py").write_text(script)
     command = [sys.executable, "script.py", *words]
     return training_scripts.train(folder, [*OPTIONS, *options], command)
 
@@ -96,3 +119,29 @@ def test_a_fault_stops_the_training_and_a_healthy_one_goes_on(tmp_path: Path) ->
     done = train(healthy, ["30", "fast"], *stops)
     assert (done.returncode, done.stdout) == (0, "the end\n"), done.stderr
     assert "IssuesFound" not in outcomes(healthy).values()
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_waiting_for_batches_stops_the_training_and_a_fast_loader_goes_on(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed.")
+    config = tmp_path / "config.json"
+    parameters = {
+        "DataloaderProfilingConfig": {"StartStep": 0, "NumSteps": 10**6},
+        "RotateFileCloseIntervalInSeconds": 2,  # how late the rule sees what is loaded
+    }
+    config.write_text(json.dumps({"ProfilingParameters": parameters}))
+    rule = {"scan_interval_us": 10**6, "patience": 5, "min_threshold": 150}  # any number of cores
+    options = [
+        *("--profile-config", str(config), "--rule", "Dataloader"),
+        *(word for name, value in rule.items() for word in ("-p", f"Dataloader.{name}={value}")),
+        *("--stop-on-finding", "--stop-on", "warning"),
+    ]
+    slow, healthy = tmp_path / "slow", tmp_path / "healthy"
+    done = train(slow, ["0.05", "0", "600"], *options, script=LOADING)
+    assert (done.returncode, done.stdout) == (10, ""), done.stderr
+    assert "Dataloader has found a warning: the training is stopped." in done.stderr
+    assert outcomes(slow)["Dataloader"] == "IssuesFound"
+    done = train(healthy, ["0", "0.1", "15"], *options, script=LOADING)
+    assert (done.returncode, done.stdout) == (0, "the end\n"), done.stderr
+    assert outcomes(healthy)["Dataloader"] == "NoIssuesFound"

@@ -9,6 +9,7 @@ from torch.optim import optimizer as torch_optimizer
 
 from rule_core.frameworks.pytorch import modules
 from rule_core.frameworks.pytorch.callback import Callback
+from rule_core.logger import get_logger
 from rule_core.profiler.recording.recorder import BACKWARD, FORWARD, OPTIMIZER, ProfilerRecorder
 
 _RUN: Final = "_engine_run_backward"  # private in PyTorch
@@ -18,8 +19,9 @@ class StepPhases:
     """Passes the phases of steps to a recorder.
 
     The forward is a call of the model. The backward is a run of PyTorch's engine for gradients
-    after it. An update is a call of `step` of any optimizer, without the backwards in a closure
-    that it calls.
+    after it, even one that fails; a PyTorch that runs the engine in another way has no backwards.
+    An update is a call of `step` of any optimizer, without the backwards in a closure that it
+    calls.
 
     Parameters
     ----------
@@ -31,9 +33,13 @@ class StepPhases:
         self._recorder = recorder
         self._is_updating = False
         self._is_after_forward = False
-        self._original = vars(torch.autograd)[_RUN]
-        self._patch = self._timing_backward(self._original)
-        setattr(torch.autograd, _RUN, self._patch)
+        self._original = vars(torch.autograd).get(_RUN)
+        self._patch: Callable[..., Any] | None = None
+        if self._original is None:
+            get_logger("hook").debug("Backwards are not timed: PyTorch has no %s.", _RUN)
+        else:
+            self._patch = self._timing_backward(self._original)
+            setattr(torch.autograd, _RUN, self._patch)
         self._handles: list[Any] = [
             torch_optimizer.register_optimizer_step_pre_hook(Callback(self._before_update)),
             torch_optimizer.register_optimizer_step_post_hook(Callback(self._after_update)),
@@ -47,8 +53,8 @@ class StepPhases:
         ]
 
     def close(self) -> None:
-        """Remove all callbacks, and restore PyTorch's function."""
-        if vars(torch.autograd)[_RUN] is self._patch:
+        """Remove all callbacks, and restore PyTorch's function unless others have patched it."""
+        if self._patch is not None and vars(torch.autograd).get(_RUN) is self._patch:
             setattr(torch.autograd, _RUN, self._original)
         for handle in self._handles:
             handle.remove()
@@ -70,9 +76,10 @@ class StepPhases:
         @functools.wraps(original)
         def run_backward(*args: Any, **kwargs: Any) -> Any:
             before()
-            gradients = original(*args, **kwargs)
-            after()
-            return gradients
+            try:
+                return original(*args, **kwargs)
+            finally:
+                after()
 
         return run_backward
 

@@ -161,6 +161,16 @@ def test_condition_met_ends_the_rule_with_evidence(tmp_path: Path) -> None:
     assert [one["measured"] for one in json_lines(tmp_path / "findings.jsonl")] == [0.25]
 
 
+def test_what_was_read_is_dropped_at_the_end(tmp_path: Path) -> None:
+    store = CountingStore(MemoryStore(losses(3.0, 2.0)))
+    job = runner(configured(tmp_path, [Never]), store)
+    job.run()
+    trial = job.step_sources.trials[0]
+    before = len(store.reads)
+    assert trial.tensor("loss").value(0)[0] == 3.0
+    assert len(store.reads) > before
+
+
 def test_no_issue_over_all_steps(tmp_path: Path) -> None:
     found = run(tmp_path, losses(1, 2, 3), Never)
     assert seen(only(found)) == ("NoIssuesFound", None, 3)

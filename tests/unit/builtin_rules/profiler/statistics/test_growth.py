@@ -47,7 +47,7 @@ def test_a_series_keeps_the_newest_values_exactly() -> None:
     for part in ([0.1], [0.2, 0.3], [9.0, 0.4, 0.5, 0.6], [0.7]):
         series.extend(np.array(part))
     assert series.newest.tolist() == [0.5, 0.6, 0.7]
-    assert (series.count, series.largest, series.percentiles(50, 100)) == (8, 9.0, [0.6, 0.7])
+    assert (series.count, series.largest) == (8, 9.0)
     assert series.values.tolist() == np.float32([0.1, 0.2, 0.3, 9, 0.4, 0.5, 0.6, 0.7]).tolist()
 
 
@@ -59,3 +59,28 @@ def test_series_begin_when_their_device_is_first_seen() -> None:
     histories.extend({one: np.ones(1), other: np.ones(1)})
     assert {device: series.count for device, series in histories.items()} == {one: 3, other: 1}
     assert histories.points == 3
+
+
+def test_percentiles_of_several_devices_are_those_of_each() -> None:
+    random = np.random.default_rng(0)
+    histories = DeviceHistories(50)
+    devices = [Device("algo-1", f"gpu{number}") for number in range(6)]
+    for number, device in enumerate(devices):
+        histories.extend({device: 100 * random.random(10 + 20 * (number % 3))})
+    expected = {
+        device: np.percentile(histories[device].newest, (95, 5)).tolist() for device in devices
+    }
+    assert histories.percentiles(devices, 95, 5) == expected
+    assert histories.percentiles([], 95) == {}
+
+
+@pytest.mark.parametrize("count", [1, 2, 20, 21, 22, 61, 500])
+def test_whether_a_percentile_is_below_a_limit(count: int) -> None:
+    random = np.random.default_rng(count)
+    series = DeviceHistory(3)
+    series.extend(random.integers(0, 20, count) / 3)
+    limits = {*series.values.tolist(), *np.percentile(series.values, range(101)).tolist(), -1, 9}
+    for limit in sorted(limits):
+        for percent in (0, 5, 50, 95, 100):
+            is_below = float(np.percentile(series.values, percent)) < limit
+            assert series.has_percentile_below(percent, limit) is is_below

@@ -8,6 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed.")
 
+from rule_core.frameworks.pytorch.profiling import step_phases
 from rule_core.modes import ModeKeys
 from rule_core.profiler.traces.event import TraceEvent
 from rule_core.trials.profiler_trial import ProfilerTrial
@@ -172,3 +173,70 @@ def test_compiled_steps_have_all_phases(tmp_path: Path) -> None:
     hook.close()
     counts = Counter(event.event_phase for event in events(tmp_path))
     assert (counts["Forward"], counts[BACKWARD], counts["Optimizer"]) == (2, 2, 2)
+
+
+def test_a_backward_that_fails_ends_and_its_error_is_raised(tmp_path: Path) -> None:
+    class Failing(torch.autograd.Function):
+        @staticmethod
+        def forward(_: Any, x: Any) -> Any:
+            return x.clone()
+
+        @staticmethod
+        def backward(*_: Any) -> Any:
+            raise ArithmeticError
+
+    hook, module = profiled(tmp_path), model()
+    hook.register_module(module)
+    output = module(torch.ones(3, 4))
+    with pytest.raises(ArithmeticError):
+        Failing.apply(output).sum().backward()
+    failed_us = hook.profiler.now_us()
+    output.sum().backward()
+    hook.close()
+    failed, repeated = (event for event in events(tmp_path) if event.event_phase == BACKWARD)
+    assert failed.end_time <= failed_us <= repeated.start_time
+
+
+def test_a_pytorch_without_the_function_trains_without_backwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(step_phases, "_RUN", "run_in_another_way")
+    caplog.set_level("DEBUG", "smdebug.hook")
+    plain = train(model())
+    hook, module = profiled(tmp_path), model()
+    hook.register_module(module)
+    trained = train(module, hook)
+    hook.close()
+    assert all(torch.equal(a, b) for a, b in zip(plain, trained, strict=True))
+    assert not hasattr(torch.autograd, "run_in_another_way")
+    counts = Counter(event.event_phase for event in events(tmp_path))
+    assert (counts["Forward"], counts[BACKWARD], counts["Optimizer"]) == (2 * STEPS, 0, STEPS)
+    messages = [record.message for record in caplog.records if "Backwards" in record.message]
+    assert messages == ["Backwards are not timed: PyTorch has no run_in_another_way."]
+
+
+def test_a_later_patch_of_another_library_stays_and_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Restored after the test, whatever it leaves.
+    monkeypatch.setattr(torch.autograd, "_engine_run_backward", torch.autograd._engine_run_backward)
+    hook, module = profiled(tmp_path), model()
+    hook.register_module(module)
+    inner, calls = torch.autograd._engine_run_backward, 0
+
+    def counting(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return inner(*args, **kwargs)
+
+    torch.autograd._engine_run_backward = counting
+    train(module, hook)
+    hook.close()
+    assert torch.autograd._engine_run_backward is counting
+    before = len(events(tmp_path))
+    train(module)
+    assert calls == 2 * STEPS
+    assert len(events(tmp_path)) == before
+    torch.autograd._engine_run_backward = inner  # as that library does at its end
+    train(module)
+    assert (calls, len(events(tmp_path))) == (2 * STEPS, before)

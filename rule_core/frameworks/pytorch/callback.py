@@ -1,16 +1,25 @@
 """Callback: a module hook that is absent from copies, pickles and traces of the module."""
 
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from typing import Any, Final
 
 import torch
 
 _WHY: Final = "the hook of smdebug runs outside of compiled code"
-# Returns what compiles the functions that are called now, None if nothing does; private in PyTorch.
-_frame_compiler: Callable[[], object] = bool
-with suppress(ImportError):
-    from torch._C._dynamo.eval_frame import get_eval_frame_callback as _frame_compiler
+
+
+def _frame_compiler_getter() -> Callable[[], object]:
+    """Return a function that says what compiles the functions that are called; None: nothing."""
+    try:
+        from torch._C._dynamo.eval_frame import get_eval_frame_callback
+    except ImportError:  # it is private in PyTorch; functions may be compiled
+        return lambda: ...
+    getter: Callable[[], object] = get_eval_frame_callback
+    return getter
+
+
+_frame_compiler: Final = _frame_compiler_getter()
 
 
 class Callback:

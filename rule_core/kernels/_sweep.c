@@ -206,23 +206,41 @@ typedef struct {
     double code, back, flag, quick, first, second;
 } operation_row;
 
+#define BUFFERS 8
+
+/* Pieces to read and measure, and the objects that their tables are in. */
 typedef struct {
     const processor *loops;
     piece_row *pieces;
     const read_row *reads;
     const operation_row *operations;
     const int *files;
-    const Py_buffer *sources;
     uint8_t *memory, *frames, *packed;
     double *results;
     ptrdiff_t count, room; /* the number of pieces, and the bytes of memory of a thread */
     ptrdiff_t next; /* the piece that is next; shared by the threads */
+    int threads;    /* how many threads have memory */
+    int buffer_count, source_count;
+    Py_buffer buffers[BUFFERS], sources[MAX_VALUES];
 } job;
 
+typedef struct run run;
+
 typedef struct {
-    job *job;
-    uint8_t *memory;
+    run *run;
+    int number; /* 0 is the thread that calls `finish` */
 } worker;
+
+/* Jobs that threads work on, one after the other, since `start` and until `finish`. */
+struct run {
+    job *jobs;
+    ptrdiff_t count;
+    pid_t process; /* a forked process does not have the threads */
+    int is_finished;
+    int started; /* the number of other threads */
+    pthread_t others[MAX_THREADS];
+    worker workers[MAX_THREADS];
+};
 
 static ptrdiff_t aligned(ptrdiff_t size) { return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
@@ -315,35 +333,55 @@ static int64_t sweep_piece(const job *job, const piece_row *piece, uint8_t *memo
 static void *work(void *argument)
 {
     const worker *worker = argument;
-    job *job = worker->job;
-    for (;;) {
-        ptrdiff_t index = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED);
-        if (index >= job->count)
-            return NULL;
-        job->pieces[index].status = sweep_piece(job, job->pieces + index, worker->memory);
+    for (ptrdiff_t i = 0; i < worker->run->count; i++) {
+        job *job = worker->run->jobs + i;
+        if (worker->number >= job->threads)
+            continue;
+        for (;;) {
+            ptrdiff_t index = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED);
+            if (index >= job->count)
+                break;
+            job->pieces[index].status = sweep_piece(job, job->pieces + index,
+                                                    job->memory + worker->number * job->room);
+        }
     }
+    return NULL;
 }
 
-/* Run a job in this thread and, as far as they start, in others that take no signals. */
-static void run_threads(job *job, int threads)
+/* Let other threads, which take no signals, begin as far as they start. */
+static void start_threads(run *run)
 {
-    worker workers[MAX_THREADS];
-    pthread_t others[MAX_THREADS];
-    int started = 0;
+    int threads = 1;
     sigset_t all, before;
+    for (ptrdiff_t i = 0; i < run->count; i++)
+        threads = run->jobs[i].threads > threads ? run->jobs[i].threads : threads;
+    run->process = getpid();
     for (int i = 0; i < threads; i++)
-        workers[i] = (worker){job, job->memory + i * job->room};
+        run->workers[i] = (worker){run, i};
     if (threads > 1) {
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
-        while (started < threads - 1 &&
-               !pthread_create(&others[started], NULL, work, &workers[started + 1]))
-            started++;
+        while (run->started < threads - 1 &&
+               !pthread_create(&run->others[run->started], NULL, work,
+                               &run->workers[run->started + 1]))
+            run->started++;
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
-    work(&workers[0]);
-    for (int i = 0; i < started; i++)
-        pthread_join(others[i], NULL);
+}
+
+/* Wait for the other threads, whose pieces this one shares if `is_wanted`. */
+static void end_threads(run *run, int is_wanted)
+{
+    int is_forked = run->process != getpid();
+    if (is_forked || !is_wanted)
+        for (ptrdiff_t i = 0; i < run->count; i++)
+            __atomic_store_n(&run->jobs[i].next, is_wanted ? 0 : run->jobs[i].count,
+                             __ATOMIC_RELAXED);
+    if (is_wanted)
+        work(&run->workers[0]);
+    for (int i = 0; i < run->started && !is_forked; i++)
+        pthread_join(run->others[i], NULL);
+    run->started = 0;
 }
 
 static int within(int64_t start, int64_t size, int64_t limit)
@@ -393,79 +431,127 @@ static int is_valid_piece(const job *job, const piece_row *piece, const limits *
     return needed <= limit->room && within(piece->packed, flags, limit->packed);
 }
 
-static const char RUN_DOC[] =
-    "sweep(pieces, reads, operations, files, sources, memory, frames, results, packed, threads)\n"
+static const char START_DOC[] =
+    "start(jobs, /)\n"
     "--\n\n"
-    "Read and measure pieces; the tables are described in rule_core/kernels/__init__.py.";
+    "Begin to read and measure the pieces of jobs in other threads, and return a run to finish.\n\n"
+    "A job is a tuple: pieces, reads, operations, files, sources, memory, frames, results, packed,\n"
+    "threads. The tables are described in rule_core/kernels/__init__.py. The thread that finishes\n"
+    "the run counts as one: with one thread, nothing begins before.";
 
-static PyObject *sweep(PyObject *module, PyObject *arguments)
+static const char RUN[] = "rule_core.kernels._sweep.run";
+
+/* Take a job from a tuple; return whether its pieces fit its buffers. */
+static int take_job(job *job, PyObject *arguments)
 {
-    Py_buffer pieces, reads, operations, files, memory, frames, results, packed;
-    Py_buffer sources[MAX_VALUES];
-    PyObject *objects, *answer = NULL;
-    Py_ssize_t source_count = 0;
-    int threads;
-    (void)module;
-    if (!PyArg_ParseTuple(arguments, "w*y*y*y*O!w*w*w*w*i:sweep", &pieces, &reads, &operations,
-                          &files, &PyTuple_Type, &objects, &memory, &frames, &results, &packed,
-                          &threads))
-        return NULL;
+    PyObject *objects;
+    Py_buffer *buffer = job->buffers;
+    if (!PyArg_ParseTuple(arguments, "w*y*y*y*O!w*w*w*w*i:job", &buffer[0], &buffer[1], &buffer[2],
+                          &buffer[3], &PyTuple_Type, &objects, &buffer[4], &buffer[5], &buffer[6],
+                          &buffer[7], &job->threads))
+        return 0;
+    job->buffer_count = BUFFERS;
     Py_ssize_t wanted = PyTuple_Size(objects);
     if (wanted > MAX_VALUES) {
         PyErr_SetString(PyExc_ValueError, "too many sources");
-        goto release;
+        return 0;
     }
-    for (; source_count < wanted; source_count++)
-        if (PyObject_GetBuffer(PyTuple_GetItem(objects, source_count), &sources[source_count],
-                               PyBUF_SIMPLE))
-            goto release;
-    threads = threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
-    job job = {
-        .loops = PROCESSORS[selected].loops,
-        .pieces = pieces.buf,
-        .reads = reads.buf,
-        .operations = operations.buf,
-        .files = files.buf,
-        .sources = sources,
-        .memory = memory.buf,
-        .frames = frames.buf,
-        .packed = packed.buf,
-        .results = results.buf,
-        .count = pieces.len / (Py_ssize_t)sizeof(piece_row),
-        .room = memory.len / threads / ALIGNMENT * ALIGNMENT,
-    };
+    for (; job->source_count < wanted; job->source_count++)
+        if (PyObject_GetBuffer(PyTuple_GetItem(objects, job->source_count),
+                               &job->sources[job->source_count], PyBUF_SIMPLE))
+            return 0;
+    job->loops = PROCESSORS[selected].loops;
+    job->pieces = buffer[0].buf;
+    job->reads = buffer[1].buf;
+    job->operations = buffer[2].buf;
+    job->files = buffer[3].buf;
+    job->memory = buffer[4].buf;
+    job->frames = buffer[5].buf;
+    job->results = buffer[6].buf;
+    job->packed = buffer[7].buf;
+    job->count = buffer[0].len / (Py_ssize_t)sizeof(piece_row);
+    job->threads = job->threads < 1 ? 1 : job->threads > MAX_THREADS ? MAX_THREADS : job->threads;
+    job->room = buffer[4].len / job->threads / ALIGNMENT * ALIGNMENT;
+    if (job->threads > job->count)
+        job->threads = job->count ? (int)job->count : 1;
     limits limit = {
-        reads.len / (Py_ssize_t)sizeof(read_row),
-        operations.len / (Py_ssize_t)sizeof(operation_row),
-        files.len / (Py_ssize_t)sizeof(int),
-        source_count,
-        frames.len,
-        results.len / (Py_ssize_t)sizeof(double),
-        packed.len,
-        job.room,
+        buffer[1].len / (Py_ssize_t)sizeof(read_row),
+        buffer[2].len / (Py_ssize_t)sizeof(operation_row),
+        buffer[3].len / (Py_ssize_t)sizeof(int),
+        job->source_count,
+        buffer[5].len,
+        buffer[6].len / (Py_ssize_t)sizeof(double),
+        buffer[7].len,
+        job->room,
     };
-    for (ptrdiff_t i = 0; i < job.count; i++)
-        if (!is_valid_piece(&job, job.pieces + i, &limit)) {
+    for (ptrdiff_t i = 0; i < job->count; i++)
+        if (!is_valid_piece(job, job->pieces + i, &limit)) {
             PyErr_Format(PyExc_ValueError, "piece %zd does not fit its buffers", i);
-            goto release;
+            return 0;
         }
+    return 1;
+}
+
+/* End a run, and release what its jobs hold. */
+static void release_run(run *run)
+{
     Py_BEGIN_ALLOW_THREADS
-    run_threads(&job, threads < job.count ? threads : (int)job.count);
+    end_threads(run, 0);
     Py_END_ALLOW_THREADS
-    answer = Py_None;
-    Py_INCREF(answer);
-release:
-    while (source_count)
-        PyBuffer_Release(&sources[--source_count]);
-    PyBuffer_Release(&pieces);
-    PyBuffer_Release(&reads);
-    PyBuffer_Release(&operations);
-    PyBuffer_Release(&files);
-    PyBuffer_Release(&memory);
-    PyBuffer_Release(&frames);
-    PyBuffer_Release(&results);
-    PyBuffer_Release(&packed);
-    return answer;
+    for (ptrdiff_t i = 0; i < run->count; i++) {
+        job *job = run->jobs + i;
+        while (job->source_count)
+            PyBuffer_Release(&job->sources[--job->source_count]);
+        while (job->buffer_count)
+            PyBuffer_Release(&job->buffers[--job->buffer_count]);
+    }
+    PyMem_Free(run->jobs);
+    PyMem_Free(run);
+}
+
+static void release_capsule(PyObject *capsule) { release_run(PyCapsule_GetPointer(capsule, RUN)); }
+
+static PyObject *start_run(PyObject *module, PyObject *jobs)
+{
+    (void)module;
+    Py_ssize_t count = PyTuple_Size(jobs);
+    if (count < 0)
+        return NULL;
+    run *run = PyMem_Calloc(1, sizeof *run);
+    job *all = PyMem_Calloc((size_t)count, sizeof *all);
+    if (!run || !all) {
+        PyMem_Free(run);
+        PyMem_Free(all);
+        return PyErr_NoMemory();
+    }
+    run->jobs = all;
+    run->count = count;
+    int fits = 1;
+    for (Py_ssize_t i = 0; i < count && fits; i++)
+        fits = take_job(all + i, PyTuple_GetItem(jobs, i));
+    PyObject *capsule = fits ? PyCapsule_New(run, RUN, release_capsule) : NULL;
+    if (capsule)
+        start_threads(run);
+    else
+        release_run(run);
+    return capsule;
+}
+
+static PyObject *finish_run(PyObject *module, PyObject *capsule)
+{
+    (void)module;
+    run *run = PyCapsule_GetPointer(capsule, RUN);
+    if (!run)
+        return NULL;
+    if (run->is_finished) {
+        PyErr_SetString(PyExc_ValueError, "the run is finished");
+        return NULL;
+    }
+    run->is_finished = 1;
+    Py_BEGIN_ALLOW_THREADS
+    end_threads(run, 1);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
 }
 
 static PyObject *processors(PyObject *module, PyObject *unused)
@@ -496,7 +582,9 @@ static PyObject *use(PyObject *module, PyObject *argument)
 }
 
 static PyMethodDef METHODS[] = {
-    {"sweep", sweep, METH_VARARGS, RUN_DOC},
+    {"start", start_run, METH_O, START_DOC},
+    {"finish", finish_run, METH_O,
+     "finish(run, /)\n--\n\nShare the pieces of a run that are left, and wait for all of them."},
     {"processors", processors, METH_NOARGS,
      "processors()\n--\n\nReturn the kinds of processors that this one can run, the best last."},
     {"use", use, METH_O,

@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -86,7 +87,12 @@ def using(processor: str | None) -> Iterator[None]:
 
 def is_supported(dtype: "np.dtype[Any]") -> bool:
     """Return whether the kernel is there and measures elements of a type."""
-    return has_kernel() and dtype.name in _TYPES and dtype.isnative
+    return has_kernel() and _is_known(dtype)
+
+
+@cache
+def _is_known(dtype: "np.dtype[Any]") -> bool:
+    return dtype.name in _TYPES and dtype.isnative
 
 
 class SweepReadError(Exception):
@@ -194,45 +200,107 @@ class Sweep:
         self._room = max(map(_room, pieces), default=0)
         self._memories: list[Bytes] = []
 
+    @property
+    def threads(self) -> int:
+        """The most threads that read and measure; at most one for each piece."""
+        return self._threads
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes that a call needs, its results included."""
+        memory = self._threads * self._room + _ALIGNED
+        return memory + self._rows.nbytes + 16 * self._operations + self._flags
+
     def run(
         self,
         files: Sequence[int] = (),
         sources: Sequence[Any] = (),
         frames: Any = _NO_BYTES,
     ) -> "SweepResults":
-        """Read and measure all pieces.
-
-        Parameters
-        ----------
-        files
-            The descriptors of the open files.
-        sources
-            Buffers in memory.
-        frames
-            Receives the frame bytes.
+        """Read and measure all pieces; see `prepare`.
 
         Raises
         ------
         SweepReadError
             If a file cannot be read.
         """
-        rows = self._rows.copy()
+        call = self.prepare(files, sources, frames)
+        SweepRun([call]).finish()
+        return call.results()
+
+    def prepare(
+        self,
+        files: Sequence[int] = (),
+        sources: Sequence[Any] = (),
+        frames: Any = _NO_BYTES,
+    ) -> "SweepCall":
+        """Return a call that reads and measures all pieces, for a `SweepRun`.
+
+        Parameters
+        ----------
+        files
+            The descriptors of the files, which are open until the run is finished or released.
+        sources
+            Buffers in memory.
+        frames
+            Receives the frame bytes.
+        """
         numbers, flags = np.zeros((self._operations, 2)), np.zeros(self._flags, np.uint8)
+        rows = self._rows.copy()
         descriptors = np.array(files, np.int32) if files else _NO_FILES
         try:
             memory = self._memories.pop()
-        except IndexError:  # at first, or while another thread uses it
+        except IndexError:  # at first, or while another call uses it
             memory = _aligned(self._threads * self._room)
-        _Loaded.kernel.sweep(
+        job = (
             *(rows, self._reads, self._program, descriptors, tuple(sources)),
             *(memory, frames, numbers, flags, self._threads),
         )
-        self._memories.append(memory)
-        error = int(rows[:, -1].max(initial=0))
-        if error > 0:
-            source, error = divmod(error, _SOURCE_STEP)
-            raise SweepReadError(source, os.strerror(error))
-        return SweepResults(self.pieces, self._forms, numbers, flags, rows[:, -1] == _TRUNCATED)
+
+        def results() -> SweepResults:
+            self._memories.append(memory)
+            error = int(rows[:, -1].max(initial=0))
+            if error > 0:
+                source, error = divmod(error, _SOURCE_STEP)
+                raise SweepReadError(source, os.strerror(error))
+            truncated = rows[:, -1] == _TRUNCATED
+            return SweepResults(self.pieces, self._forms, numbers, flags, truncated)
+
+        return SweepCall(job, results)
+
+
+class SweepCall(NamedTuple):
+    """A call that a `SweepRun` makes.
+
+    Attributes
+    ----------
+    job
+        The arguments for the kernel.
+    results
+        Returns the results once, after the run is finished. Raises `SweepReadError` if a file
+        cannot be read.
+    """
+
+    job: tuple[Any, ...]
+    results: Callable[[], "SweepResults"]
+
+
+class SweepRun:
+    """Calls that begin at once, in other threads than this one; releasing it ends them.
+
+    The other threads are one less than the calls may use, so that none begins with one thread.
+    """
+
+    def __init__(self, calls: Sequence[SweepCall]) -> None:
+        self._run = _Loaded.kernel.start(tuple(call.job for call in calls))
+
+    def finish(self) -> None:
+        """Do what is left in this thread too, and wait for the others; only once."""
+        _Loaded.kernel.finish(self._run)
+
+    def release(self) -> None:
+        """End the other threads as soon as each has measured its piece, and wait for them."""
+        self._run = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,10 +388,20 @@ def sweep_arrays(
     operations
         Operations, each with the index of the array that it compares with; 0 means none.
     """
-    dtype = arrays[0].dtype
-    reads = [Read(-1 - index, 0, 0, array.nbytes, 0, 0) for index, array in enumerate(arrays)]
-    sweep = Sweep([SweptPiece(dtype, reads, operations)])
+    first = arrays[0]
+    sweep = _sweep_in_memory(first.dtype, first.nbytes, len(arrays), operations)
     return next(iter(sweep.run(sources=[array.view(np.uint8) for array in arrays])))
+
+
+@lru_cache(maxsize=32)  # each keeps memory for a piece
+def _sweep_in_memory(
+    dtype: "np.dtype[Any]",
+    nbytes: int,
+    count: int,
+    operations: tuple[tuple[KernelOperation, int], ...],
+) -> Sweep:
+    reads = [Read(-1 - index, 0, 0, nbytes, 0, 0) for index in range(count)]
+    return Sweep([SweptPiece(dtype, reads, operations)])
 
 
 def can_compute(operation: KernelOperation | None, back: int) -> bool:

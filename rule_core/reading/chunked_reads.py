@@ -17,7 +17,9 @@ from rule_core.kernels.sweep import (
     MAX_BACKS,
     Read,
     Sweep,
+    SweepCall,
     SweepReadError,
+    SweepRun,
     SweptPiece,
     is_supported,
 )
@@ -171,7 +173,27 @@ class ChunkedReadPlan:
         threads = measuring_threads() if nbytes >= MIN_THREADED_BYTES else 1
         self._sweep = Sweep(swept, threads) if swept else None
 
-    def carry_out(self, opened: Mapping[int, OpenFile], results: Results) -> None:
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes that the kernel needs at a step, for its results too."""
+        return 0 if self._sweep is None else self._sweep.nbytes
+
+    def prepare(self, opened: Mapping[int, OpenFile]) -> SweepCall | None:
+        """Return the call by which the kernel reads and measures; None if it has nothing to do.
+
+        Parameters
+        ----------
+        opened
+            The event files, by steps back.
+        """
+        if self._sweep is None:
+            return None
+        descriptors = [file.fileno() for file in self._read_by_kernel(opened)]
+        return self._sweep.prepare(descriptors, frames=self._frames)
+
+    def carry_out(
+        self, opened: Mapping[int, OpenFile], results: Results, made: SweepCall | None = None
+    ) -> None:
         """Read and measure all tensors with the expected layout; call with numpy warnings off.
 
         Parameters
@@ -180,13 +202,23 @@ class ChunkedReadPlan:
             The event files, by steps back.
         results
             Receives the results.
+        made
+            The call, if it was made already.
+
+        Raises
+        ------
+        StorageUnavailableError
+            If a file cannot be read.
         """
         # Read everything first, so that the interpreter's working set stays in the CPU cache.
         measured: list[tuple[_Tensor | _SweptTensor, list[list[Any]]]] = [
             (tensor, parts) for tensor in self._tensors if (parts := _parts(tensor, opened))
         ]
-        if self._sweep is not None:
-            measured += self._swept_parts(self._sweep, opened)
+        call = made or self.prepare(opened)
+        if call is not None:
+            if made is None:
+                SweepRun([call]).finish()
+            measured += self._swept_parts(call, opened)
         fits = (np.frombuffer(self._frames, np.uint8) & self._mask) == self._head
         all_fit = fits.all()
         for (reading, size, _, frames), parts_by_want in measured:
@@ -194,21 +226,18 @@ class ChunkedReadPlan:
                 for want, parts in zip(reading.wants, parts_by_want, strict=True):
                     results[want][reading.name] = want[0].join(parts, size, reading.layout.dtype)
 
-    def _swept_parts(
-        self, sweep: Sweep, opened: Mapping[int, OpenFile]
-    ) -> list[tuple[_Tensor | _SweptTensor, list[list[Any]]]]:
-        """Return the partial results of the tensors that the kernel measures.
+    def _read_by_kernel(self, opened: Mapping[int, OpenFile]) -> list[DescriptorFile]:
+        return [cast("DescriptorFile", opened[back]) for back in self._backs]
 
-        Raises
-        ------
-        StorageUnavailableError
-            If a file cannot be read.
-        """
-        files = [cast("DescriptorFile", opened[back]) for back in self._backs]
+    def _swept_parts(
+        self, call: SweepCall, opened: Mapping[int, OpenFile]
+    ) -> list[tuple[_Tensor | _SweptTensor, list[list[Any]]]]:
+        """Return the partial results of the tensors that the kernel has measured."""
         try:
-            results = sweep.run([file.fileno() for file in files], frames=self._frames)
+            results = call.results()
         except SweepReadError as err:
-            raise StorageUnavailableError(files[err.source].key, err.reason) from err
+            key = self._read_by_kernel(opened)[err.source].key
+            raise StorageUnavailableError(key, err.reason) from err
         truncated = results.truncated
         by_piece = [*results]
         measured: list[tuple[_Tensor | _SweptTensor, list[list[Any]]]] = []

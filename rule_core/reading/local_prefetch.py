@@ -1,8 +1,9 @@
 """LocalPrefetch: measures in advance what rules will query, based on their earlier queries.
 
 At the first query about a step, everything queried at the steps before it is measured in one pass
-over the files of the step, and the operating system starts to read the files of the next step.
-Queries that were not prefetched, or whose files are damaged, use the regular way.
+over the files of the step. The operating system starts to read the files of the next step, and
+other cores measure its large tensors while rules judge this one. Queries that were not prefetched,
+or whose files are damaged, use the regular way.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,9 +16,11 @@ from rule_core.exceptions import SMDebugError
 from rule_core.format.index_file import IndexFile
 from rule_core.format.paths import has_several_modes, worker_of
 from rule_core.kernels.cores import measuring_threads
+from rule_core.kernels.sweep import has_kernel
 from rule_core.model.streaming_statistics import Want
 from rule_core.reading.measuring.measurer import Measurer, PartMeasures, Question
-from rule_core.reading.measuring.part_reads import Values, measure_part, plan_for
+from rule_core.reading.measuring.part_reads import PartAhead, Values, measure_part, plan_for
+from rule_core.reading.measuring.step_ahead import StepAhead
 from rule_core.reading.step_read_plan import Layouts, Names, StepPlan
 from rule_core.storage.base import FileStore
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from rule_core.modes import ModeKeys
 
 MIN_PREFETCH_BYTES: Final = 1 << 20  # of a step; for less, the overhead exceeds the gain
+NEAR_STEPS: Final = 8  # among which the next step is looked for
 REMEMBERED: Final = 2  # steps of a mode
 LEAST_NAMES: Final = 2  # of tensors that are measured together at once
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -90,14 +94,17 @@ class LocalPrefetch:
     def __init__(
         self, store: FileStore | None, files: Files, steps: Sequence[int], layouts: Layouts
     ) -> None:
-        measuring_threads()  # a wrong setting is reported now, not when it is used
+        # A wrong setting is reported now, not when it is used.
+        self._has_cores = measuring_threads() > 1 and has_kernel()
         self._store = store
         self._files = files
         self._steps = steps
         self._layouts = layouts
         self.measurer: Measurer | None = None
         self._measures: dict[str, PartMeasures] = {}  # by part
-        self._step = -1
+        self._step = self._front = -1  # the current step, and the last one reached
+        self._next: int | None = None  # the step that is expected after the last one reached
+        self._ahead: StepAhead | None = None  # the next step, which is being measured
         self._present: Mapping[str, IndexFile] = {}  # at the current step
         self._places: dict[tuple[str, str], str] = {}  # by worker and tensor, if there are parts
         self._results: dict[str, dict[Question, _Prefetched]] = {}  # by part
@@ -252,9 +259,23 @@ class LocalPrefetch:
                 self._present = {}  # a tensor of a worker is in several parts
         if self.measurer is not None:
             self._measure_elsewhere(self.measurer)
-        if self._store is not None and self._present:
-            self._measure_here(self._store)
-            self._read_ahead(self._store)
+        if self._store is None or not self._present:
+            return
+        if step <= self._front:
+            self._measure_here(self._store, {})
+            return
+        is_expected = self._next in {None, step}
+        self._front, self._next = step, self._next_step()
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead.step == step:
+            parts = ahead.finish()
+            self._read_ahead(self._store, is_expected)
+            self._measure_here(self._store, parts)
+            return
+        if ahead is not None:
+            ahead.close()
+        self._measure_here(self._store, {})
+        self._read_ahead(self._store, is_expected)
 
     def _measure_elsewhere(self, measurer: Measurer) -> None:
         """Take what the measurer has measured of the step."""
@@ -263,13 +284,18 @@ class LocalPrefetch:
             if measures is not None:
                 self._measures[part] = measures
 
-    def _measure_here(self, store: FileStore) -> None:
-        """Measure what was queried of the previous steps."""
+    def _measure_here(self, store: FileStore, ahead: Mapping[str, PartAhead]) -> None:
+        """Measure what was queried of the previous steps, unless it was measured ahead."""
         for worker, file in self._present.items():
             pattern = self._patterns.get((worker, file.mode))
-            if pattern is not None and pattern.wants:
-                plan = self._plan_for(store, file, pattern)
-                self._results[worker] = self._execute(store, plan, self._step, worker)
+            if pattern is None or not pattern.wants:
+                continue
+            part = ahead.get(worker)
+            if part is None or part.plan.wants != pattern.wants:
+                part, plan = None, self._plan_for(store, file, pattern)
+            else:
+                plan = part.plan
+            self._results[worker] = self._execute(store, plan, self._step, worker, part)
 
     def _learn(self) -> None:
         for worker, file in self._files.get(self._step, {}).items():
@@ -288,45 +314,74 @@ class LocalPrefetch:
                 pattern.wants = latest.wants  # so that one plan serves workers that save alike
 
     def _execute(
-        self, store: FileStore, plan: StepPlan, step: int, worker: str
+        self, store: FileStore, plan: StepPlan, step: int, worker: str, ahead: PartAhead | None
     ) -> dict[Question, _Prefetched]:
         """Return the results of a plan; nothing if the files cannot be read.
 
         Errors are raised later, by the query itself.
         """
-        steps = self._steps_like(step) if any(plan.backs) else [step]
-        position = bisect_left(steps, step)
-        earlier = {back: steps[position - back] for back in plan.backs if back <= position}
-        files = {
-            back: self._files[earlier_step][worker]
-            for back, earlier_step in earlier.items()
-            if worker in self._files.get(earlier_step, {})
-        }
+        earlier = self._earlier(plan, step)
+        files = self._files_of(earlier, worker)
         return {
             (statistic, earlier[back] if back else None): _Prefetched(values, set(), plan)
-            for (statistic, back), values in measure_part(store, plan, files).items()
+            for (statistic, back), values in measure_part(store, plan, files, ahead).items()
             if back in earlier
         }
 
-    def _read_ahead(self, store: FileStore) -> None:
-        """Let the operating system read the next step's files while this step is evaluated."""
+    def _earlier(self, plan: StepPlan, step: int) -> dict[int, int]:
+        """Return the steps that a plan reads at a step, by how many steps back they are."""
+        steps = self._steps_like(step) if any(plan.backs) else [step]
+        position = bisect_left(steps, step)
+        return {back: steps[position - back] for back in plan.backs if back <= position}
+
+    def _files_of(self, steps: Mapping[int, int], worker: str) -> dict[int, IndexFile]:
+        """Return the index files of a worker at those of some steps that it has written."""
+        return {
+            back: self._files[step][worker]
+            for back, step in steps.items()
+            if worker in self._files.get(step, {})
+        }
+
+    def _next_step(self) -> int | None:
+        """Return the next step of which anything will be queried, or None."""
         position = bisect_right(self._steps, self._step)
-        for step in self._steps[position : position + 1]:
+        for step in self._steps[position : position + NEAR_STEPS]:
             for worker, file in self._files.get(step, {}).items():
                 pattern = self._patterns.get((worker, file.mode))
-                if (
-                    pattern is None
-                    or pattern.plan is None
-                    or pattern.plan.nbytes < MIN_PREFETCH_BYTES
-                ):
-                    continue
-                if not pattern.wants or file.event_key is None:
-                    continue
-                plan = self._plan_for(store, file, pattern)
-                start, stop = plan.extent
-                if plan.nbytes >= MIN_PREFETCH_BYTES and 2 * plan.nbytes >= stop - start:
-                    with suppress(SMDebugError), store.opened(file.event_key) as opened:
+                if pattern is not None and pattern.wants:
+                    return step
+        return None
+
+    def _read_ahead(self, store: FileStore, is_expected: bool) -> None:
+        """Let the operating system read the next step's files while this step is evaluated.
+
+        Other cores measure them, if the expectation of the current step has come true, so that
+        nothing is measured in vain for rules that skip steps.
+        """
+        step = self._next
+        if step is None:
+            return
+        ahead = StepAhead(store, step) if is_expected and self._has_cores else None
+        for worker, file in self._files.get(step, {}).items():
+            pattern = self._patterns.get((worker, file.mode))
+            if pattern is None or pattern.plan is None or pattern.plan.nbytes < MIN_PREFETCH_BYTES:
+                continue
+            if not pattern.wants or file.event_key is None:
+                continue
+            is_settled = pattern.plan.wants == pattern.wants
+            plan = self._plan_for(store, file, pattern)
+            if plan.nbytes < MIN_PREFETCH_BYTES:
+                continue
+            start, stop = plan.extent
+            with suppress(SMDebugError):
+                if 2 * plan.nbytes >= stop - start:
+                    with store.opened(file.event_key) as opened:
                         opened.read_ahead(plan.extent)
+            if ahead is not None and is_settled:
+                with suppress(Exception):  # a statistic may be a user's
+                    ahead.add(worker, plan, self._files_of(self._earlier(plan, step), worker))
+        if ahead is not None and ahead.begin():
+            self._ahead = ahead
 
     def _plan_for(self, store: FileStore, file: IndexFile, pattern: _AccessPattern) -> StepPlan:
         """Return the plan for a step: that of another worker may fit too; see `plan_for`."""

@@ -63,6 +63,23 @@ class PrefetchingReader(EventReader):
             kept = CachedBytes(byte_range.start, size, memoryview(b""), pending=pending, early=True)
             self._keep((key, *byte_range), kept)
 
+    def arrived(self, key: str, span: Span) -> tuple[int, memoryview] | None:
+        """Return bytes around a record and their offset in the file, without waiting.
+
+        None if they have not arrived, or are incomplete.
+        """
+        part = self._covering(key, span.start, span.start + span.length)
+        if part is None:
+            return None
+        kept = self._kept[part]
+        data = kept.data
+        if kept.pending is not None:
+            pending = kept.pending
+            if not pending.done() or pending.cancelled() or pending.exception() is not None:
+                return None
+            data = pending.result()
+        return (kept.start, data) if kept.start + len(data) >= span.start + span.length else None
+
     def load(self, key: str, byte_range: ByteRange) -> None:
         """Read bytes for use now; raises what the store raises."""
         self._load(key, *byte_range)

@@ -100,6 +100,11 @@ class RemotePrefetch:
             ranges = self._ranges(step, file, history, byte_range)
             self._fetch(file.event_key, ranges, byte_range)
 
+    def load(self, key: str, span: Span) -> None:
+        """Wait for the bytes of a record that can be cached; raises what the store raises."""
+        if span.length <= self._reader.bound:
+            self._reader.load(key, _range(span))
+
     def exists(self, step: int, worker: str) -> bool:
         """Return whether an event file is known to exist, by reading what is planned.
 

@@ -18,7 +18,14 @@ from rule_core.format.record_layout import (
     RecordLocation,
     store_layout,
 )
-from rule_core.kernels.sweep import Read, Sweep, SweepResults, SweptPiece, is_supported
+from rule_core.kernels.sweep import (
+    Read,
+    Sweep,
+    SweepCall,
+    SweepResults,
+    SweptPiece,
+    is_supported,
+)
 from rule_core.model.reductions import Reduction, is_in_pieces, of_rows
 from rule_core.model.streaming_statistics import PIECE_BYTES, Want
 from rule_core.reading.chunked_reads import ChunkedReadPlan, Reading, RecordPart, Results
@@ -76,7 +83,7 @@ class StepPlan:
         self._layouts = layouts
         self._locations: dict[str, RecordLocation] = {}
         self._unlocated: set[str] = set()
-        self._prepared: list[tuple[_Key, ChunkedReadPlan]] = []
+        self._prepared: list[PreparedReads] = []  # not in use
         wants_by_name: dict[str, list[Want]] = {}
         for want, names in wants.items():
             for name in names:
@@ -124,36 +131,42 @@ class StepPlan:
             self._entries = entries
         return same
 
-    def carry_out(self, opened: Opened) -> Results:
+    def carry_out(self, opened: Opened, prepared: "PreparedReads | None" = None) -> Results:
         """Read and measure; tensors that do not match their layout are skipped.
 
         Parameters
         ----------
         opened
             The event file of the step, 0 steps back, and the existing earlier ones of `backs`.
+        prepared
+            What `prepare` returned for the same content of these files, if its call was made.
         """
         results: Results = {want: {} for want in self.wants}
         if self._small is not None:
             self._small.carry_out(opened[0][0], results)
         if self._large:
+            prepared = prepared or self.prepare(opened)
+            files = {back: file for back, (file, _) in opened.items()}
             with np.errstate(all="ignore"):
-                self._measure_large(opened, results)
+                prepared.reads.carry_out(files, results, prepared.call)
+            self.keep(prepared)
         return results
 
-    def _measure_large(self, opened: Opened, results: Results) -> None:
-        """Measure the large tensors, each piece as it is read."""
+    def prepare(self, opened: Opened) -> "PreparedReads":
+        """Return how to read the large tensors; see `carry_out`."""
         key = _Key(len(self._layouts), {back: entries for back, (_, entries) in opened.items()})
         prepared = None
-        with suppress(IndexError):  # empty at first, or taken by another thread
+        with suppress(IndexError):  # empty at first, or in use
             prepared = self._prepared.pop()
-        if prepared is None or not prepared[0].is_like(key):
+        if prepared is None or not prepared.key.is_like(key):
             readings = (self._reading(*item, opened) for item in self._large.items())
-            prepared = (
-                key,
-                ChunkedReadPlan([reading for reading in readings if reading is not None]),
-            )
-        prepared[1].carry_out({back: file for back, (file, _) in opened.items()}, results)
-        self._prepared.append(prepared)
+            reads = ChunkedReadPlan([reading for reading in readings if reading is not None])
+            prepared = PreparedReads(key, reads)
+        return prepared
+
+    def keep(self, prepared: "PreparedReads") -> None:
+        """Keep reads for another step."""
+        self._prepared.append(prepared._replace(call=None))
 
     def _locate(
         self, name: str, entries: Mapping[str, Entry], learn: Learn | None = None
@@ -360,6 +373,24 @@ class _Key(NamedTuple):
             and self.entries.keys() == other.entries.keys()
             and all(self.entries[back] is entries for back, entries in other.entries.items())
         )
+
+
+class PreparedReads(NamedTuple):
+    """How to read the large tensors of a step.
+
+    Attributes
+    ----------
+    key
+        The steps for which it can be used.
+    reads
+        The reads.
+    call
+        The call of the kernel, if it is made before the plan is carried out.
+    """
+
+    key: _Key
+    reads: ChunkedReadPlan
+    call: SweepCall | None = None
 
 
 def _part(opened: OpenFile, location: RecordLocation, start: int, stop: int) -> RecordPart:

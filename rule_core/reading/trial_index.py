@@ -18,6 +18,7 @@ from rule_core.reading.event_reader import EventReader
 from rule_core.reading.file_problems import UNREADABLE
 from rule_core.reading.large_tensors import LARGE, LargeTensor, LargeTensors
 from rule_core.reading.local_prefetch import Files, LocalPrefetch
+from rule_core.reading.measuring.arrived import ArrivedMeasures
 from rule_core.reading.measuring.measurer import Measurer
 from rule_core.reading.prefetching_reader import PrefetchingReader
 from rule_core.reading.remote_prefetch import WALL_TIME, RemotePrefetch, beginning
@@ -65,6 +66,7 @@ class TrialIndex(TrialFiles):
         self._names_of: dict[tuple[int, ...], tuple[list[Any], tuple[str, ...]]] = {}
         self._reader = EventReader(store)
         self._plan: RemotePrefetch | None = None
+        self._arrived: ArrivedMeasures | None = None
         self.local_prefetch: LocalPrefetch | None = None
         self._large = LargeTensors(store, self._pool)
         self._prefetch(self.files, self.steps)
@@ -74,6 +76,7 @@ class TrialIndex(TrialFiles):
         if self._pool is not None:
             self._reader = prefetching = PrefetchingReader(self.store, self._pool)
             self._plan = RemotePrefetch(prefetching, self.store.costs.gap, files, steps)
+            self._arrived = ArrivedMeasures(prefetching, files, steps)
         elif isinstance(self.store, FileStore):
             self.local_prefetch = LocalPrefetch(self.store, files, steps, self._reader.layouts)
 
@@ -254,6 +257,21 @@ class TrialIndex(TrialFiles):
             self.failures.add(file.event_key, content, err)
             raise
 
+    def _load(self, name: str, step: int, worker: str) -> None:
+        """Read what a query about a value of a remote trial needs; raises what `tensor` does."""
+        file = self.files[step][worker]
+        span = file.entries[name].raw
+        if self._plan is None or file.event_key is None or span is None:
+            return
+        content = name, None
+        self.failures.check(file.event_key, content)
+        try:
+            self._plan.before(step, worker, content, span)
+            self._plan.load(file.event_key, span)
+        except UNREADABLE as err:
+            self.failures.add(file.event_key, content, err)
+            raise
+
     def wall_time(self, step: int, worker: str, span: Span) -> float:
         """Return the time of a record, in seconds since the epoch; NaN without a time."""
         file = self.files[step][worker]
@@ -339,6 +357,11 @@ class TrialIndex(TrialFiles):
             except UNREADABLE as err:
                 self.failures.add(large.key, name, err)
                 raise
+        if self._arrived is not None and before is None:
+            self._load(name, step, worker)
+            answer = self._arrived.get(step, worker, name, statistic)
+            if answer is not None:
+                return answer
         array = self.tensor(name, step, worker)
         if isinstance(statistic, Reduction):
             return compute(array, *statistic)

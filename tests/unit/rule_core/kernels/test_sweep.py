@@ -1,16 +1,19 @@
 """Sweep: reads files as they are, from any thread, and refuses tables that do not fit."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pytest
+from fleets import wait_until
 
 from rule_core.kernels import sweep as sweep_module
 from rule_core.kernels.operations import KernelCode, KernelOperation
@@ -20,6 +23,7 @@ from rule_core.kernels.sweep import (
     Read,
     Sweep,
     SweepReadError,
+    SweepRun,
     SweptPiece,
     has_kernel,
     is_supported,
@@ -41,6 +45,20 @@ def descriptor(tmp_path: Path) -> Iterator[int]:
     opened = os.open(path, os.O_RDONLY)
     yield opened
     os.close(opened)
+
+
+def tasks() -> int:
+    """Return the number of threads of this process."""
+    return len([*Path("/proc/self/task").iterdir()])
+
+
+def in_process(code: str, descriptor: int) -> None:
+    """Run Python in a process that can import this file and has a descriptor."""
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    path = os.pathsep.join([*sys.path, str(Path(__file__).parent)])
+    subprocess.run(
+        command, check=True, pass_fds=[descriptor], env=os.environ | {"PYTHONPATH": path}
+    )
 
 
 def pieces(size: int = 100) -> list[SweptPiece]:
@@ -114,6 +132,149 @@ def test_threads_may_run_one_sweep_together(descriptor: int) -> None:
     with ThreadPoolExecutor(3) as pool:
         every = [*pool.map(totals, range(30))]
     assert every == [[float(np.arange(at, at + 10).sum()) for at in range(0, 1000, 10)]] * 30
+
+
+@NEEDS_KERNEL
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_calls_of_a_run_have_results_of_their_own(descriptor: int, threads: int) -> None:
+    sweeps = [Sweep(pieces(size), count) for size, count in ((10, threads), (1000, 1), (33, 2))]
+    calls = [sweep.prepare([descriptor], frames=bytearray(5)) for sweep in sweeps]
+    SweepRun(calls).finish()
+    totals = [[results[0].first for results in call.results()] for call in calls]
+    assert [sum(each) for each in totals] == [499500.0] * 3
+    assert [*map(len, totals)] == [100, 1, 31]
+
+
+@NEEDS_KERNEL
+def test_a_run_begins_at_once_and_is_finished_once(descriptor: int) -> None:
+    call = Sweep(pieces(10), 2).prepare([descriptor], frames=bytearray(5))
+    run = SweepRun([call])
+    totals = call.job[7]
+    wait_until(lambda: totals[-1, 0])  # the other thread measures all of it
+    run.finish()
+    assert totals[:, 0].sum() == 499500.0
+    with pytest.raises(ValueError, match="the run is finished"):
+        run.finish()
+
+
+@NEEDS_KERNEL
+def test_with_one_thread_nothing_is_measured_before_the_end(descriptor: int) -> None:
+    call = Sweep(pieces(10), 1).prepare([descriptor], frames=bytearray(5))
+    threads = tasks()
+    run = SweepRun([call])
+    assert tasks() <= threads
+    assert not call.job[7].any()
+    run.finish()
+    assert call.job[7][:, 0].sum() == 499500.0
+
+
+@NEEDS_KERNEL
+def test_a_run_that_is_released_ends_its_threads(descriptor: int) -> None:
+    threads, frames, source = tasks(), bytearray(5), bytearray(8)
+    sweep = Sweep(pieces(10), 4)
+    for release in (SweepRun.release, lambda _: None):
+        run = SweepRun([sweep.prepare([descriptor], [source], frames)])
+        for buffer in (frames, source):
+            with pytest.raises(BufferError):
+                buffer.append(1)
+        release(run)
+        del run
+        for buffer in (frames, source):
+            buffer.append(1)
+        wait_until(lambda: tasks() <= threads)
+
+
+@NEEDS_KERNEL
+def test_a_run_that_is_released_leaves_pieces(descriptor: int) -> None:
+    sweep = Sweep(pieces(2), 2)
+
+    def leaves_some() -> bool:
+        call = sweep.prepare([descriptor], frames=bytearray(5))
+        SweepRun([call]).release()
+        return not call.job[7][:, 0].all()
+
+    wait_until(leaves_some, 10)  # unless the other thread is faster, again and again
+
+
+@NEEDS_KERNEL
+def test_other_threads_take_no_signals(descriptor: int) -> None:
+    sweep, folder = Sweep(pieces(1) * 10, 2), Path("/proc/self/task")
+    before, status = {*folder.iterdir()}, ""
+
+    def is_seen() -> bool:
+        nonlocal status
+        call = sweep.prepare([descriptor], frames=bytearray(5))
+        run = SweepRun([call])
+        wait_until(call.job[7].any)  # the C library blocks signals while a thread starts
+        with suppress(OSError):  # it has ended
+            status = "".join((task / "status").read_text() for task in {*folder.iterdir()} - before)
+        run.finish()
+        return "SigBlk" in status
+
+    wait_until(is_seen)
+    blocked = int(status.partition("SigBlk:")[2].split(maxsplit=1)[0], 16)
+    assert blocked >> (signal.SIGTERM - 1) & 1
+
+
+@NEEDS_KERNEL
+def test_a_forked_process_measures_by_itself(descriptor: int) -> None:
+    code = f"""if True:
+        import os
+        from test_sweep import Sweep, SweepRun, pieces, wait_until
+        sweep = Sweep(pieces(10), 3)
+        calls = [sweep.prepare([{descriptor}], frames=bytearray(5)) for _ in range(2)]
+        run, other = (SweepRun([call]) for call in calls)
+        totals = calls[0].job[7][:, 0]
+        wait_until(lambda: totals.all())
+        totals[:] = 0
+        child = os.fork()
+        if child:
+            assert os.waitpid(child, 0)[1] == 0
+            run.finish()
+            assert not totals.any()
+            other.finish()
+            assert calls[1].job[7][:, 0].sum() == 499500.0
+        else:
+            other.release()
+            run.finish()
+            os._exit(int(totals.sum() != 499500.0))
+    """
+    in_process(code, descriptor)
+
+
+@NEEDS_KERNEL
+def test_a_process_may_exit_with_runs_that_are_not_finished(descriptor: int) -> None:
+    code = f"""if True:
+        import sys
+        from test_sweep import Sweep, SweepRun, pieces
+        sweep = Sweep(pieces(1), 7)
+        def begin():
+            return SweepRun([sweep.prepare([{descriptor}], frames=bytearray(5))])
+        run, sys.kept = begin(), begin()
+        kept = [begin()]
+        kept.append(kept)
+    """
+    in_process(code, descriptor)
+
+
+@NEEDS_KERNEL
+@pytest.mark.parametrize("wrong", ["piece", "sources", "files"])
+def test_jobs_before_one_that_does_not_fit_are_released(descriptor: int, wrong: str) -> None:
+    frames = bytearray(5)
+    sweep = Sweep(pieces(10), 2)
+    fits, other = (sweep.prepare([descriptor], [b"12"], frames) for _ in range(2))
+    rows, *rest = other.job
+    if wrong == "piece":
+        rows[-1, 0] = 99
+    elif wrong == "sources":
+        rest[3] = (b"12", 1)
+    else:
+        rest[2] = None
+    threads = tasks()
+    with pytest.raises((ValueError, TypeError)):
+        SweepRun([fits, other._replace(job=(rows, *rest))])
+    frames.append(1)
+    assert tasks() <= threads
 
 
 @NEEDS_KERNEL

@@ -172,7 +172,7 @@ def test_kernel_reads_what_it_can_measure(
         runs.append(sweep)
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Sweep, "run", run)
+    monkeypatch.setattr(Sweep, "prepare", run)
     with ExitStack() as stack:
         step = Step(values_of(1, ["float32"], [90]), 1, stack)
         plan = plan_of(step, [want for want in wants if kernel_operation(*want) is not None])

@@ -31,17 +31,12 @@ def judged(folder: Path, rule: type[WindowRule], **parameters: Any) -> Windows:
     return judge_windows(rule, trial, **parameters)
 
 
-NEED_RANKS = (Fault.OVERLAP, Fault.STRAGGLER)
+RANKS = {None: (1, 2, 8), Fault.OVERLAP: (2, 8), Fault.STRAGGLER: (2, 8)}  # others: 1, 2
 
 
 @pytest.mark.parametrize(
     ("fault", "ranks"),
-    [
-        (fault, ranks)
-        for fault in (None, *Fault)
-        for ranks in (1, 2, 8)
-        if ranks > 1 or fault not in NEED_RANKS
-    ],
+    [(fault, ranks) for fault in (None, *Fault) for ranks in RANKS.get(fault, (1, 2))],
 )
 def test_each_fault_meets_its_rule_and_no_healthy_training_any(
     tmp_path: Path, fault: Fault | None, ranks: int

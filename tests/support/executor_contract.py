@@ -35,7 +35,7 @@ def contract(spec: str, folder: Path) -> dict[str, Any]:
         executor.submit(stoppable, started, ended)
         fleets.wait_until(started.exists)
         executor.stop()
-        fleets.wait_until(ended.exists)
+        fleets.wait_until(lambda: ended.exists() and ended.read_text())
         answers["stopped"] = ended.read_text()
     return answers
 

@@ -3,7 +3,10 @@
 What is timed is the whole evaluation in a process that is up: opening the trial, its walk, judging,
 and the results in an output folder. Findings end nothing, so that all steps are judged.
 
-    python bench_ours.py TRIAL RULE[,RULE...]
+    python bench_ours.py TRIAL RULE[,RULE...] [--as-remote]
+
+With `--as-remote`, the trial is read as one in S3 is, by several reads at once, without the time
+that a server takes.
 """
 
 import sys
@@ -12,9 +15,11 @@ from pathlib import Path
 
 from bench_child import Watch
 
+from rule_core.storage import open_store
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.engine.runner import Runner
+from rule_runner.loading import trials
 from rule_runner.loading.loader import load_builtin
 from rule_runner.logs import configure
 
@@ -27,9 +32,14 @@ PARAMETERS = {
 }
 
 
-def main(trial: str, names: str) -> None:
+def main(trial: str, names: str, *options: str) -> None:
     """Evaluate, and report."""
     configure(-1)
+    if options == ("--as-remote",):
+        sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+        from faulty_store import REMOTE, CountingStore
+
+        trials.open_store = lambda uri: CountingStore(open_store(uri), REMOTE)
     rules = tuple(
         RuleJobConfig(name, load_builtin(name), PARAMETERS.get(name, {}))
         for name in names.split(",")
@@ -48,4 +58,4 @@ def main(trial: str, names: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])

@@ -92,13 +92,13 @@ class ComparableSteps:
         self._trial = trial
         self._mode = trial.mode(step)
         self._steps: list[int] = [] if is_learning_step(trial, step) else trial.steps()
-        self._known: dict[int, bool] = {}
+        self._comparable: dict[int, bool] = {}
 
     def __contains__(self, step: int) -> bool:
-        known = self._known.get(step)
-        if known is None:
-            known = self._known[step] = self._is_comparable(step)
-        return known
+        comparable = self._comparable.get(step)
+        if comparable is None:
+            comparable = self._comparable[step] = self._is_comparable(step)
+        return comparable
 
     def _is_comparable(self, step: int) -> bool:
         if self._trial.mode(step) is not self._mode:

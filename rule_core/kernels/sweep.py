@@ -87,11 +87,11 @@ def using(processor: str | None) -> Iterator[None]:
 
 def is_supported(dtype: "np.dtype[Any]") -> bool:
     """Return whether the kernel is there and measures elements of a type."""
-    return has_kernel() and _is_known(dtype)
+    return has_kernel() and _has_loop(dtype)
 
 
 @cache
-def _is_known(dtype: "np.dtype[Any]") -> bool:
+def _has_loop(dtype: "np.dtype[Any]") -> bool:
     return dtype.name in _TYPES and dtype.isnative
 
 

@@ -165,15 +165,15 @@ class TrialIndex(TrialFiles):
         files = self.files.get(step, {}).values()
         entries = [file.entries for file in files if mode in {ModeKeys.GLOBAL, file.mode}]
         key = tuple(map(id, entries))
-        known = self._names_of.get(key)
-        if known is None:
+        cached = self._names_of.get(key)
+        if cached is None:
             names = self.shared_names(
                 sorted(entries[0] if len(entries) == 1 else set().union(*entries))
             )
             if len(self._names_of) >= CACHED_NAMES:
                 self._names_of.clear()
-            known = self._names_of[key] = entries, names
-        return known[1]
+            cached = self._names_of[key] = entries, names
+        return cached[1]
 
     def shared_names(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return names as a tuple; usually the same one for the same names."""

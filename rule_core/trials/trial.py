@@ -215,9 +215,9 @@ class Trial(TrialView):
     def _matching(self, names: tuple[str, ...], regex: Any) -> list[str]:
         """Return the names that match any of the patterns; do not modify them."""
         query = tuple(patterns.flatten(regex))
-        known = self._selections.get((id(names), query))
-        if known is not None and known.names is names:
-            return known.selected
+        cached = self._selections.get((id(names), query))
+        if cached is not None and cached.names is names:
+            return cached.selected
         selected = patterns.matching(names, query)
         self._keep(query, _Selection(names, [], set(), selected))
         return selected
@@ -225,13 +225,13 @@ class Trial(TrialView):
     def _members(self, collection: Collection, names: tuple[str, ...]) -> list[str]:
         """Return the members of a collection among names; do not modify them."""
         include_regex, tensor_names = collection.include_regex, collection.tensor_names
-        known = self._selections.get((id(names), collection.name))
+        cached = self._selections.get((id(names), collection.name))
         if (
-            known is not None
-            and known.names is names
-            and (known.include_regex, known.tensor_names) == (include_regex, tensor_names)
+            cached is not None
+            and cached.names is names
+            and (cached.include_regex, cached.tensor_names) == (include_regex, tensor_names)
         ):
-            return known.selected
+            return cached.selected
         members = collection.members(names)
         self._keep(
             collection.name, _Selection(names, include_regex.copy(), tensor_names.copy(), members)

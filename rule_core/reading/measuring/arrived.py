@@ -166,10 +166,10 @@ class ArrivedMeasures:
 
     def _is_current(self, part: _ArrivedPart) -> bool:
         """Return whether what was measured of a part has not been read again."""
-        found = [self._reader.arrived(part.key, span) for span, _ in part.ranges]
+        arrived = [self._reader.arrived(part.key, span) for span, _ in part.ranges]
         return all(
             each is not None and each[1] is data
-            for each, (_, data) in zip(found, part.ranges, strict=True)
+            for each, (_, data) in zip(arrived, part.ranges, strict=True)
         )
 
     def _prepared(self, name: str, file: IndexFile) -> _ArrivedPart | None:
@@ -181,8 +181,8 @@ class ArrivedMeasures:
         tensors: list[_ArrivedTensor] = []
         for tensor, statistics in asked.items():
             with suppress(Exception):  # a statistic may be a user's
-                found = self._tensor(tensor, tuple(statistics), file, ranges)
-                tensors += [] if found is None else [found]
+                arrived = self._tensor(tensor, tuple(statistics), file, ranges)
+                tensors += [] if arrived is None else [arrived]
         if len(tensors) < LEAST_NAMES:
             return None
         if self._latest is None or self._latest[0] != tensors:

@@ -3,6 +3,7 @@
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from operator import is_
 from typing import Any, ClassVar, Final
 
 from numpy.typing import NDArray
@@ -166,7 +167,8 @@ class TrialIndex(TrialFiles):
         entries = [file.entries for file in files if mode in {ModeKeys.GLOBAL, file.mode}]
         key = tuple(map(id, entries))
         cached = self._names_of.get(key)
-        if cached is None:
+        # In a copy of this object, identities of other entries may be among the keys.
+        if cached is None or not all(map(is_, cached[0], entries)):
             names = self.shared_names(
                 sorted(entries[0] if len(entries) == 1 else set().union(*entries))
             )

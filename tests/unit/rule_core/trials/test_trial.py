@@ -190,6 +190,14 @@ def test_names_of_steps_alike_are_sorted_once_for_all_views(
     assert lengths == [2, 2]
 
 
+def test_names_do_not_depend_on_identities_that_a_copy_took_over() -> None:
+    original = trial(collections() | step(0, a=1) | step(1, b=1) | {END: b""})
+    assert [original.tensor_names(step=number) for number in (0, 1)] == [["a"], ["b"]]
+    keys, values = zip(*original.index._names_of.items(), strict=True)
+    original.index._names_of = dict(zip(keys, reversed(values), strict=True))  # ids of others
+    assert [original.tensor_names(step=number) for number in (0, 1)] == [["a"], ["b"]]
+
+
 def test_names_are_selected_anew_once_a_collection_has_changed() -> None:
     one = trial(collections() | step(0, a=1, b=2) | step(1, a=1) | {END: b""})
     with snapshot([one], 1):

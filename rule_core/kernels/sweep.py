@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -176,7 +175,7 @@ class Sweep:
         operations: list[tuple[float, ...]] = []
         rows: list[tuple[int, ...]] = []
         reads: list[Read] = []
-        self._forms: list[tuple[tuple[int, str], ...]] = []
+        self._places: list[list[_Place]] = []
         self._operations = self._flags = 0
         for piece in pieces:
             if piece.operations not in programs:
@@ -190,15 +189,28 @@ class Sweep:
                 )
             )
             reads += piece.reads
-            self._operations += len(piece.operations)
-            forms = tuple(_form(piece, operation) for operation, _ in piece.operations)
-            self._forms.append(forms)
-            self._flags += sum(flag_bytes for flag_bytes, _ in forms)
+            self._places.append([self._place(piece, each) for each, _ in piece.operations])
         self._rows = np.array(rows, np.int64).reshape(-1, 9)
         self._reads = np.array(reads, np.int64).reshape(-1, 6)
         self._program = np.array(operations, np.float64).reshape(-1, 6)
         self._room = max(map(_room, pieces), default=0)
         self._memories: list[Bytes] = []
+
+    def _place(self, piece: SweptPiece, operation: KernelOperation) -> "_Place":
+        """Make room for a result, and return where it is."""
+        integer, flag_bytes = "", 0
+        if operation.code is KernelCode.ACTIVITY:
+            flag_bytes = 2 * -(-piece.size // 8)
+        elif operation.code in WHOLE:
+            integer = _INTEGERS.get(piece.dtype.kind, "")
+        place = _Place(self._operations, piece.size, self._flags, flag_bytes, integer)
+        self._operations += 1
+        self._flags += flag_bytes
+        return place
+
+    def row(self, piece: int, operation: int) -> int:
+        """Return the row of `SweepResults.numbers` with the result of an operation."""
+        return self._places[piece][operation].row
 
     @property
     def threads(self) -> int:
@@ -259,12 +271,15 @@ class Sweep:
 
         def results() -> SweepResults:
             self._memories.append(memory)
-            error = int(rows[:, -1].max(initial=0))
-            if error > 0:
-                source, error = divmod(error, _SOURCE_STEP)
-                raise SweepReadError(source, os.strerror(error))
-            truncated = rows[:, -1] == _TRUNCATED
-            return SweepResults(self.pieces, self._forms, numbers, flags, truncated)
+            status = rows[:, -1]
+            truncated: frozenset[int] = frozenset()
+            if status.any():
+                error = int(status.max())
+                if error > 0:
+                    source, error = divmod(error, _SOURCE_STEP)
+                    raise SweepReadError(source, os.strerror(error))
+                truncated = frozenset(np.flatnonzero(status == _TRUNCATED).tolist())
+            return SweepResults(numbers, flags, truncated, self._places)
 
         return SweepCall(job, results)
 
@@ -303,60 +318,76 @@ class SweepRun:
         self._run = None
 
 
-@dataclass(frozen=True, slots=True)
+class _Place(NamedTuple):
+    """Where the result of an operation is, and what it is.
+
+    Attributes
+    ----------
+    row
+        Its row among the numbers.
+    size
+        The number of elements of the piece.
+    flag, flag_bytes
+        The offset of its flags, and their bytes.
+    integer
+        The type of a result that is an integer, or "".
+    """
+
+    row: int
+    size: int
+    flag: int
+    flag_bytes: int
+    integer: str
+
+
 class SweepResults:
     """The results of pieces.
 
     Attributes
     ----------
-    pieces
-        The pieces.
-    forms
-        For each operation of each piece, the bytes of its flags, and the type of an integer result.
     numbers
         Two for each operation of each piece, shape ``(operations, 2)``; integers as their bits.
-    flags
-        The packed flags of all pieces.
     truncated
-        Whether each piece was not read because its file ended.
+        The indices of the pieces that were not read because their file ended.
     """
 
-    pieces: Sequence[SweptPiece]
-    forms: Sequence[Sequence[tuple[int, str]]]
-    numbers: NDArray[np.float64]
-    flags: Bytes
-    truncated: NDArray[np.bool_]
+    __slots__ = ("_cells", "_flags", "_places", "numbers", "truncated")
+
+    def __init__(
+        self,
+        numbers: NDArray[np.float64],
+        flags: Bytes,
+        truncated: frozenset[int],
+        places: Sequence[Sequence[_Place]],
+    ) -> None:
+        self.numbers = numbers
+        self.truncated = truncated
+        self._flags = flags
+        self._places = places
+        self._cells: list[list[float]] = []  # the numbers, once they are asked for one by one
+
+    def result(self, piece: int, operation: int) -> KernelResult:
+        """Return the result of an operation of a piece."""
+        row, size, flag, flag_bytes, integer = self._places[piece][operation]
+        if not self._cells:
+            self._cells = self.numbers.tolist()
+        first, second = self._cells[row]
+        if integer:
+            return KernelResult(self.numbers.view(integer)[row, 0], second, size)
+        if flag_bytes:
+            packed = self._flags[flag : flag + flag_bytes].reshape(2, -1)
+            return KernelResult(first, second, size, packed)
+        return KernelResult(first, second, size)
 
     def __iter__(self) -> Iterator[list[KernelResult]]:
         """Yield the results of each operation of each piece."""
-        numbers = self.numbers.tolist()
-        at = packed = 0
-        for piece, forms in zip(self.pieces, self.forms, strict=True):
-            results, size = [], piece.size
-            for flag_bytes, integer in forms:
-                value: Any
-                value, second = numbers[at]
-                flags = None
-                if integer:
-                    value = self.numbers.view(integer)[at, 0]
-                elif flag_bytes:
-                    flags = self.flags[packed : packed + flag_bytes].reshape(2, -1)
-                    packed += flag_bytes
-                results.append(KernelResult(value, second, size, flags))
-                at += 1
-            yield results
+        for piece, places in enumerate(self._places):
+            yield [self.result(piece, operation) for operation in range(len(places))]
 
 
 def _row(operation: KernelOperation, back: int) -> tuple[float, ...]:
     code, first, second, flag, quick = operation
     return float(code), float(back), float(flag), float(quick), first, second
-
-
-def _form(piece: SweptPiece, operation: KernelOperation) -> tuple[int, str]:
-    """Return the bytes of the flags of an operation, and the type of its result if an integer."""
-    if operation.code is KernelCode.ACTIVITY:
-        return 2 * -(-piece.size // 8), ""
-    return 0, _INTEGERS.get(piece.dtype.kind, "") if operation.code in WHOLE else ""
 
 
 def _room(piece: SweptPiece) -> int:

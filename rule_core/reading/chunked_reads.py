@@ -19,6 +19,7 @@ from rule_core.kernels.sweep import (
     Sweep,
     SweepCall,
     SweepReadError,
+    SweepResults,
     SweepRun,
     SweptPiece,
     is_supported,
@@ -26,7 +27,6 @@ from rule_core.kernels.sweep import (
 from rule_core.model.reductions import Reduction
 from rule_core.model.streaming_statistics import (
     PIECE_BYTES,
-    KernelStatistic,
     Piece,
     StreamingStatistic,
     Want,
@@ -34,6 +34,7 @@ from rule_core.model.streaming_statistics import (
     parts_of,
     to_computable,
 )
+from rule_core.model.swept_tensors import Results, SweptTensor, SweptTensors
 from rule_core.storage.base import DescriptorFile, OpenFile, StorageUnavailableError, has_descriptor
 
 MIN_THREADED_BYTES: Final = 1 << 20  # for less, starting threads exceeds the gain
@@ -41,7 +42,6 @@ MIN_THREADED_BYTES: Final = 1 << 20  # for less, starting threads exceeds the ga
 _ALIGNED: Final = 64
 
 Bytes = NDArray[np.uint8]
-Results = dict[Want, dict[str, Any]]  # by statistic and tensor
 # A read call: steps back, file offset, buffers, and their total number of bytes.
 _Read = tuple[int, int, list[memoryview], int]
 # A value read: steps back, elements, and memory for their magnitudes (None if the elements must be
@@ -104,15 +104,6 @@ class _Tensor(NamedTuple):
     frames: slice
 
 
-class _SweptTensor(NamedTuple):
-    """A tensor that the kernel reads and measures, and the slices of its pieces and frame bytes."""
-
-    reading: Reading
-    size: int
-    pieces: slice
-    frames: slice
-
-
 class ChunkedReadPlan:
     """Reads and measures tensors in its own memory; not thread-safe.
 
@@ -141,7 +132,8 @@ class ChunkedReadPlan:
             }
         )
         swept: list[SweptPiece] = []
-        self._swept: list[_SweptTensor] = []
+        tensors: list[SweptTensor] = []
+        self._swept_frames: dict[str, slice] = {}  # by tensor
         others = (
             unit
             for reading, of_kernel in zip(readings, operations, strict=True)
@@ -163,15 +155,19 @@ class ChunkedReadPlan:
                     pieces.append(self._piece(reading, unit, offset))
                 offset += sum(part.head + part.tail for part in unit)
             frames = slice(start, offset)
-            # Without its units, which reference the files of the step.
-            bare, size = reading._replace(units=[]), reading.layout.size
+            name, wants, layout = reading[:3]
             if of_kernel:
-                self._swept.append(_SweptTensor(bare, size, slice(first, len(swept)), frames))
+                own = range(first, len(swept))
+                tensors.append(SweptTensor(name, layout.size, layout.dtype, wants, own))
+                self._swept_frames[name] = frames
             else:
-                self._tensors.append(_Tensor(bare, size, pieces, frames))
+                # Without its units, which reference the files of the step.
+                bare = reading._replace(units=[])
+                self._tensors.append(_Tensor(bare, layout.size, pieces, frames))
         nbytes = sum(read.size for piece in swept for read in piece.reads)
         threads = measuring_threads() if nbytes >= MIN_THREADED_BYTES else 1
         self._sweep = Sweep(swept, threads) if swept else None
+        self._swept = None if self._sweep is None else SweptTensors(tensors, self._sweep)
 
     @property
     def nbytes(self) -> int:
@@ -211,16 +207,21 @@ class ChunkedReadPlan:
             If a file cannot be read.
         """
         # Read everything first, so that the interpreter's working set stays in the CPU cache.
-        measured: list[tuple[_Tensor | _SweptTensor, list[list[Any]]]] = [
+        measured = [
             (tensor, parts) for tensor in self._tensors if (parts := _parts(tensor, opened))
         ]
         call = made or self.prepare(opened)
-        if call is not None:
-            if made is None:
-                SweepRun([call]).finish()
-            measured += self._swept_parts(call, opened)
+        if call is not None and made is None:
+            SweepRun([call]).finish()
+        swept = None if call is None else self._swept_results(call, opened)
         fits = (np.frombuffer(self._frames, np.uint8) & self._mask) == self._head
         all_fit = fits.all()
+        if self._swept is not None and swept is not None:
+            without = self._swept.truncated(swept)
+            if not all_fit:
+                by_name = self._swept_frames.items()
+                without.update(name for name, frames in by_name if not fits[frames].all())
+            self._swept.add_to(results, swept, without)
         for (reading, size, _, frames), parts_by_want in measured:
             if all_fit or fits[frames].all():
                 for want, parts in zip(reading.wants, parts_by_want, strict=True):
@@ -229,28 +230,13 @@ class ChunkedReadPlan:
     def _read_by_kernel(self, opened: Mapping[int, OpenFile]) -> list[DescriptorFile]:
         return [cast("DescriptorFile", opened[back]) for back in self._backs]
 
-    def _swept_parts(
-        self, call: SweepCall, opened: Mapping[int, OpenFile]
-    ) -> list[tuple[_Tensor | _SweptTensor, list[list[Any]]]]:
-        """Return the partial results of the tensors that the kernel has measured."""
+    def _swept_results(self, call: SweepCall, opened: Mapping[int, OpenFile]) -> SweepResults:
+        """Return what the kernel has measured."""
         try:
-            results = call.results()
+            return call.results()
         except SweepReadError as err:
             key = self._read_by_kernel(opened)[err.source].key
             raise StorageUnavailableError(key, err.reason) from err
-        truncated = results.truncated
-        by_piece = [*results]
-        measured: list[tuple[_Tensor | _SweptTensor, list[list[Any]]]] = []
-        for tensor in self._swept:
-            if truncated[tensor.pieces].any():
-                continue
-            pieces = by_piece[tensor.pieces]
-            parts = []
-            for number, (statistic, _) in enumerate(tensor.reading.wants):
-                part = cast("KernelStatistic", statistic).kernel_part
-                parts.append([part(piece[number]) for piece in pieces])
-            measured.append((tensor, parts))
-        return measured
 
     def _reads(self, reading: Reading, unit: Unit, frame: int) -> list[Read]:
         """Return the reads of a piece and of the pieces it is compared with."""

@@ -6,7 +6,7 @@ elements are never in memory all at once.
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, count
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -22,13 +22,13 @@ from rule_core.kernels.sweep import (
     Read,
     Sweep,
     SweepCall,
-    SweepResults,
     SweptPiece,
     is_supported,
 )
 from rule_core.model.reductions import Reduction, is_in_pieces, of_rows
 from rule_core.model.streaming_statistics import PIECE_BYTES, Want
-from rule_core.reading.chunked_reads import ChunkedReadPlan, Reading, RecordPart, Results
+from rule_core.model.swept_tensors import Results, SweptTensor, SweptTensors
+from rule_core.reading.chunked_reads import ChunkedReadPlan, Reading, RecordPart
 from rule_core.storage.base import ByteRange, OpenFile
 
 SMALL: Final = 1 << 14  # bytes of elements up to which tensors are measured together
@@ -250,6 +250,16 @@ class SmallTensorBatch:
         self._head = b"".join(heads)
         pieces = [group.pieces() for group in self._groups.values()]
         self._sweep = Sweep([*chain(*pieces)]) if all(pieces) else None
+        self._swept = None if self._sweep is None else SweptTensors(self._tensors(), self._sweep)
+
+    def _tensors(self) -> list[SweptTensor]:
+        """Return the tensors, in the order of their pieces."""
+        number = count()
+        return [
+            SweptTensor(name, size, dtype, [(each, 0) for each in reductions], range(at, at + 1))
+            for names, _, dtype, size, reductions in self._groups.values()
+            for name, at in zip(names, number, strict=False)
+        ]
 
     def _read(self, span: Span) -> int:
         """Add a record to the ranges to read; return its offset in the buffer."""
@@ -292,26 +302,14 @@ class SmallTensorBatch:
         frames = np.frombuffer(b"".join(memory.frames), np.uint8)
         if (frames & self._mask).tobytes() != self._head:
             return
-        if self._sweep is not None:
-            self._add_swept(self._sweep.run(sources=[view]), results)
+        if self._sweep is not None and self._swept is not None:
+            self._swept.add_to(results, self._sweep.run(sources=[view]))
             return
         for group in self._groups.values():
             content = b"".join([view[part] for part in group.slices])
             rows = np.frombuffer(content, group.dtype).reshape(-1, group.size)
             for reduction, values in of_rows(rows, group.reductions).items():
                 results[reduction, 0].update(zip(group.names, values, strict=True))
-
-    def _add_swept(self, swept: SweepResults, results: Results) -> None:
-        """Add what the kernel measured."""
-        start = 0
-        with np.errstate(all="ignore"):
-            for group in self._groups.values():
-                stop = start + len(group.names) * len(group.reductions)
-                numbers = swept.numbers[start:stop].reshape(len(group.names), -1, 2)
-                start = stop
-                for index, reduction in enumerate(group.reductions):
-                    values = reduction.of_single_pieces(numbers[:, index], group.size, group.dtype)
-                    results[reduction, 0].update(zip(group.names, values, strict=True))
 
 
 class _Memory(NamedTuple):

@@ -1,23 +1,18 @@
 """ArrivedMeasures: measures tensors of a remote trial together, once their bytes have arrived."""
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from rule_core.format.index_file import IndexFile, Span
 from rule_core.format.record_layout import RecordLayout
 from rule_core.kernels.cores import measuring_threads
 from rule_core.kernels.operations import KernelOperation
 from rule_core.kernels.sweep import Read, Sweep, SweepCall, SweepRun, SweptPiece, is_supported
-from rule_core.model.streaming_statistics import (
-    PIECE_BYTES,
-    KernelStatistic,
-    StreamingStatistic,
-    kernel_operation,
-)
+from rule_core.model.streaming_statistics import PIECE_BYTES, StreamingStatistic, kernel_operation
+from rule_core.model.swept_tensors import Results, SweptTensor, SweptTensors
 from rule_core.reading.chunked_reads import MIN_THREADED_BYTES
 from rule_core.reading.measuring.step_ahead import AHEAD_BYTES
 
@@ -27,7 +22,6 @@ if TYPE_CHECKING:
 LEAST_NAMES: Final = 2  # of tensors that are measured together
 MOST_RANGES: Final = 16  # of an event file, for the kernel
 
-Answers = dict[tuple[StreamingStatistic, str], Any]  # by statistic and tensor
 Asked = dict[str, dict[StreamingStatistic, None]]  # statistics by tensor
 
 
@@ -64,8 +58,8 @@ class _ArrivedPart(NamedTuple):
 
     key: str
     ranges: list[tuple[Span, memoryview]]
-    tensors: list[_ArrivedTensor]
     sweep: Sweep
+    swept: SweptTensors
     call: SweepCall
 
 
@@ -106,8 +100,8 @@ class ArrivedMeasures:
         self._next: int | None = None
         self._asking: dict[str, Asked] = {}  # by part
         self._asked: dict[tuple[str, ModeKeys], Asked] = {}
-        self._answers: dict[str, Answers] = {}  # by part
-        self._latest: tuple[list[_ArrivedTensor], Sweep] | None = None
+        self._answers: dict[str, Results] = {}  # by part
+        self._latest: tuple[list[_ArrivedTensor], Sweep, SweptTensors] | None = None
         self._ahead: _Ahead | None = None
 
     def get(self, step: int, part: str, name: str, statistic: StreamingStatistic) -> Any:
@@ -119,7 +113,7 @@ class ArrivedMeasures:
         self._asking.setdefault(part, {}).setdefault(name, {})[statistic] = None
         if part not in self._answers:
             self._answers[part] = self._measured(part)
-        return self._answers[part].get((statistic, name))
+        return self._answers[part].get((statistic, 0), {}).get(name)
 
     def _turn_to(self, step: int) -> None:
         for part, asked in self._asking.items():
@@ -155,7 +149,7 @@ class ArrivedMeasures:
         if parts:
             self._ahead = _Ahead(step, parts, SweepRun([part.call for part in parts.values()]))
 
-    def _measured(self, name: str) -> Answers:
+    def _measured(self, name: str) -> Results:
         """Measure what has arrived of a part of the current step."""
         file = self._files.get(self._step, {}).get(name)
         part = None if file is None else self._prepared(name, file)
@@ -186,13 +180,25 @@ class ArrivedMeasures:
         if len(tensors) < LEAST_NAMES:
             return None
         if self._latest is None or self._latest[0] != tensors:
-            pieces = [piece for tensor in tensors for piece in tensor.pieces()]
-            nbytes = sum(piece.reads[0].size for piece in pieces)
-            threads = self._threads if nbytes >= MIN_THREADED_BYTES else 1
-            self._latest = tensors, Sweep(pieces, threads)
-        _, sweep = self._latest
+            self._latest = tensors, *self._sweep_of(tensors)
+        _, sweep, swept = self._latest
         call = sweep.prepare(sources=[data for _, data in ranges])
-        return _ArrivedPart(file.event_key, ranges, tensors, sweep, call)
+        return _ArrivedPart(file.event_key, ranges, sweep, swept, call)
+
+    def _sweep_of(self, tensors: Sequence[_ArrivedTensor]) -> tuple[Sweep, SweptTensors]:
+        """Return what measures tensors, and what forms their statistics."""
+        pieces: list[SweptPiece] = []
+        swept = []
+        for tensor in tensors:
+            first = len(pieces)
+            pieces += tensor.pieces()
+            wants = [(statistic, 0) for statistic in tensor.statistics]
+            own = range(first, len(pieces))
+            layout = tensor.layout
+            swept.append(SweptTensor(tensor.name, layout.size, layout.dtype, wants, own))
+        nbytes = sum(piece.reads[0].size for piece in pieces)
+        sweep = Sweep(pieces, self._threads if nbytes >= MIN_THREADED_BYTES else 1)
+        return sweep, SweptTensors(swept, sweep)
 
     def _tensor(
         self,
@@ -230,17 +236,8 @@ def _can_measure(statistic: StreamingStatistic, layout: RecordLayout) -> bool:
     return layout.size > 0 and is_supported(layout.dtype) and has_operation
 
 
-def _answers(part: _ArrivedPart) -> Answers:
+def _answers(part: _ArrivedPart) -> Results:
     """Return what was measured."""
-    answers: Answers = {}
-    results = iter(part.call.results())
-    with np.errstate(all="ignore"):
-        for tensor in part.tensors:
-            pieces = [next(results) for _ in tensor.pieces()]
-            for number, statistic in enumerate(tensor.statistics):
-                with suppress(Exception):  # a statistic may be a user's
-                    part_of = cast("KernelStatistic", statistic).kernel_part
-                    parts = [part_of(piece[number]) for piece in pieces]
-                    size, dtype = tensor.layout.size, tensor.layout.dtype
-                    answers[statistic, tensor.name] = statistic.join(parts, size, dtype)
+    answers: Results = defaultdict(dict)
+    part.swept.add_to(answers, part.call.results())
     return answers

@@ -175,7 +175,7 @@ class Sweep:
         operations: list[tuple[float, ...]] = []
         rows: list[tuple[int, ...]] = []
         reads: list[Read] = []
-        self._places: list[list[_Place]] = []
+        self._places: list[list[_ResultPlace]] = []
         self._operations = self._flags = 0
         for piece in pieces:
             if piece.operations not in programs:
@@ -196,14 +196,14 @@ class Sweep:
         self._room = max(map(_room, pieces), default=0)
         self._memories: list[Bytes] = []
 
-    def _place(self, piece: SweptPiece, operation: KernelOperation) -> "_Place":
+    def _place(self, piece: SweptPiece, operation: KernelOperation) -> "_ResultPlace":
         """Make room for a result, and return where it is."""
         integer, flag_bytes = "", 0
         if operation.code is KernelCode.ACTIVITY:
             flag_bytes = 2 * -(-piece.size // 8)
         elif operation.code in WHOLE:
             integer = _INTEGERS.get(piece.dtype.kind, "")
-        place = _Place(self._operations, piece.size, self._flags, flag_bytes, integer)
+        place = _ResultPlace(self._operations, piece.size, self._flags, flag_bytes, integer)
         self._operations += 1
         self._flags += flag_bytes
         return place
@@ -318,7 +318,7 @@ class SweepRun:
         self._run = None
 
 
-class _Place(NamedTuple):
+class _ResultPlace(NamedTuple):
     """Where the result of an operation is, and what it is.
 
     Attributes
@@ -358,7 +358,7 @@ class SweepResults:
         numbers: NDArray[np.float64],
         flags: Bytes,
         truncated: frozenset[int],
-        places: Sequence[Sequence[_Place]],
+        places: Sequence[Sequence[_ResultPlace]],
     ) -> None:
         self.numbers = numbers
         self.truncated = truncated

@@ -260,7 +260,7 @@ CASES = {
         3,
         running,
         [
-            Measure("verdict on a step of a running trial", LIVE, "ms", step_ms, "<= 50 ms"),
+            Measure("verdict on a step of a running trial", LIVE, "ms", step_ms, "<= 5 ms"),
             Measure("the same with twelve rule jobs", LIVE_TWELVE, "ms", step_ms),
         ],
     ),

@@ -26,6 +26,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#ifdef __SANITIZE_ADDRESS__ /* in scripts/test_sanitizers */
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(start, size) ((void)(start), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(start, size) ((void)(start), (void)(size))
+#endif
+
 #define LANES 256
 #define BLOCK 4096 /* elements whose flags are packed together */
 #define TOO_CLOSE 1e-4
@@ -289,6 +296,15 @@ static const uint8_t *in_memory(const job *job, const read_row *row)
     return (const uint8_t *)job->sources[-1 - row->source].buf + row->start;
 }
 
+/* Take memory from a thread's; AddressSanitizer reports access to what is not taken. */
+static uint8_t *take(uint8_t **memory, ptrdiff_t size)
+{
+    uint8_t *taken = *memory;
+    *memory += aligned(size);
+    ASAN_UNPOISON_MEMORY_REGION(taken, (size_t)size);
+    return taken;
+}
+
 static int64_t sweep_piece(const job *job, const piece_row *piece, uint8_t *memory)
 {
     const void *values[MAX_VALUES];
@@ -297,26 +313,24 @@ static int64_t sweep_piece(const job *job, const piece_row *piece, uint8_t *memo
     uint8_t *packed = job->packed + piece->packed;
     for (int64_t i = 0; i < piece->reads; i++) {
         const read_row *row = job->reads + piece->read + i;
-        const uint8_t *value = memory;
+        const void *value;
         if (row->source < 0) {
             value = in_memory(job, row);
-            if (is_misaligned(value, piece->type)) {
-                memcpy(memory, value, (size_t)row->size);
-                value = memory;
-                memory += aligned(row->size);
-            }
+            if (is_misaligned(value, piece->type))
+                value = memcpy(take(&memory, row->size), value, (size_t)row->size);
         } else {
-            int status = read_value(job, row, memory);
+            uint8_t *content = take(&memory, row->size);
+            int status = read_value(job, row, content);
             if (status)
                 return status > 0 ? status + SOURCE_STEP * row->source : status;
-            memory += aligned(row->size);
-        }
-        if (convert) {
-            convert(value, memory, piece->size);
-            value = memory;
-            memory += aligned(piece->size * COMPUTED_SIZES[kind]);
+            value = content;
         }
         values[i] = value;
+        if (convert) {
+            uint8_t *wide = take(&memory, piece->size * COMPUTED_SIZES[kind]);
+            convert(value, wide, piece->size);
+            values[i] = wide;
+        }
     }
     for (int64_t i = 0; i < piece->operations; i++) {
         const operation_row *row = job->operations + piece->operation + i;
@@ -337,12 +351,13 @@ static void *work(void *argument)
         job *job = worker->run->jobs + i;
         if (worker->number >= job->threads)
             continue;
+        uint8_t *memory = job->memory + worker->number * job->room;
         for (;;) {
             ptrdiff_t index = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED);
             if (index >= job->count)
                 break;
-            job->pieces[index].status = sweep_piece(job, job->pieces + index,
-                                                    job->memory + worker->number * job->room);
+            ASAN_POISON_MEMORY_REGION(memory, (size_t)job->room);
+            job->pieces[index].status = sweep_piece(job, job->pieces + index, memory);
         }
     }
     return NULL;
@@ -500,6 +515,7 @@ static void release_run(run *run)
     Py_END_ALLOW_THREADS
     for (ptrdiff_t i = 0; i < run->count; i++) {
         job *job = run->jobs + i;
+        ASAN_UNPOISON_MEMORY_REGION(job->memory, (size_t)(job->threads * job->room));
         while (job->source_count)
             PyBuffer_Release(&job->sources[--job->source_count]);
         while (job->buffer_count)

@@ -67,16 +67,19 @@ def numpy_parts(value: Any, before: Any, wanted: list[Any]) -> list[Any]:
 def kernel_parts(
     value: Any, before: Any, wanted: list[Any], offset: int = 0, threads: int = 1
 ) -> list[Any]:
-    """Return what the kernel makes of arrays that begin at an offset in memory."""
-    content = b"".join(b"?" * offset + array.tobytes() for array in (value, before))
-    starts = offset, 2 * offset + value.nbytes
-    reads = [Read(-1, start, 0, value.nbytes, 0, 0) for start in starts]
+    """Return what the kernel makes of arrays that begin at an offset in memory of their own."""
+    sources, reads = [], []
+    for index, array in enumerate((value, before)):
+        start = (index + 1) * offset
+        # An array of numpy ends with its last byte, so that AddressSanitizer sees what reads on.
+        sources.append(np.frombuffer(b"?" * start + array.tobytes(), np.uint8).copy())
+        reads.append(Read(-1 - index, start, 0, array.nbytes, 0, 0))
     operations = tuple((kernel_operation(statistic, 1), 1) for statistic in wanted)
     assert None not in {operation for operation, _ in operations}
     sweep = Sweep([SweptPiece(value.dtype, reads, operations)] * 3, threads)  # type: ignore[arg-type]
     every = [
         [told(one.kernel_part(result)) for one, result in zip(wanted, results, strict=True)]
-        for results in sweep.run(sources=[content])
+        for results in sweep.run(sources=sources)
     ]
     assert every == every[:1] * 3
     return every[0]

@@ -73,8 +73,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests whose coverage is not counted, give nightly tests more time, obey --passed."""
     here = Path(__file__).parent
+    not_counted = {here / name for name in NOT_COUNTED}
+    is_counted = {
+        path: not_counted.isdisjoint([path, *path.parents])
+        for path in {item.path for item in items}
+    }
     for item in items:
-        if any(item.path.is_relative_to(here / name) for name in NOT_COUNTED):
+        if not is_counted[item.path]:
             item.add_marker("no_cover")
         if item.get_closest_marker("nightly") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(NIGHTLY_TIMEOUT_S))

@@ -48,6 +48,14 @@ class Host:
         assert code == 0, err
         return out, err, root
 
+    def print_alone(self, folder: Path, text: str) -> tuple[str, str]:
+        """Run a script without a hook; return its output and messages."""
+        alone = folder / "alone"
+        alone.mkdir()
+        code, out, err = self.run(alone, text, None)
+        assert code == 0, err
+        return out, err
+
     def close(self) -> int:
         """End it."""
         assert self.process.stdin is not None

@@ -1,5 +1,6 @@
 """Runs training scripts, each forked off one process that has imported a framework for `train`."""
 
+import gc
 import importlib
 import json
 import os
@@ -67,6 +68,7 @@ class Host:
 def serve() -> None:
     """Fork and wait, for each folder that is named."""
     importlib.import_module(sys.argv[1])  # hooked here, once for all
+    gc.freeze()  # else each child copies what it looks through for garbage
 
     for line in sys.stdin:
         child = os.fork()

@@ -21,6 +21,9 @@ from hypothesis import HealthCheck, settings
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Several trainings run at a time, and threads of one that wait for those of another are busy.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # The same cases everywhere, on machines of any speed; .ci/nightly draws new ones.
 settings.register_profile(
     "calm",

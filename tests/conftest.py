@@ -29,7 +29,7 @@ settings.register_profile(
     "calm",
     deadline=None,
     derandomize=True,
-    max_examples=25,
+    max_examples=15,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(

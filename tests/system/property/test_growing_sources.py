@@ -23,7 +23,7 @@ PARAMETERS = {
     "LossNotDecreasing": {"num_steps": "2"},
     "ExplodingTensor": {"tensor_regex": "loss|grad_norm"},
 }
-FEW = settings(max_examples=25)
+FEW = settings(max_examples=min(25, settings.default.max_examples))  # each takes its time
 
 
 @pytest.fixture(autouse=True)

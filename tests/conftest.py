@@ -24,6 +24,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Several trainings run at a time, and threads of one that wait for those of another are busy.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Nothing that these processes write must outlive a loss of power; programs that they start wait for
+# their disks.
+os.fsync = lambda _: None
+
 # The same cases everywhere, on machines of any speed; .ci/nightly draws new ones.
 settings.register_profile(
     "calm",
@@ -166,12 +170,6 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", local_only)
-
-
-@pytest.fixture
-def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spare the disk where a test opens files hundreds of times."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """All rules judge small real trainings, healthy ones and ones with a fault."""
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
@@ -59,8 +58,6 @@ def suites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str],
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         for name in ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START"):
             patch.delenv(name, raising=False)
-
-        patch.setattr(os, "fsync", lambda _: None)  # nothing must survive a crash
 
         @cache
         def suite_of(name: str) -> Suite:

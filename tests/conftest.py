@@ -21,12 +21,19 @@ from hypothesis import HealthCheck, settings
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Several trainings run at a time, and threads of one that wait for those of another are busy.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Nothing that these processes write must outlive a loss of power; programs that they start wait for
+# their disks.
+os.fsync = lambda _: None
+
 # The same cases everywhere, on machines of any speed; .ci/nightly draws new ones.
 settings.register_profile(
     "calm",
     deadline=None,
     derandomize=True,
-    max_examples=25,
+    max_examples=15,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
@@ -73,8 +80,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests whose coverage is not counted, give nightly tests more time, obey --passed."""
     here = Path(__file__).parent
+    not_counted = {here / name for name in NOT_COUNTED}
+    is_counted = {
+        path: not_counted.isdisjoint([path, *path.parents])
+        for path in {item.path for item in items}
+    }
     for item in items:
-        if any(item.path.is_relative_to(here / name) for name in NOT_COUNTED):
+        if not is_counted[item.path]:
             item.add_marker("no_cover")
         if item.get_closest_marker("nightly") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(NIGHTLY_TIMEOUT_S))
@@ -158,12 +170,6 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", local_only)
-
-
-@pytest.fixture
-def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spare the disk where a test opens files hundreds of times."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Runs training scripts, each forked off one process that has imported a framework for `train`."""
 
+import gc
 import importlib
 import json
 import os
@@ -48,6 +49,14 @@ class Host:
         assert code == 0, err
         return out, err, root
 
+    def print_alone(self, folder: Path, text: str) -> tuple[str, str]:
+        """Run a script without a hook; return its output and messages."""
+        alone = folder / "alone"
+        alone.mkdir()
+        code, out, err = self.run(alone, text, None)
+        assert code == 0, err
+        return out, err
+
     def close(self) -> int:
         """End it."""
         assert self.process.stdin is not None
@@ -59,6 +68,7 @@ class Host:
 def serve() -> None:
     """Fork and wait, for each folder that is named."""
     importlib.import_module(sys.argv[1])  # hooked here, once for all
+    gc.freeze()  # else each child copies what it looks through for garbage
 
     for line in sys.stdin:
         child = os.fork()

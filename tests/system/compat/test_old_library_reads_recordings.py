@@ -23,7 +23,7 @@ from rule_runner.debugger import FrameworkProfile, PythonProfilingConfig
 
 PYTHON = os.environ.get("RULE_RUNNER_OLD_SMDEBUG_PYTHON")
 SCRIPTS = Path(__file__).parents[1] / "old_library"
-STEPS = [7, 8, 9]
+STEPS = [8, 9]
 pytestmark = [
     pytest.mark.old_library,
     pytest.mark.skipif(

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,10 +20,12 @@ PYTHON = os.environ.get("RULE_RUNNER_OLD_SMDEBUG_PYTHON", "")
 SCRIPTS = Path(__file__).parents[1] / "old_library"
 HERE = str(Path(smdebug.__file__).parents[1])
 CASES = ("everything", "defaults", "collections", "reductions")
-SAMPLE = [
-    *("everything", "reductions"),
-    *(pytest.param(case, marks=pytest.mark.nightly) for case in ("defaults", "collections")),
-]
+READ = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from read_trial import main
+print(json.dumps([main(path) for path in sys.argv[2:]]))
+"""
 PARAMETERS = [
     f"Net_{name}"
     for name in (
@@ -115,27 +116,27 @@ def run(python: str, *arguments: str, path: str | None = None) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module", params=SAMPLE)
-def trained(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[str, Path]:
-    """The case, and the folder with the trials of both hooks."""
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the trials of both hooks; one process trains all cases of a hook."""
     has_torch = "import importlib.util as u; print(u.find_spec('torch') is not None)"
     if run(PYTHON, "-c", has_torch).strip() != "True":
         pytest.skip("The Python that has smdebug 1.0.34 has no torch.")
-    root = tmp_path_factory.mktemp(request.param)
+    root = tmp_path_factory.mktemp("trials")
     script = str(SCRIPTS / "train_pytorch.py")
-    run(PYTHON, script, request.param, str(root / "old"))
-    run(sys.executable, script, request.param, str(root / "new"), path=HERE)
-    return request.param, root
+    run(PYTHON, script, str(root / "old"), *CASES)
+    run(sys.executable, script, str(root / "new"), *CASES, path=HERE)
+    return root
 
 
-@pytest.fixture
-def trials(trained: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> tuple[str, Trial, Trial]:
+@pytest.fixture(params=CASES)
+def trials(
+    request: pytest.FixtureRequest, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, Trial, Trial]:
     """The case, the old hook's trial, and ours."""
     monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
-    case, root = trained
-    return case, create_trial(root / "old", timeout=0), create_trial(root / "new", timeout=0)
+    old, new = (create_trial(root / hook / request.param, timeout=0) for hook in ("old", "new"))
+    return request.param, old, new
 
 
 def test_steps_and_modes(trials: tuple[str, Trial, Trial]) -> None:
@@ -216,10 +217,10 @@ def test_members_of_collections(trials: tuple[str, Trial, Trial]) -> None:
     assert ours == expected
 
 
-def test_the_old_library_reads_ours(trained: tuple[str, Path], trials: Any) -> None:
-    _, root = trained
-    theirs = json.loads(
-        run(PYTHON, str(SCRIPTS / "read_trial.py"), str(root / "new")).splitlines()[-1]
-    )
-    ours = json.loads(json.dumps(content(trials[2], dict(modes.__members__))))
-    assert theirs == ours
+def test_the_old_library_reads_ours(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
+    paths = [str(root / "new" / case) for case in CASES]
+    theirs = json.loads(run(PYTHON, "-c", READ, str(SCRIPTS), *paths).splitlines()[-1])
+    trials = [create_trial(path, timeout=0) for path in paths]
+    ours = [content(trial, dict(modes.__members__)) for trial in trials]
+    assert theirs == json.loads(json.dumps(ours))

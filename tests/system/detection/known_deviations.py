@@ -164,10 +164,3 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ("WeightUpdateRatio", "rate_jumps_tanh"): _BY_ADAM,
     ("WeightUpdateRatio", "transformer_without_warm_up"): _BY_ADAM,
 }
-# Runs at the limit of a rule are not in CI's sample: another processor rounds differently.
-UNCERTAIN: Final = frozenset(
-    {"rate_far_too_large", "known_afterwards", "digits_other_rate", "digits_cnn"}
-    | {"large_weights_tanh", "rate_jumps_tanh", "transformer_without_warm_up"}
-    | {"deep_sigmoid", "optimizer_of_a_copy", "sentences_lstm_sgd", "wrong_labels_by_heart"}
-    | {"raw_pixels_sigmoid"}
-)

@@ -17,7 +17,7 @@ from scoring import (
     wrong,
 )
 from tables import cells, filled, markdown, scores_table
-from training_runs import HELD_OUT, Run, sample
+from training_runs import HELD_OUT, Run
 
 
 def _train(_: Path) -> int:
@@ -113,12 +113,6 @@ def test_both_parts_stand_beside_each_other() -> None:
     tuned = "1 | 0 | 0 | 0 | 1.00 | 1.00 | 1.00 | 2"
     held_out = "0 | 1 | 0 | 0 | 0.00 | - | 0.00 | -"
     assert row == f"| [AllZero](rules/AllZero.md) | {tuned} | {held_out} |"
-
-
-def test_sample_has_the_first_run_of_each_fault_and_every_thirtieth_healthy_one() -> None:
-    runs = {name: Run(name, "", _train, "f", frozenset({"AllZero"})) for name in ("x", "y", "z")}
-    runs |= {str(number): Run(str(number), "", _train) for number in range(32)}
-    assert sample(runs, ["AllZero", "DeadRelu"], frozenset({"x", "0"})) == ["y", "1", "31"]
 
 
 def test_tables_stand_between_their_markers() -> None:

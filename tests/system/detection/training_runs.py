@@ -22,6 +22,8 @@ KINDS: Final = (
     "reinforcement",
     "boosted_trees",
 )
+# What CI judges: a healthy run, and those of PyTorch and XGBoost whose fault most rules must find.
+SAMPLE: Final = ("digits_sgd", "rate_jumps", "by_heart_at_once")
 # A training writes its trial to a folder and returns the global step at which its fault begins.
 Train = Callable[[Path], int | None]
 
@@ -118,19 +120,3 @@ def all_runs() -> Mapping[str, Run]:
 def runs_of(part: str) -> Mapping[str, Run]:
     """Return the runs of a part, or of both for ``all``."""
     return {name: run for name, run in all_runs().items() if part in {run.part, "all"}}
-
-
-def sample(runs: Mapping[str, Run], rules: Iterable[str], without: frozenset[str]) -> list[str]:
-    """Return a fixed sample: the first run with each rule's fault, and every thirtieth healthy one.
-
-    Parameters
-    ----------
-    without
-        Names of runs to leave out.
-    """
-    certain = {name: run for name, run in runs.items() if name not in without}
-    healthy_names = [name for name, run in certain.items() if run.healthy]
-    chosen = set(healthy_names[::30])
-    for rule in rules:
-        chosen |= {next((name for name, run in certain.items() if rule in run.fires), "")}
-    return [name for name in runs if name in chosen]

@@ -142,7 +142,8 @@ def findings(folder: Path, loop: str, fault: str) -> dict[str, set[str]]:
     return tensors
 
 
-@pytest.mark.parametrize("loop", [pytest.param("trainer", marks=pytest.mark.nightly), "ddp"])
+@pytest.mark.nightly
+@pytest.mark.parametrize("loop", LAUNCH)
 def test_healthy_training_has_no_finding(tmp_path: Path, loop: str) -> None:
     assert findings(tmp_path, loop, "none") == {}
 

@@ -68,7 +68,11 @@ def test_healthy_training_is_untouched(tmp_path: Path) -> None:
     ("rule", "issue", "words"),
     [
         pytest.param("VanishingGradient", "a warning", ["12", "0.1", ENDLESS], id="deep-sigmoid"),
-        pytest.param("ExplodingTensor", "an issue", ["1", "1e6", ENDLESS], id="huge-learning-rate"),
+        pytest.param(
+            *("ExplodingTensor", "an issue", ["1", "1e6", ENDLESS]),
+            id="huge-learning-rate",
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_faulty_training_is_caught_and_stopped(

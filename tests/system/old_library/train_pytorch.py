@@ -1,6 +1,7 @@
-"""Train one small seeded PyTorch model with a hook: smdebug 1.0.34's or ours, by the interpreter.
+"""Train one small seeded PyTorch model with hooks: smdebug 1.0.34's or ours, by the interpreter.
 
-Usage: ``train_pytorch.py CASE ROOT``. The two hooks share every name that is used here.
+Usage: ``train_pytorch.py ROOT CASE...``. The trial of each case is a folder below ROOT. The two
+hooks share every name that is used here.
 """
 
 import os
@@ -69,8 +70,8 @@ def made(case: str, root: str, net: Any) -> Any:
     )
 
 
-def main(case: str, root: str) -> None:
-    """Train."""
+def train(case: str, root: str) -> None:
+    """Train with the hook of a case."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     net, loss = Net(), nn.CrossEntropyLoss()
@@ -95,4 +96,6 @@ def main(case: str, root: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    folder, *cases = sys.argv[1:]
+    for one in cases:
+        train(one, f"{folder}/{one}")

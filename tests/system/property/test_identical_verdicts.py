@@ -61,9 +61,8 @@ CUSTOM += [("Spoils", {"what": what}) for what in misbehaving.SPOILS]
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Log nothing, wait for no disk, and let warnings be no errors, as in the command."""
+    """Log nothing, and let warnings be no errors, as in the command."""
     monkeypatch.setattr(rawtrial, "masked", tfrecord.masked_crc)
-    monkeypatch.setattr("os.fsync", lambda _: None)
     evaluating.log_nothing()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -78,7 +78,6 @@ def test_the_size_is_what_is_on_disk_for_good(folder: Path) -> None:
         assert outbox.size == path.stat().st_size
 
 
-@pytest.mark.usefixtures("no_fsync")
 def test_torn_events_are_reported_again_and_none_is_lost(folder: Path) -> None:
     with Outbox(folder) as outbox:
         for status in WAY:

@@ -106,7 +106,6 @@ def test_the_id_of_a_finding_is_that_of_its_rule_job_and_evaluation(tmp_path: Pa
     assert len(set(ids)) == 3
 
 
-@pytest.mark.usefixtures("no_fsync")
 def test_findings_torn_at_any_byte_are_mended(folder: Path) -> None:
     findings = [found(1), found(2), found(3, "grün")]
     with OutputFolder(folder, "f", run_id="r") as output:

@@ -24,11 +24,15 @@ RULES: dict[Fault, type[WindowRule]] = {
 }
 
 
-def judged(folder: Path, rule: type[WindowRule], **parameters: Any) -> Windows:
+def opened(folder: Path) -> FakeProfilerTrial:
     events = ProfilerTrial("job", folder).framework_events(0, 1 << 53)
     trial = FakeProfilerTrial(events=events)
     trial.first_timestamp = int(events[0].end_time)
-    return judge_windows(rule, trial, **parameters)
+    return trial
+
+
+def judged(folder: Path, rule: type[WindowRule], **parameters: Any) -> Windows:
+    return judge_windows(rule, opened(folder), **parameters)
 
 
 RANKS = {None: (1, 2, 8), Fault.OVERLAP: (2, 8), Fault.STRAGGLER: (2, 8)}  # others: 1, 2
@@ -42,7 +46,8 @@ def test_each_fault_meets_its_rule_and_no_healthy_training_any(
     tmp_path: Path, fault: Fault | None, ranks: int
 ) -> None:
     write_training(tmp_path, ranks, fault=fault)
-    met = {cause for cause, rule in RULES.items() if judged(tmp_path, rule).met}
+    trial = opened(tmp_path)
+    met = {cause for cause, rule in RULES.items() if judge_windows(rule, trial).met}
     expected = set() if fault is None else {fault}
     # Who waits for a straggler communicates without computing.
     assert met - ({Fault.OVERLAP} if fault is Fault.STRAGGLER else set()) == expected

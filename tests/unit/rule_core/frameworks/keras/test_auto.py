@@ -4,7 +4,6 @@ from pathlib import Path
 
 import hooked
 import pytest
-import training_scripts
 from auto_host import Host
 
 from rule_core.saving.auto_hook import numbered_path
@@ -43,12 +42,12 @@ def trained(host: Host, tmp_path: Path) -> Trained:
     return lambda text, *collections: host.train(tmp_path, BEGIN + text, *collections)
 
 
-def test_each_model_that_is_fitted_is_a_trial(trained: Trained, tmp_path: Path) -> None:
+def test_each_model_that_is_fitted_is_a_trial(host: Host, trained: Trained, tmp_path: Path) -> None:
     text = "print(model.fit(x, y, batch_size=8, epochs=2, verbose=0).history)\n"
     text += "model.fit(x, y, batch_size=8, verbose=0, callbacks=[keras.callbacks.Callback()])\n"
     text += "other = made()\nother.fit(x, y, verbose=0)"
     out, err, root = trained(text, "losses", "gradients", "trees")
-    assert out == training_scripts.python(tmp_path, BEGIN + text, {}).stdout
+    assert out == host.print_alone(tmp_path, BEGIN + text)[0]
     assert err == ""
     assert hooked.opened(Path(numbered_path(root, 2))).steps() == [0]
     trial = hooked.opened(root)

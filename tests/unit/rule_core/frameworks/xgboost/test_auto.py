@@ -3,7 +3,6 @@ from pathlib import Path
 
 import hooked
 import pytest
-import training_scripts
 from auto_host import Host
 
 from rule_core.saving.auto_hook import numbered_path
@@ -34,11 +33,11 @@ def trained(host: Host, tmp_path: Path) -> Trained:
     return lambda text, *collections: host.train(tmp_path, BEGIN + text, *collections)
 
 
-def test_training_is_saved_and_stays_the_same(trained: Trained, tmp_path: Path) -> None:
+def test_training_is_saved_and_stays_the_same(host: Host, trained: Trained, tmp_path: Path) -> None:
     text = 'model = xgboost.train(params, data, 4, evals=[(data, "train")])\n'
     text += "print(model.predict(data).tolist())"
     out, err, root = trained(text, "losses", "trees", "predictions", "gradients")
-    assert out == training_scripts.python(tmp_path, BEGIN + text, {}).stdout
+    assert out == host.print_alone(tmp_path, BEGIN + text)[0]
     assert "rule-runner" not in err
     trial = hooked.opened(root)
     assert trial.steps() == [0, 1, 2, 3]
@@ -69,14 +68,16 @@ xgboost.XGBClassifier(n_estimators=3).fit(x, y, eval_set=[(x, y)])
 """
 
 
-def test_training_is_seen_however_it_is_called(trained: Trained, tmp_path: Path) -> None:
+def test_training_is_seen_however_it_is_called(
+    host: Host, trained: Trained, tmp_path: Path
+) -> None:
     pytest.importorskip("sklearn", reason="scikit-learn is not installed.")
     text = f"from xgboost import train\nfrom xgboost.callback import EarlyStopping as Stop\n{CALLS}"
     out, err, root = trained(text, "losses")
-    plain = training_scripts.python(tmp_path, BEGIN + text, {})
-    assert out == plain.stdout
+    plain_out, plain_err = host.print_alone(tmp_path, BEGIN + text)
+    assert out == plain_out
     # XGBoost warns of arguments by position, with and without us.
-    assert err.count("FutureWarning") == plain.stderr.count("FutureWarning") > 0
+    assert err.count("FutureWarning") == plain_err.count("FutureWarning") > 0
     said = [line for line in err.splitlines() if line.startswith("rule-runner")]
     assert said == ["rule-runner: Of a cross-validation, only the mean metrics are saved."]
     for number in range(1, 7):

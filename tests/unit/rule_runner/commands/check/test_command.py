@@ -63,7 +63,6 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True)
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(checking, "DEFAULT_END_GRACE_S", 0.0)
-    monkeypatch.setattr(os, "fsync", lambda _: None)  # nothing is killed here
     evaluating.log_nothing()
     yield
     evaluating.log_nothing()

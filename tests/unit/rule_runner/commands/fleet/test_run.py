@@ -1,4 +1,3 @@
-import os
 import signal
 import subprocess
 import sys
@@ -32,7 +31,6 @@ class Stop(Rule):
 @pytest.fixture(autouse=True)
 def _quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setattr(judging, "LONG_AGO_S", -60.0)  # all trials ended long ago
-    monkeypatch.setattr(os, "fsync", lambda _: None)  # nothing is killed here
     for name in ("JOB_COMPLETION_INDEX", "AWS_BATCH_JOB_ARRAY_INDEX", "SLURM_ARRAY_TASK_ID"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)

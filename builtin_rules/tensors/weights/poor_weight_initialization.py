@@ -22,8 +22,10 @@ from builtin_rules.statistics.tensor_selection import (
     numbers,
     record,
     reduction,
+    saved_tensor,
     saved_tensors,
-    variance,
+    shapes,
+    variances,
 )
 from builtin_rules.statistics.training_kind import TrainingKind
 from smdebug.rules.extensions import (
@@ -234,16 +236,18 @@ class PoorWeightInitialization(DeclaredRule):
         if not self.literal and TrainedParameters(self.base_trial, step).some_are_frozen():
             return
         layers: dict[str, list[_Layer]] = {}
-        for saved in saved_tensors(self.base_trial, step, names):
-            value = variance(saved, step)
-            if value is None or not math.isfinite(value):
-                continue
-            if self.literal or not _is_normalised(saved, step, value):
-                layers.setdefault(saved.worker, []).append(_Layer(value, saved.name))
-        for worker, variances in layers.items():
-            if len(variances) > 1:
-                variances.sort()
-                pairs = [(variances[0], variances[-1])] if self.literal else [*pairwise(variances)]
+        trial = self.base_trial
+        inputs = trial.saved_by(step, names)
+        for key, value in variances(trial, step, inputs, shapes(trial, step, inputs)).items():
+            name, worker = key
+            if math.isfinite(value) and (
+                self.literal or not _is_normalised(saved_tensor(trial, key), step, value)
+            ):
+                layers.setdefault(worker, []).append(_Layer(value, name))
+        for worker, spreads in layers.items():
+            if len(spreads) > 1:
+                spreads.sort()
+                pairs = [(spreads[0], spreads[-1])] if self.literal else [*pairwise(spreads)]
                 low, high = max(pairs, key=_ratio)
                 ratio = _ratio((low, high))
                 far = ratio > self.threshold

@@ -32,6 +32,7 @@ from builtin_rules.statistics.tensor_selection import (
     LOSSES,
     TENSOR_REGEX,
     SavedTensor,
+    TensorKey,
     any_met,
     numbers,
     record,
@@ -265,7 +266,7 @@ class UnchangedTensor(DeclaredRule):
             return False
         if TrainedParameters(trial, step).is_detached(saved.name):
             return False
-        gradients = reductions(trial, step, GRADIENTS.names(trial, step), "mean", absolute=True)
+        gradients = _gradient_means(trial, step)
         of_worker = {name: mean for (name, of), mean in gradients.items() if of == saved.worker}
         if not any(of_worker.values()):
             return False
@@ -305,8 +306,14 @@ class UnchangedTensor(DeclaredRule):
 
 def _overflows(trial: Any, step: int, worker: str) -> bool:
     """Return whether a gradient is not finite: a scaler then skips the update."""
-    means = reductions(trial, step, GRADIENTS.names(trial, step), "mean", absolute=True)
+    means = _gradient_means(trial, step)
     return any(not math.isfinite(mean) for (_, of), mean in means.items() if of == worker)
+
+
+def _gradient_means(trial: Any, step: int) -> dict[TensorKey, float]:
+    """Return the mean magnitudes of the gradients of a step."""
+    saved = trial.saved_by(step, GRADIENTS.names(trial, step))
+    return reductions(trial, step, saved, "mean", absolute=True)
 
 
 def _is_half(saved: SavedTensor, step: int) -> bool:

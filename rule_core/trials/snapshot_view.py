@@ -258,6 +258,17 @@ class TrialView:
             position -= 1
             yield number(global_steps[position])
 
+    def any_steps_back(self, step: int) -> Iterator[int]:
+        """Yield the visible global steps up to a step, the latest first."""
+        self._look()
+        steps, first, end = self.index.steps, 0, None
+        if self.horizon is None:
+            steps = self.index.settled(steps)
+        else:
+            first, end = self._visible_range(steps, self.horizon)
+        end = bisect_right(steps, step, first, end)
+        yield from map(steps.__getitem__, range(end - 1, first - 1, -1))
+
     def first_step(self, name: str) -> int:
         """Return the first visible global step of a known tensor; see `TensorSource`."""
         steps, horizon = self.index.names[name], self.horizon

@@ -43,6 +43,8 @@ def test_a_rule_sees_the_steps_of_its_segment() -> None:
         assert trial.tensor("loss").steps() == [0, 1, 2, 3]
     with snapshot(trial, AGAIN[2]):
         assert trial.steps() == trial.tensor("loss").steps() == AGAIN[:3]
+        assert [*trial.any_steps_back(AGAIN[1])] == [AGAIN[1], AGAIN[0]]
+        assert [*trial.any_steps_back(3)] == []
         assert trial.steps(TRAIN) == trial.tensor("loss").steps(TRAIN) == [2, 3, 4]
         assert trial.tensor("loss").prev_steps(AGAIN[2]) == AGAIN[:3]
         assert trial.tensor("loss").prev_steps(4, 2, TRAIN) == [3, 4]

@@ -337,24 +337,21 @@ def _spread(array: Any, *, whole: bool) -> float:
     """
     flat = array.reshape(-1)
     flat = flat if flat.dtype.kind == "f" else flat.astype(np.float64)
-    if not whole:
-        flat = flat[flat != 0]
-        if array.size == flat.size == 1:
-            return math.nan
+    flat = flat.copy() if whole else flat[flat != 0]
+    if not whole and array.size == flat.size == 1:
+        return math.nan
     if not flat.size:
         return 0.0
-    if np.isnan(np.min(flat)):
+    if np.isnan(flat.min()):
         return math.nan
     return _percentile(flat, 95) - _percentile(flat, 5)
 
 
 def _percentile(flat: Any, percent: int) -> float:
-    """Return the percentile as numpy does, but many times faster."""
+    """Return the percentile as numpy does, but many times faster; reorder the elements."""
     index, remainder = divmod(percent * (flat.size - 1), 100)
-    ordered = np.partition(flat, index)
-    value = float(ordered[index])
+    flat.partition(index)
+    value = float(flat[index])
     return (
-        value + (float(ordered[index + 1 :].min()) - value) * (remainder / 100)
-        if remainder
-        else value
+        value + (float(flat[index + 1 :].min()) - value) * (remainder / 100) if remainder else value
     )

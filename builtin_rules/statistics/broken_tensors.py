@@ -2,12 +2,19 @@
 
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from builtin_rules.statistics.tensor_selection import SavedTensor, mode_of, numbers, view
+from builtin_rules.statistics.tensor_selection import (
+    SavedTensor,
+    TensorKey,
+    modes_by_name,
+    numbers,
+    view,
+)
 from smdebug.core.collection import CollectionKeys
 from smdebug.core.modes import ModeKeys
 
@@ -32,7 +39,7 @@ _MANY: Final = 3
 _SEARCH_ROWS: Final = 20  # as long as a gradient scaler may search its scale
 
 
-_Row = tuple[SavedTensor, ModeKeys | None]  # a tensor in the rows of a mode
+_Row = tuple[TensorKey, ModeKeys | None]  # a tensor in the rows of a mode
 
 
 class BrokenTensor(Protocol):
@@ -61,18 +68,29 @@ class ExecutionOrder:
     """The order in which the tensors of a step are computed, by collections and modules."""
 
     def __init__(self, trial: Any, step: int) -> None:
-        self._places = {
+        self.trial = trial
+        self._step = step
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {
             name: place
             for place, collections in reversed(_PLACES)
             for collection in collections
-            for name in trial.tensor_names(step=step, collection=collection)
+            for name in self.trial.tensor_names(step=self._step, collection=collection)
         }
-        self._modules = {
-            name.removeprefix(_ORDER): _scalar(trial, name)
-            for name in trial.tensor_names()
+
+    @cached_property
+    def _modules(self) -> dict[str, float]:
+        return {
+            name.removeprefix(_ORDER): _scalar(self.trial, name)
+            for name in self.trial.tensor_names()
             if name.startswith(_ORDER)
         }
-        self._containers = {
+
+    @cached_property
+    def _containers(self) -> set[str]:
+        return {
             module[: separator.start()]
             for module in self._modules
             for separator in _NESTED.finditer(module)
@@ -120,9 +138,11 @@ class PassingValues(Generic[_B]):
     """Tells values that are broken for good from those that may pass."""
 
     def __init__(self) -> None:
+        # Whether the tensor was broken in its latest rows, if it was in any of them. All below but
+        # `_finite` and `_last` is about these tensors.
         self._history: dict[_Row, deque[bool]] = {}
-        self._rows: dict[SavedTensor, int] = {}  # for how many rows it has been broken
-        self._finite: set[SavedTensor] = set()  # those that have been finite
+        self._rows: dict[TensorKey, int] = {}  # for how many rows it has been broken
+        self._finite: set[TensorKey] = set()  # those that have been finite
         # By tensor and mode: what may pass in the latest row, and its step.
         self._latest: dict[_Row, tuple[_B, int]] = {}
         self._last: dict[ModeKeys | None, int] = {}  # the latest step of each mode
@@ -135,51 +155,86 @@ class PassingValues(Generic[_B]):
         """
         items = [
             (item, step)
-            for (saved, mode), (item, step) in self._latest.items()
-            if step == self._last[mode] or _is_loss_or_metric(saved, step)
+            for (_, mode), (item, step) in self._latest.items()
+            if step == self._last[mode] or _is_loss_or_metric(item.saved, step)
         ]
         return sorted(items, key=lambda pair: pair[1])
 
-    def lasting(self, examined: Sequence[_B], order: ExecutionOrder, step: int) -> set[SavedTensor]:
-        """Return the tensors of a step that are broken for good; the others may pass."""
-        if not examined:
-            return set()
-        trial: Any = examined[0].saved.tensor.trial
-        parameters: dict[str, bool] = {}  # whether all that a worker saved are finite
-        for item in examined:
-            if order.place(item.saved.name) == _PARAMETER:
-                worker = item.saved.worker
-                parameters[worker] = parameters.get(worker, True) and not item.number
-        skips = {
-            worker: is_skipped(trial, step, worker)
-            for worker in {item.saved.worker for item in examined if item.number}
-        }
-        metrics = _metrics(trial, step)
-        modes = [*trial.modes_at(step)]
-        lasting = set()
-        for item in examined:
-            name, worker = item.saved.name, item.saved.worker
-            place = order.place(name)
-            if place < _LOSS:
-                lasting.add(item.saved)
-                continue
-            mode = mode_of(trial, step, [name]) if len(modes) > 1 else next(iter(modes), None)
-            if not self._passes(
-                item,
-                (item.saved, mode),
-                place,
-                step,
-                is_metric=name in metrics,
-                skipped=skips.get(worker, False),
-                sound=parameters.get(worker, False),
-            ):
-                lasting.add(item.saved)
+    def lasting(
+        self,
+        broken: Sequence[_B],
+        finite: Collection[TensorKey],
+        order: ExecutionOrder,
+        step: int,
+    ) -> set[TensorKey]:
+        """Return the tensors of a step that are broken for good; the others may pass.
+
+        Parameters
+        ----------
+        broken, finite
+            The tensors that were examined.
+        """
+        lasting: set[TensorKey] = set()
+        if broken:
+            lasting = self._lasting_of(broken, finite, order, step)
+        if self._history:
+            self._add_finite(finite, order, step)
+        self._finite.update(finite)
         return lasting
+
+    def _add_finite(self, finite: Collection[TensorKey], order: ExecutionOrder, step: int) -> None:
+        """Record the rows of losses, gradients and metrics that are finite."""
+        passing = [key for key in finite if order.place(key[0]) >= _LOSS]
+        if not passing:
+            return
+        modes = modes_by_name(order.trial, step, [name for name, _ in passing])
+        for key in passing:
+            row = key, modes[key[0]]
+            self._last[row[1]] = step
+            self._rows.pop(key, None)
+            self._latest.pop(row, None)
+            self._skipped.discard(row)
+            rows = self._history.get(row)
+            if rows is not None:
+                rows.append(False)
+                if not any(rows):
+                    del self._history[row]
+
+    def _lasting_of(
+        self,
+        broken: Sequence[_B],
+        finite: Collection[TensorKey],
+        order: ExecutionOrder,
+        step: int,
+    ) -> set[TensorKey]:
+        """Record the rows of tensors that are broken, and return those that are so for good."""
+        trial = order.trial
+        places = {item.saved.key: order.place(item.saved.name) for item in broken}
+        # Workers that saved parameters, all of which are finite.
+        sound = {worker for name, worker in finite if order.place(name) == _PARAMETER}
+        sound -= {worker for (_, worker), place in places.items() if place == _PARAMETER}
+        skips = {worker: is_skipped(trial, step, worker) for worker in {key[1] for key in places}}
+        metrics = _metrics(trial, step)
+        modes = modes_by_name(trial, step, [name for name, _ in places])
+        return {
+            key
+            for item in broken
+            if places[key := item.saved.key] < _LOSS
+            or not self._passes(
+                item,
+                (key, modes[key[0]]),
+                places[key],
+                step,
+                is_metric=key[0] in metrics,
+                skipped=skips[key[1]],
+                sound=key[1] in sound,
+            )
+        }
 
     def _passes(
         self,
         item: _B,
-        key: _Row,
+        row: _Row,
         place: int,
         step: int,
         *,
@@ -187,47 +242,39 @@ class PassingValues(Generic[_B]):
         skipped: bool,
         sound: bool,
     ) -> bool:
-        """Record a row of a loss, gradient or metric, and return whether it may pass."""
-        is_broken = item.number > 0
-        of_optimizer = place >= _GRADIENT and not is_metric
+        """Record a row of a broken loss, gradient or metric, and return whether it may pass."""
+        key, mode = row
         passes = self._row_passes(
-            item, key, place, of_optimizer=of_optimizer, skipped=skipped, sound=sound
+            row,
+            of_optimizer=place >= _GRADIENT and not is_metric,
+            is_metric=is_metric and place >= _GRADIENT,
+            skipped=skipped,
+            sound=sound,
         )
-        is_known = item.saved in self._finite or not is_metric
-        self._last[key[1]] = step
-        self._latest.pop(key, None)
-        if is_broken and passes and is_known and (not skipped or key in self._skipped):
-            self._latest[key] = item, step
-        if is_broken and skipped:
-            self._skipped.add(key)
+        is_known = key in self._finite or not is_metric
+        self._last[mode] = step
+        self._latest.pop(row, None)
+        if passes and is_known and (not skipped or row in self._skipped):
+            self._latest[row] = item, step
+        if skipped:
+            self._skipped.add(row)
         else:
-            self._skipped.discard(key)
+            self._skipped.discard(row)
         return passes
 
     def _row_passes(
-        self,
-        item: _B,
-        key: _Row,
-        place: int,
-        *,
-        of_optimizer: bool,
-        skipped: bool,
-        sound: bool,
+        self, row: _Row, *, of_optimizer: bool, is_metric: bool, skipped: bool, sound: bool
     ) -> bool:
-        saved, is_broken = item.saved, item.number > 0
-        rows = self._history.setdefault(key, deque(maxlen=_ROWS))
-        if is_broken and skipped and of_optimizer:
+        key, _ = row
+        rows = self._history.setdefault(row, deque(maxlen=_ROWS))
+        if skipped and of_optimizer:
             return True
-        rows.append(is_broken)
-        if not is_broken:
-            self._finite.add(saved)
-            self._rows.pop(saved, None)
-            return True
-        self._rows[saved] = self._rows.get(saved, 0) + 1
-        if place >= _GRADIENT and not of_optimizer:
-            return saved not in self._finite or _is_rare(rows)
-        may_search = of_optimizer and (sound or saved not in self._finite)
-        return _is_rare(rows) or (may_search and self._rows[saved] <= _SEARCH_ROWS)
+        rows.append(True)
+        self._rows[key] = self._rows.get(key, 0) + 1
+        if is_metric:
+            return key not in self._finite or _is_rare(rows)
+        may_search = of_optimizer and (sound or key not in self._finite)
+        return _is_rare(rows) or (may_search and self._rows[key] <= _SEARCH_ROWS)
 
 
 def _is_rare(rows: Iterable[bool]) -> bool:
@@ -264,13 +311,12 @@ def is_skipped(trial: Any, step: int, worker: str) -> bool:
     return False
 
 
-def is_mask(saved: SavedTensor, step: int) -> bool:
+def is_mask(saved: SavedTensor, step: int, order: ExecutionOrder) -> bool:
     """Return whether a tensor without NaN is a mask: minus infinity on purpose."""
     array = numbers(saved, step)
-    trial: Any = saved.tensor.trial
     if array is None or bool((array == np.inf).any()):
         return False
-    if ExecutionOrder(trial, step).place(saved.name) not in {0, ACTIVATION}:
+    if order.place(saved.name) not in {0, ACTIVATION}:
         return False
     finite = array[np.isfinite(array)]
     return _MASK.search(saved.name) is not None or (finite.size > 0 and not finite.any())

@@ -3,25 +3,22 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import percentage
 from builtin_rules.statistics.tensor_selection import (
-    SavedTensor,
+    TensorKey,
     any_met,
-    mode_of,
-    saved_tensors,
+    modes_by_name,
+    shapes,
     statistics,
-    value_shape,
 )
 from builtin_rules.statistics.unit_activity import Activity, ActivityFlags
+from smdebug.core.modes import ModeKeys
 from smdebug.rules.extensions import Severity, TensorInput
-
-if TYPE_CHECKING:
-    from smdebug.core.modes import ModeKeys
 
 # Why these: docs/decisions/0007-units-of-a-layer.md.
 SAMPLES: Final = 100  # fewer cannot distinguish "active in less than 1 %" from chance
@@ -34,6 +31,7 @@ _FIRST: Final = re.compile(r"_(in|out)put(_\w+)?$")  # PyTorch, MXNet
 _LAST: Final = re.compile(r"[/:]")  # TensorFlow, Keras
 _MAX_BYTE: Final = 255
 SEQUENCE: Final = 3  # dimensions: batch, position, channel
+_Layer = tuple[str, str, ModeKeys | None]  # tensor, worker, mode
 
 
 def channel_axis(name: str, shape: tuple[int, ...]) -> int:
@@ -74,8 +72,8 @@ def count(flags: Any, axis: int | None) -> Any:
 def _down(flags: Any) -> Any:
     """Return the number of `flags` set in each column; adding bytes is faster than counting."""
     rows = flags.view(np.uint8)
-    counts = np.zeros(rows.shape[1], np.intp)
-    for start in range(0, len(rows), _MAX_BYTE):
+    counts = np.add.reduce(rows[:_MAX_BYTE], axis=0, dtype=np.uint8).astype(np.intp)
+    for start in range(_MAX_BYTE, len(rows), _MAX_BYTE):
         counts += np.add.reduce(rows[start : start + _MAX_BYTE], axis=0, dtype=np.uint8)
     return counts
 
@@ -87,15 +85,15 @@ class PooledUnits:
     shape: tuple[int, ...] = ()  # of the latest array
     axis: int | None = None  # of sequences: set once the length of the other axis changes
     layout: tuple[int, ...] = ()  # common to the pooled arrays
-    active: Any = 0
-    inactive: Any = 0
+    active: Any = 0  # samples of each unit
+    totals: Any = 0  # numeric samples of each unit; one number if it is that of all
     rows: int = 0
     steps: int = 0
 
     @property
     def samples(self) -> int:
         """The largest number of numeric samples of a unit."""
-        return int(np.max(self.active + self.inactive))
+        return self.totals if isinstance(self.totals, int) else int(self.totals.max())
 
     def add(self, name: str, active: Any, no_sample: Any = None) -> None:
         """Add the flags of a step: active elements, and non-samples; a new shape starts over."""
@@ -110,23 +108,25 @@ class PooledUnits:
         if no_sample is not None:
             samples = samples - count(no_sample, axis)
         self.active = self.active + active_counts
-        self.inactive = self.inactive + (samples - active_counts)
+        self.totals = self.totals + samples
         self.rows += len(active) if active.ndim else 1
         self.steps += 1
 
     def clear(self) -> None:
         """Reset the counts."""
-        self.active = self.inactive = self.rows = self.steps = 0
+        self.active = self.totals = self.rows = self.steps = 0
 
     def inactive_share(self, threshold: float, samples: int) -> tuple[int, int]:
         """Return the number of units active in less than `threshold` percent, and of all units.
 
-        Units with fewer than `samples` numeric samples are left out.
+        Units with fewer than `samples` numeric samples are left out; one of them has more.
         """
-        totals = self.active + self.inactive
-        enough = totals >= samples
-        activity = 100.0 * self.active[enough] / totals[enough]
-        return int(np.count_nonzero(activity < threshold)), int(np.count_nonzero(enough))
+        active, totals = self.active, self.totals
+        if not isinstance(totals, int):
+            enough = totals >= samples
+            active, totals = active[enough], totals[enough]
+        activity = 100.0 * active / totals
+        return int(np.count_nonzero(activity < threshold)), activity.size
 
     def _axis(self, name: str, shape: tuple[int, ...]) -> int | None:
         if len(shape) > SEQUENCE:  # images, volumes
@@ -161,9 +161,9 @@ class UnitsRule(DeclaredRule):
     literal: bool
 
     def _prepare(self) -> None:
-        # By layer, worker and mode; reset after each judgement.
-        self._pools: dict[tuple[str, str, ModeKeys | None], PooledUnits] = {}
-        self._bad: dict[tuple[str, str, ModeKeys | None], int] = {}  # judgements in a row
+        # Reset after each judgement.
+        self._pools: dict[_Layer, PooledUnits] = {}
+        self._bad: dict[_Layer, int] = {}  # judgements in a row
 
     def judge_layers(
         self,
@@ -181,46 +181,42 @@ class UnitsRule(DeclaredRule):
         activity_of
             Maps the name of a tensor to the range of its active elements; None skips the tensor.
         """
-        names = tensors.names(self.base_trial, step)
+        trial = self.base_trial
+        names = tensors.names(trial, step)
         if not names:
             return self.not_judged(f"no {tensors.label} at this step")
         activities = {
-            saved: activity
-            for saved in saved_tensors(self.base_trial, step, names)
-            if (activity := activity_of(saved.name)) is not None
+            name: activity for name in names if (activity := activity_of(name)) is not None
         }
-        flags_of: dict[SavedTensor, ActivityFlags | None] = {}
-        for activity in {*activities.values()}:
-            alike = [saved for saved, its_own in activities.items() if its_own == activity]
-            measured = statistics(self.base_trial, step, alike, activity)
-            flags_of.update(zip(alike, measured, strict=True))
+        saved = trial.saved_by(step, activities)
+        alike: dict[Activity, list[TensorKey]] = {}
+        for key in saved:
+            alike.setdefault(activities[key[0]], []).append(key)
+        flags: dict[TensorKey, ActivityFlags] = {}
+        for activity, keys in alike.items():
+            flags |= statistics(trial, step, keys, activity)
+        measured = {key: entry for key, entry in saved.items() if key in flags}
+        modes = modes_by_name(trial, step, activities)
         answers = [
-            self._judge(step, quantity, saved, flags, shape)
-            for saved in activities
-            if (flags := flags_of[saved]) is not None
-            and (shape := value_shape(saved, step)) is not None
+            self._judge(step, quantity, (*key, modes[key[0]]), flags[key], shape)
+            for key, shape in shapes(trial, step, measured).items()
         ]
         if not answers:
             return self.not_judged("no values of the tensors at this step")
         return any_met(self, answers, "too few numeric samples since the last judgement")
 
     def _judge(
-        self,
-        step: int,
-        quantity: str,
-        saved: SavedTensor,
-        flags: ActivityFlags,
-        shape: tuple[int, ...],
+        self, step: int, quantity: str, layer: _Layer, flags: ActivityFlags, shape: tuple[int, ...]
     ) -> bool | None:
         """Return whether a layer fails, or None if there are too few samples so far."""
-        key = saved.name, saved.worker, mode_of(self.base_trial, step, [saved.name])
+        name, worker, _ = layer
         if self.literal:
             units, needed = PooledUnits(), 1
             flat = (shape[0], -1) if len(shape) > 1 else shape
-            units.add(saved.name, flags.active(flat))
+            units.add(name, flags.active(flat))
         else:
-            units, needed = self._pools.setdefault(key, PooledUnits()), SAMPLES
-            units.add(saved.name, flags.active(shape), flags.nan(shape))
+            units, needed = self._pools.setdefault(layer, PooledUnits()), SAMPLES
+            units.add(name, flags.active(shape), flags.nan(shape))
         if units.samples < needed or (units.rows < ROWS and not self.literal):
             return None
         lost, judged = units.inactive_share(self.threshold_inactivity, needed)
@@ -229,16 +225,16 @@ class UnitsRule(DeclaredRule):
         share = 100.0 * lost / judged
         limit = self.threshold_layer
         is_certain = self.literal or share > self.CERTAIN
-        self._bad[key] = self._bad.get(key, 0) + 1 if share > limit and is_certain else 0
-        lasts = self.literal or self._bad[key] >= self.LASTING
+        self._bad[layer] = self._bad.get(layer, 0) + 1 if share > limit and is_certain else 0
+        lasts = self.literal or self._bad[layer] >= self.LASTING
         return self.measured(
             step,
             quantity,
             share,
             limit,
             met=share > limit,
-            tensor=saved.name,
-            worker=saved.worker,
+            tensor=name,
+            worker=worker,
             note=note,
             severity=None if is_certain and lasts else Severity.NOTE,
         )

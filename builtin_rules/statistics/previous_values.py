@@ -7,7 +7,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from builtin_rules.statistics.tensor_selection import SavedTensor, numbers, tensor_names, view
+from builtin_rules.statistics.tensor_selection import (
+    SavedTensor,
+    TensorKey,
+    numbers,
+    saved_tensor,
+    tensor_names,
+    view,
+)
 from smdebug.core.collection import CollectionKeys
 from smdebug.core.modes import ModeKeys
 
@@ -119,6 +126,26 @@ def earlier_steps(
             earlier
         ):
             yield earlier
+
+
+def latest_steps(
+    trial: Any,
+    step: int,
+    keys: Collection[TensorKey],
+    comparable: ComparableSteps | None,
+    count: int,
+) -> dict[TensorKey, list[int]]:
+    """Return for each tensor and worker the first `count` of its `earlier_steps`."""
+    steps = trial.any_steps_back(step)
+    rows = [*islice((row for row in steps if comparable is None or row in comparable), count)]
+    names = [name for name, _ in keys]
+    always = set(keys).intersection(*(trial.saved_by(row, names) for row in rows))
+    return {
+        key: rows
+        if key in always and "@" not in key[1]  # not a further mode of a worker
+        else [*islice(earlier_steps(saved_tensor(trial, key), step, comparable), count)]
+        for key in keys
+    }
 
 
 class TrainedParameters:

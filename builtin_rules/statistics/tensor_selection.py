@@ -1,7 +1,7 @@
 """Select the tensors that a rule judges at one step, by collection, pattern and worker."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from smdebug.core.collection import CollectionKeys
@@ -48,6 +48,11 @@ class SavedTensor(NamedTuple):
     def name(self) -> str:
         """The tensor's name."""
         return self.tensor.name
+
+    @property
+    def key(self) -> TensorKey:
+        """The names of the tensor and the worker."""
+        return self.tensor.name, self.worker
 
 
 def tensor_names(
@@ -147,10 +152,16 @@ def by_role(
     return TensorInput(label, collections, patterns, excluding)
 
 
+def saved_tensor(trial: Any, key: TensorKey) -> SavedTensor:
+    """Return a tensor that a worker saved."""
+    name, worker = key
+    return SavedTensor(trial.tensor(name), worker)
+
+
 def saved_tensors(trial: Any, step: int, names: Iterable[str]) -> Iterator[SavedTensor]:
     """Yield the tensors of `names` for each worker that saved them at `step`."""
-    for name, worker in trial.saved_by(step, names):
-        yield SavedTensor(trial.tensor(name), worker)
+    for key in trial.saved_by(step, names):
+        yield saved_tensor(trial, key)
 
 
 def tensors_of_mode(
@@ -174,9 +185,15 @@ def mode_of(trial: Any, step: int, names: Iterable[str]) -> Any:
     return next(iter(modes), None)
 
 
-def is_first_step(saved: SavedTensor, step: int) -> bool:
-    """Return whether `step` is the first saved step of the tensor."""
-    return saved.tensor.first_step == step
+def modes_by_name(trial: Any, step: int, names: Collection[str]) -> dict[str, Any]:
+    """Return the mode of each tensor at a step; of several, the first in which it was saved."""
+    modes = trial.modes_at(step)
+    by_name = dict.fromkeys(names, next(iter(modes), None))
+    if len(modes) > 1:
+        for mode, mode_step in reversed(modes.items()):
+            members = trial.tensor_names(step=mode_step, mode=mode)
+            by_name |= dict.fromkeys(by_name.keys() & members, mode)
+    return by_name
 
 
 def view(saved: SavedTensor, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> Any:
@@ -211,25 +228,15 @@ def reduction(
 
 
 def reductions(
-    trial: Any, step: int, names: Collection[str], operation: str, *, absolute: bool = False
+    trial: Any, step: int, keys: Collection[TensorKey], operation: str, *, absolute: bool = False
 ) -> dict[TensorKey, float]:
-    """Return a reduction of each tensor of `names` and worker; see `reduction`."""
-    values: dict[TensorKey, float] = {}
-    pairs = trial.saved_by(step, names)
-    requested = Reduction(operation, absolute)
-    prefetched = {
-        worker: trial.prefetched_all(step, worker, names, requested)
-        for worker in {worker for _, worker in pairs}
-    }
-    for pair in pairs:
-        name, worker = pair
-        value = prefetched[worker].get(name)
-        if value is None:
-            saved_there = SavedTensor(trial.tensor(name), worker)
-            value = reduction(saved_there, step, operation, absolute=absolute)
-        if value is not None:
-            values[pair] = float(value)
-    return values
+    """Return a reduction of each tensor and worker, without those where `reduction` is None."""
+
+    def measured_alone(saved: SavedTensor) -> float | None:
+        return reduction(saved, step, operation, absolute=absolute)
+
+    values = _measured(trial, step, keys, Reduction(operation, absolute), None, measured_alone)
+    return {key: float(value) for key, value in values.items()}
 
 
 def statistic(
@@ -248,23 +255,47 @@ def statistic(
 def statistics(
     trial: Any,
     step: int,
-    tensors: Sequence[SavedTensor],
+    keys: Collection[TensorKey],
     measure: StreamingStatistic,
     before: int | None = None,
-) -> list[Any]:
-    """Return a streaming statistic of each tensor; see `statistic`."""
-    names: dict[str, list[str]] = {}
-    for saved in tensors:
-        names.setdefault(saved.worker, []).append(saved.name)
+) -> dict[TensorKey, Any]:
+    """Return a statistic of each tensor and worker, without those where `statistic` is None."""
+
+    def measured_alone(saved: SavedTensor) -> Any:
+        return statistic(saved, step, measure, before)
+
+    return _measured(trial, step, keys, measure, before, measured_alone)
+
+
+def _measured(
+    trial: Any,
+    step: int,
+    keys: Collection[TensorKey],
+    measure: StreamingStatistic,
+    before: int | None,
+    measured_alone: Callable[[SavedTensor], Any],
+) -> dict[TensorKey, Any]:
+    """Return a statistic of each tensor and worker, measured alone if it was not prefetched."""
     prefetched = {
-        worker: trial.prefetched_all(step, worker, its_names, measure, before)
-        for worker, its_names in names.items()
+        worker: trial.prefetched_all(step, worker, names, measure, before)
+        for worker, names in _names_by_worker(keys).items()
     }
-    results = [prefetched[saved.worker].get(saved.name) for saved in tensors]
-    return [
-        statistic(saved, step, measure, before) if result is None else result
-        for saved, result in zip(tensors, results, strict=True)
-    ]
+    values: dict[TensorKey, Any] = {}
+    for key in keys:
+        name, worker = key
+        value = prefetched[worker].get(name)
+        if value is None:
+            value = measured_alone(saved_tensor(trial, key))
+        if value is not None:
+            values[key] = value
+    return values
+
+
+def _names_by_worker(keys: Iterable[TensorKey]) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {}
+    for name, worker in keys:
+        names.setdefault(worker, []).append(name)
+    return names
 
 
 def value_shape(saved: SavedTensor, step: int) -> tuple[int, ...] | None:
@@ -273,6 +304,34 @@ def value_shape(saved: SavedTensor, step: int) -> tuple[int, ...] | None:
         return saved.tensor.shape(step, worker=saved.worker)
     except TensorUnavailableForStep:
         return None
+
+
+def shapes(
+    trial: Any, step: int, saved: Mapping[TensorKey, Any]
+) -> dict[TensorKey, tuple[int, ...]]:
+    """Return the shape of each tensor and worker, without those where `value_shape` is None.
+
+    Parameters
+    ----------
+    saved
+        What `trial.saved_by` returns for the step.
+    """
+    unsaved = [key for key, entry in saved.items() if entry.shape is None]
+    prefetched = {
+        worker: trial.prefetched_shapes(step, worker, names)
+        for worker, names in _names_by_worker(unsaved).items()
+    }
+    result: dict[TensorKey, tuple[int, ...]] = {}
+    for key, entry in saved.items():
+        name, worker = key
+        shape = entry.shape
+        if shape is None:
+            shape = prefetched[worker].get(name)
+        if shape is None:
+            shape = value_shape(saved_tensor(trial, key), step)
+        if shape is not None:
+            result[key] = shape
+    return result
 
 
 def saved_reductions(saved: SavedTensor, step: int) -> dict[tuple[str, bool], float]:
@@ -288,20 +347,29 @@ def saved_reductions(saved: SavedTensor, step: int) -> dict[tuple[str, bool], fl
     }
 
 
-def variance(saved: SavedTensor, step: int) -> float | None:
-    """Return the variance; None if it is NaN, for a single element, or where `reduction` is None.
+def variances(
+    trial: Any,
+    step: int,
+    saved: Mapping[TensorKey, Any],
+    known_shapes: Mapping[TensorKey, tuple[int, ...]],
+) -> dict[TensorKey, float]:
+    """Return the variance of each tensor and worker.
 
-    A saved standard deviation is used as well.
+    Tensors of a single element are left out, as are those whose variance is NaN or where
+    `reduction` is None. A saved standard deviation is used as well.
+
+    Parameters
+    ----------
+    saved, known_shapes
+        What `trial.saved_by` and `shapes` return for the step.
     """
-    try:
-        if math.prod(saved.tensor.shape(step, worker=saved.worker)) <= 1:  # no variance
-            return None
-    except TensorUnavailableForStep:  # only reductions were saved, without a shape
-        pass
-    reductions_saved = saved_reductions(saved, step)
-    deviation = reductions_saved.get(("std", False))
-    if deviation is None or ("variance", False) in reductions_saved:
-        value = reduction(saved, step, "variance")
-    else:
-        value = deviation**2
-    return None if value is None or math.isnan(value) else value
+    several = [key for key in saved if key not in known_shapes or math.prod(known_shapes[key]) > 1]
+    squares: dict[TensorKey, float] = {}
+    for key in several:
+        if ("std", False) in saved[key].reductions:
+            values = saved_reductions(saved_tensor(trial, key), step)
+            if ("std", False) in values and ("variance", False) not in values:
+                squares[key] = values["std", False] ** 2
+    others = [key for key in several if key not in squares]
+    spreads = reductions(trial, step, others, "variance") | squares
+    return {key: spreads[key] for key in several if not math.isnan(spreads.get(key, math.nan))}

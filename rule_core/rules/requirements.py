@@ -3,11 +3,14 @@
 import re
 from collections.abc import Iterable, KeysView, ValuesView
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import lru_cache
+from typing import Any, Final, Protocol
 
 from rule_core.exceptions import TensorUnavailable, TensorUnavailableForStep
 from rule_core.model import patterns
 from rule_core.trials.tensor import Tensor
+
+SELECTIONS_KEPT: Final = 64
 
 
 class RequiredInput(Protocol):
@@ -65,7 +68,12 @@ class TensorInput:
 
 def _without(pattern: str, names: list[str]) -> list[str]:
     """Return the names that do not match a pattern; an empty pattern matches none."""
-    return [name for name in names if not re.search(pattern, name)] if pattern else names
+    return [*_not_matching(pattern, tuple(names))] if pattern else names
+
+
+@lru_cache(SELECTIONS_KEPT)  # most steps have the same names
+def _not_matching(pattern: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if not re.search(pattern, name))
 
 
 @dataclass(frozen=True, slots=True)

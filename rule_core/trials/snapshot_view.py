@@ -258,6 +258,17 @@ class TrialView:
             position -= 1
             yield number(global_steps[position])
 
+    def any_steps_back(self, step: int) -> Iterator[int]:
+        """Yield the visible global steps up to a step, the latest first."""
+        self._look()
+        steps, first, end = self.index.steps, 0, None
+        if self.horizon is None:
+            steps = self.index.settled(steps)
+        else:
+            first, end = self._visible_range(steps, self.horizon)
+        end = bisect_right(steps, step, first, end)
+        yield from map(steps.__getitem__, range(end - 1, first - 1, -1))
+
     def first_step(self, name: str) -> int:
         """Return the first visible global step of a known tensor; see `TensorSource`."""
         steps, horizon = self.index.names[name], self.horizon
@@ -292,8 +303,8 @@ class TrialView:
             raise TensorUnavailableForStep(name, step, mode)
         return [*dict.fromkeys(map(worker_of, parts))]
 
-    def saved_by(self, step: int, names: Iterable[str]) -> list[tuple[str, str]]:
-        """Return (name, worker) for each of `names` and each worker that saved it at a step.
+    def saved_by(self, step: int, names: Iterable[str]) -> dict[tuple[str, str], Entry]:
+        """Return (name, worker) -> index entry of each of `names` that a worker saved at a step.
 
         If a worker saved a tensor in several modes, each but the first has the form
         ``<worker>@<mode>``, which the methods of a tensor accept as a worker too.
@@ -303,15 +314,16 @@ class TrialView:
         files = self.index.files.get(step, {}) if is_visible else {}
         if len(files) == 1:
             ((part, file),) = files.items()
-            worker = worker_of(part)
-            return [(name, worker) for name in names if name in file.entries]
+            worker, entries = worker_of(part), file.entries
+            return {(name, worker): entries[name] for name in names if name in entries}
         ordered = sorted((worker_of(part), files[part].mode.value, part) for part in files)
-        pairs: dict[tuple[str, str], None] = {}
+        saved: dict[tuple[str, str], Entry] = {}
         for name in names:
             for worker, _, part in ordered:
                 if name in files[part].entries:
-                    pairs[name, part if (name, worker) in pairs else worker] = None
-        return [*pairs]
+                    key = name, part if (name, worker) in saved else worker
+                    saved[key] = files[part].entries[name]
+        return saved
 
     def _find_parts(self, name: str, step: int, mode: ModeKeys) -> tuple[int, list[str]]:
         """Return the global step and the parts of a tensor; look for new files if necessary."""
@@ -404,6 +416,21 @@ class TrialView:
         results = prefetch.get_all(step, worker, names, (statistic, before))
         self.reads += len(results)
         return results
+
+    def prefetched_shapes(
+        self, step: int, worker: str, names: Iterable[str]
+    ) -> dict[str, tuple[int, ...]]:
+        """Return name -> shape of the prefetched values, for the tensors that have one."""
+        prefetch = self.index.local_prefetch
+        if prefetch is None or step != self.horizon:
+            return {}
+        shapes = {
+            name: shape
+            for name in names
+            if (shape := prefetch.shape(step, worker, name)) is not None
+        }
+        self.reads += len(shapes)
+        return shapes
 
     def measure(
         self,

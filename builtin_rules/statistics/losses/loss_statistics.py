@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
 
+from builtin_rules.statistics.losses.single_number import single_number
 from builtin_rules.statistics.series.noise_levels import NOISE_WINDOW, noise
-from builtin_rules.statistics.tensor_selection import numbers, tensors_of_mode
+from builtin_rules.statistics.tensor_selection import SavedTensor, numbers, tensors_of_mode
 from smdebug.core.modes import ModeKeys
 
 SEVERAL: Final = 2
@@ -58,11 +59,21 @@ def loss(trial: Any, step: int, name: str, mode: ModeKeys = ModeKeys.GLOBAL) -> 
         The step of the mode.
     """
     means = [
-        float(array.mean(dtype="float64"))
+        mean
         for saved in tensors_of_mode(trial, step, [name], mode)
-        if (array := numbers(saved, step, mode)) is not None and array.dtype.kind != "b"
+        if (mean := _mean_of(saved, step, mode)) is not None
     ]
     return sum(means) / len(means) if means else None
+
+
+def _mean_of(saved: SavedTensor, step: int, mode: ModeKeys) -> float | None:
+    """Return the mean of the elements of a loss, or None without numbers."""
+    number = single_number(saved, step, mode)
+    if number is not None:
+        return number
+    array = numbers(saved, step, mode)
+    is_number = array is not None and array.dtype.kind != "b"
+    return float(array.mean(dtype="float64")) if is_number else None
 
 
 def losses_at(trial: Any, step: int, names: Iterable[str]) -> StepLosses:

@@ -24,6 +24,7 @@ class RobustWindow:
     def __init__(self, level: int = LEVEL, spread: int = NOISE) -> None:
         self._level = level
         self._values: deque[float] = deque(maxlen=max(level, spread))
+        self._noise: float | None = None  # of these values, once it was asked for
 
     def __len__(self) -> int:
         return len(self._values)
@@ -31,6 +32,7 @@ class RobustWindow:
     def add(self, value: float) -> None:
         """Add the next value, which must be finite."""
         self._values.append(value)
+        self._noise = None
 
     def latest(self, count: int) -> list[float]:
         """Return at most `count` latest values, oldest first."""
@@ -47,7 +49,9 @@ class RobustWindow:
 
     def noise(self) -> float:
         """Return the robust deviation of a value, from differences; 0 below three values."""
-        return noise(self._values)
+        if self._noise is None:
+            self._noise = noise(self._values)
+        return self._noise
 
     def noise_about_trend(self) -> float:
         """Return the robust deviation of a value, which a trend that turns does not affect.

@@ -20,12 +20,11 @@ from builtin_rules.statistics.tensor_selection import (
     LITERAL,
     TENSOR_REGEX,
     SavedTensor,
-    any_met,
-    is_first_step,
-    record,
+    TensorKey,
     reduction,
     require_selection,
     saved_reductions,
+    saved_tensor,
     saved_tensors,
     selected,
     statistics,
@@ -167,41 +166,39 @@ class AllZero(DeclaredRule):
         trained = set(tensor_names(trial, step, _TRAINED, ["(?i)bias"])) - strict - gradients
         satisfied = workers_without_loss(trial, step) if self._gradients else set()
 
-        def is_idle(saved: SavedTensor) -> bool:
-            if saved.name in self._gradients:
-                return saved.worker in satisfied or EXPERT.search(saved.name) is not None
-            return saved.name in trained and _starts_at_zero(saved, step)
-
-        tensors = [saved for saved in saved_tensors(trial, step, names) if not is_idle(saved)]
-        answers = [
-            self._judge(saved, counts, step, strict=saved.name in strict)
-            for saved, counts in zip(tensors, statistics(trial, step, tensors, _ZEROS), strict=True)
+        first = {
+            name for name in trained.intersection(names) if trial.tensor(name).first_step == step
+        }
+        keys = [
+            key
+            for key in trial.saved_by(step, names)
+            if not (key[0] in self._gradients and (key[1] in satisfied or EXPERT.search(key[0])))
+            and not (key[0] in first and _has_only_zeros(saved_tensor(trial, key), step))
         ]
-        return any_met(self, answers, "no tensor to judge at this step")
+        shares: dict[TensorKey, float] = {}
+        reduced: dict[TensorKey, bool] = {}  # whether saved reductions are those of zeros
+        counts = statistics(trial, step, keys, _ZEROS)
+        for key in keys:
+            count = counts.get(key) or _count_other(saved_tensor(trial, key), step)
+            if count is None:
+                is_zero = self._is_reduced_to_zero(saved_tensor(trial, key), step)
+                if is_zero is not None:
+                    reduced[key] = is_zero
+                if is_zero:
+                    shares[key] = _ALL
+            elif count[1] > (0 if key[0] in strict else 1):
+                shares[key] = 100.0 * count[0] / count[1]
+        if not shares and not reduced:
+            return self.not_judged("no tensor to judge at this step")
+        zero = [key for key, share in shares.items() if share >= self.threshold]
+        lasting = {key for key in shares if key[0] in self._lasting}.union(reduced)
+        self._zeros.end(lasting.difference(zero))
+        met = {key for key in zero if self._is_met(key, step)}
+        notes = dict.fromkeys(reduced, FROM_REDUCTIONS)
+        return self.measured_all(step, ZEROS, shares, self.threshold, met=met, notes=notes)
 
-    def _judge(
-        self, saved: SavedTensor, counts: tuple[int, int] | None, step: int, *, strict: bool
-    ) -> bool | None:
-        """Return whether a tensor is zero, or None if that is unknown.
-
-        Parameters
-        ----------
-        counts
-            The number of zeros, and of all elements; None without real numbers.
-        """
-        if counts is None:  # no value, or no real numbers
-            array = view(saved, step)
-            if array is None:
-                return self._judge_reductions(saved, step)
-            counts = (array.size - int(np.count_nonzero(array)), array.size)
-            if array.dtype.kind != "c" or not array.size:
-                return None
-        zeros, size = counts
-        if size <= (0 if strict else 1):
-            return None
-        return self._measured(saved, step, 100.0 * zeros / size)
-
-    def _judge_reductions(self, saved: SavedTensor, step: int) -> bool | None:
+    def _is_reduced_to_zero(self, saved: SavedTensor, step: int) -> bool | None:
+        """Return whether saved reductions are those of zeros, or None if they do not tell."""
         if self.threshold < _ALL:
             return None
         values = saved_reductions(saved, step)
@@ -209,20 +206,15 @@ class AllZero(DeclaredRule):
         top = values.get(("max", True))
         if top is None and None in extremes:
             return None
-        if top == 0 or extremes == [0, 0]:
-            return self._measured(saved, step, _ALL, FROM_REDUCTIONS)
-        self._zeros.add((saved.name, saved.worker), is_zero=False)
-        return False
+        return top == 0 or extremes == [0, 0]
 
-    def _measured(
-        self, saved: SavedTensor, step: int, share: float, note: str | None = None
-    ) -> bool:
-        met = share >= self.threshold
-        if saved.name in self._lasting:
-            met = self._zeros.add((saved.name, saved.worker), is_zero=met)
-        if saved.name in self._gradients:
-            met = met and not self._is_bias_of_living(saved, step)
-        return record(self, saved, step, ZEROS, share, self.threshold, met=met, note=note)
+    def _is_met(self, key: TensorKey, step: int) -> bool:
+        """Return whether a tensor of zeros is reported, and record it."""
+        name, _ = key
+        if name in self._lasting and not self._zeros.add(key, is_zero=True):
+            return False
+        saved = saved_tensor(self.base_trial, key)
+        return not (name in self._gradients and self._is_bias_of_living(saved, step))
 
     def _is_bias_of_living(self, gradient: SavedTensor, step: int) -> bool:
         """Return whether a gradient has one dimension, and another of its layer is not zero."""
@@ -237,9 +229,22 @@ class AllZero(DeclaredRule):
         )
 
 
-def _starts_at_zero(saved: SavedTensor, step: int) -> bool:
-    """Return whether this is the first step of a tensor and all elements are zero."""
-    if not is_first_step(saved, step):
-        return False
+def _count_other(saved: SavedTensor, step: int) -> tuple[int, int] | None:
+    """Return the numbers of zeros and elements of an array without real numbers.
+
+    (0, 0) if they are no numbers at all, None without a value.
+    """
+    array = view(saved, step)
+    if array is None:
+        return None
+    return (
+        (array.size - int(np.count_nonzero(array)), array.size)
+        if array.dtype.kind == "c"
+        else (0, 0)
+    )
+
+
+def _has_only_zeros(saved: SavedTensor, step: int) -> bool:
+    """Return whether all elements of a tensor are zero."""
     top = saved_reductions(saved, step).get(("max", True))
     return (reduction(saved, step, "max", absolute=True) if top is None else top) in {0, None}

@@ -1,25 +1,22 @@
 """ExplodingTensor: a tensor holds NaN or infinity."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.broken_tensors import (
-    ExecutionOrder,
-    PassingValues,
-    is_mask,
-)
+from builtin_rules.statistics.broken_tensors import ExecutionOrder, PassingValues, is_mask
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
     TENSOR_REGEX,
     SavedTensor,
+    TensorKey,
     require_selection,
     saved_reductions,
-    saved_tensors,
+    saved_tensor,
     selected,
     statistics,
     tensor_names,
@@ -42,6 +39,7 @@ NOT_FINITE: Final = "elements that are not finite"
 
 TREES: Final = "trees"  # a collection of XGBoost trainings
 
+_FLOATING: Final = "fcV"  # kinds of data types
 # Unlike sums and norms, these do not overflow on healthy tensors.
 _BOUNDED: Final = frozenset({("min", False), ("max", False), ("min", True), ("max", True)})
 
@@ -182,30 +180,41 @@ class ExplodingTensor(DeclaredRule):
     def invoke_at_step(self, step: int) -> bool:
         """Judge the tensors of global step `step`."""
         trial = self.base_trial
-        if self.collection_names or self.tensor_regex:
-            names = tensor_names(trial, step, self.collection_names, self.tensor_regex)
-        else:
-            trees = [] if self.literal else tensor_names(trial, step, [TREES], [])
-            names = sorted(set(trial.tensor_names(step=step)).difference(trees))
-        tensors = [*saved_tensors(trial, step, names)]
-        examined = [
-            broken
-            for saved, counts in zip(
-                tensors, statistics(trial, step, tensors, _NOT_FINITE), strict=True
-            )
-            if (broken := self._examine(saved, counts, step)) is not None
-        ]
+        order = ExecutionOrder(trial, step)
+        examined: dict[TensorKey, _Broken | None] = {}  # None if finite
+        saved = trial.saved_by(step, self._names(step))
+        counts = statistics(trial, step, saved, _NOT_FINITE)
+        for key in saved:
+            count = counts.get(key)
+            if count is None or count.nan or count.infinite:
+                item = self._examine(saved_tensor(trial, key), count, order, step)
+                if item is not None:
+                    examined[key] = item if item.number else None
+            elif count.kind in _FLOATING:
+                examined[key] = None
         if not examined:
             return self.not_judged("no floating-point tensor at this step")
+        broken = [item for item in examined.values() if item is not None]
         if self.literal:
-            answers = [self._report(broken, step, broken.note) for broken in examined]
-        else:
-            answers = [*self._in_order(examined, step)]
-            finite = {
-                (item.saved.name, item.saved.worker): 0 for item in examined if not item.number
-            }
-            self.measured_all(step, NOT_FINITE, finite, 0, met=())
+            for key, item in examined.items():
+                if item is None:
+                    self.measured_all(step, NOT_FINITE, {key: 0}, 0, met=())
+                else:
+                    self._report(item, step, item.note)
+            return bool(broken)
+        finite = {key: 0 for key, item in examined.items() if item is None}
+        answers = [*self._in_order(broken, finite, order, step)]
+        self.measured_all(step, NOT_FINITE, finite, 0, met=())
         return any(answers)
+
+    def _names(self, step: int) -> list[str]:
+        """Return the names of the tensors to judge."""
+        trial = self.base_trial
+        if self.collection_names or self.tensor_regex:
+            return tensor_names(trial, step, self.collection_names, self.tensor_regex)
+        names: list[str] = trial.tensor_names(step=step)
+        trees = set() if self.literal else {*tensor_names(trial, step, [TREES], [])}
+        return [name for name in names if name not in trees] if trees else names
 
     def invoke_at_end(self, step: int) -> bool:
         """Report what was not finite in its last row: it did not pass."""
@@ -216,21 +225,25 @@ class ExplodingTensor(DeclaredRule):
         ]
         return any(answers)
 
-    def _in_order(self, examined: list["_Broken"], step: int) -> Iterator[bool]:
+    def _in_order(
+        self,
+        broken: Iterable["_Broken"],
+        finite: Collection[TensorKey],
+        order: ExecutionOrder,
+        step: int,
+    ) -> Iterator[bool]:
         """Yield for each broken tensor, in order of execution, whether it is so for good."""
-        order = ExecutionOrder(self.base_trial, step)
-        broken = sorted((item for item in examined if item.number), key=order.position)
-        for worker in {item.saved.worker for item in examined}:
-            first = next((item for item in broken if item.saved.worker == worker), None)
-            if first is None:
-                self._origins.pop(worker, None)
-            else:
-                self._origins.setdefault(worker, (first.saved.name, step))
-        lasting = self._passing.lasting(
-            [*broken, *(item for item in examined if not item.number)], order, step
-        )
+        broken = sorted(broken, key=order.position)
+        firsts = {item.saved.worker: item.saved.name for item in reversed(broken)}
+        if self._origins:
+            for _, worker in finite:
+                if worker not in firsts:
+                    self._origins.pop(worker, None)
+        for worker, name in firsts.items():
+            self._origins.setdefault(worker, (name, step))
+        lasting = self._passing.lasting(broken, finite, order, step)
         for item in broken:
-            if item.saved not in lasting:
+            if item.saved.key not in lasting:
                 yield self._report(item, step, f"{item.note} It may pass.", Severity.NOTE)
             else:
                 yield self._report(item, step, self._note(item, step))
@@ -267,7 +280,11 @@ class ExplodingTensor(DeclaredRule):
         return [WantedMeasure(_NOT_FINITE, selected(self))]
 
     def _examine(
-        self, saved: SavedTensor, counts: NonFiniteCounts | None, step: int
+        self,
+        saved: SavedTensor,
+        counts: NonFiniteCounts | None,
+        order: ExecutionOrder,
+        step: int,
     ) -> "_Broken | None":
         """Return how many elements of a tensor are not finite, or None if that is unknown.
 
@@ -280,10 +297,10 @@ class ExplodingTensor(DeclaredRule):
             counts = self._count_other(saved, step)
         if counts is None:
             return self._examine_reductions(saved, step)
-        if counts.kind not in "fcV":
+        if counts.kind not in _FLOATING:
             return None
         count = counts.nan if self.only_nan else counts.nan + counts.infinite
-        if count and not counts.nan and not self.literal and is_mask(saved, step):
+        if count and not counts.nan and not self.literal and is_mask(saved, step, order):
             count = 0
         if not count:
             return _Broken(saved, 0, "")

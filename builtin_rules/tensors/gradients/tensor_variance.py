@@ -9,20 +9,17 @@ from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
     TENSOR_REGEX,
-    SavedTensor,
     TensorKey,
     any_met,
-    is_first_step,
-    record,
     require_selection,
-    saved_tensors,
     selected,
+    shapes,
     tensor_names,
-    variance,
+    variances,
     wanted,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
+from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.extensions import Page, Quantity, Severity, WantedMeasure
 
 LARGE: Final = "large variance"
@@ -138,40 +135,52 @@ class TensorVariance(DeclaredRule):
             return self.not_judged("none of the selected tensors at this step")
         by_name = names if self.literal else tensor_names(trial, step, [], self.tensor_regex)
         parameters = set(tensor_names(trial, step, _PARAMETERS, [])).difference(by_name)
+        saved = trial.saved_by(step, names)
+        known_shapes = shapes(trial, step, saved)
         answers = [
-            self._judge(saved, step, spread, parameters)
-            for saved in saved_tensors(trial, step, names)
-            if (spread := variance(saved, step)) is not None
+            self._judge(key, step, spread, known_shapes.get(key), is_parameter=key[0] in parameters)
+            for key, spread in variances(trial, step, saved, known_shapes).items()
         ]
         return any_met(self, answers, "no tensor has a variance to judge")
 
     def _judge(
-        self, saved: SavedTensor, step: int, spread: float, parameters: set[str]
+        self,
+        key: TensorKey,
+        step: int,
+        spread: float,
+        shape: tuple[int, ...] | None,
+        *,
+        is_parameter: bool,
     ) -> bool | None:
         """Return whether a variance is outside the bounds, or None if no bound applies."""
+        name, worker = key
         bounds = {LARGE: self.max_threshold, SMALL: self.min_threshold}
-        is_parameter = saved.name in parameters
-        if is_parameter and _starts_constant(saved, step, spread):
+        if is_parameter and self._starts_constant(name, step, spread, shape):
             del bounds[SMALL]
         is_small = self.min_threshold is not None and spread < self.min_threshold
-        key = saved.name, saved.worker
         self._small[key] = self._small.get(key, 0) + 1 if is_small else SETTLED
         lasts = self.literal or not is_parameter or self._small[key] >= SETTLED
         met = None
         for quantity, limit in bounds.items():
             if limit is None:
                 continue
-            outside = spread > limit if quantity == LARGE else spread < limit and lasts
-            met = record(self, saved, step, quantity, spread, limit, met=outside) or bool(met)
+            outside = spread > limit if quantity == LARGE else is_small and lasts
+            met = self.measured(
+                step, quantity, spread, limit, met=outside, tensor=name, worker=worker
+            ) or bool(met)
         return met
 
+    def _starts_constant(
+        self, name: str, step: int, spread: float, shape: tuple[int, ...] | None
+    ) -> bool:
+        """Return whether a parameter is a scale of a norm layer or still has its initial constant.
 
-def _starts_constant(saved: SavedTensor, step: int, spread: float) -> bool:
-    """Return whether a parameter is the scale of a norm layer or still has its initial constant."""
-    if (spread == 0 and is_first_step(saved, step)) or _LENGTHS.search(saved.name):
-        return True
-    try:
-        flat = len(saved.tensor.shape(step, worker=saved.worker)) == 1
-    except TensorUnavailableForStep:
-        return False
-    return flat and "bias" not in saved.name.lower()
+        Parameters
+        ----------
+        shape
+            The shape, or None if it was not saved.
+        """
+        if spread == 0 and self.base_trial.tensor(name).first_step == step:
+            return True
+        is_flat = shape is not None and len(shape) == 1
+        return (is_flat and "bias" not in name.lower()) or _LENGTHS.search(name) is not None

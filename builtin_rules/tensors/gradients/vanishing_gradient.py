@@ -127,7 +127,8 @@ class VanishingGradient(DeclaredRule):
     def invoke_at_step(self, step: int) -> bool:
         """Judge the gradients of global step `step`."""
         names = GRADIENTS.names(self.base_trial, step)
-        means = reductions(self.base_trial, step, names, "mean", absolute=True)
+        saved = self.base_trial.saved_by(step, names)
+        means = reductions(self.base_trial, step, saved, "mean", absolute=True)
         if not means:
             return self.not_judged("no gradients at this step" if not names else "no mean of |g|")
         if self.literal:

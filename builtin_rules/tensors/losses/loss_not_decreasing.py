@@ -17,6 +17,7 @@ from builtin_rules.statistics.losses.objective import (
     no_objective,
     objectives,
 )
+from builtin_rules.statistics.losses.single_number import single_number
 from builtin_rules.statistics.parameters import count, percentage
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
@@ -26,7 +27,6 @@ from builtin_rules.statistics.tensor_selection import (
     TENSOR_REGEX,
     any_met,
     tensors_of_mode,
-    view,
 )
 from smdebug.core.modes import ModeKeys
 from smdebug.rules.extensions import BoolParam, ChoiceParam, Page, Quantity, Severity, TensorInput
@@ -211,11 +211,10 @@ class LossNotDecreasing(DeclaredRule):
             step = modes[mode]
             if name not in trial.tensor_names(step=step, mode=mode):
                 return None
-        arrays = [view(saved, step, mode) for saved in tensors_of_mode(trial, step, [name], mode)]
         numbers = [
-            float(array.reshape(-1)[0])
-            for array in arrays
-            if array is not None and array.size == 1 and array.dtype.kind in "iufV"
+            number
+            for saved in tensors_of_mode(trial, step, [name], mode)
+            if (number := single_number(saved, step, mode)) is not None
         ]
         return sum(numbers) / len(numbers) if numbers else None
 

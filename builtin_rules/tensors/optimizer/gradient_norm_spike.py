@@ -232,9 +232,9 @@ class GradientNormSpike(DeclaredRule):
         return self._norms_of_gradients(step)
 
     def _norms_of_gradients(self, step: int) -> dict[TensorKey, float]:
-        names = GRADIENTS.names(self.base_trial, step)
+        saved = self.base_trial.saved_by(step, GRADIENTS.names(self.base_trial, step))
         squares: dict[str, dict[str, float]] = {}
-        for (name, worker), norm in reductions(self.base_trial, step, names, "l2").items():
+        for (name, worker), norm in reductions(self.base_trial, step, saved, "l2").items():
             squares.setdefault(worker, {})[name] = norm * norm
         return {
             (GLOBAL_NORM, worker): math.sqrt(sum(of_worker.values()))

@@ -22,8 +22,10 @@ from builtin_rules.statistics.tensor_selection import (
     numbers,
     record,
     reduction,
+    saved_tensor,
     saved_tensors,
-    variance,
+    shapes,
+    variances,
 )
 from builtin_rules.statistics.training_kind import TrainingKind
 from smdebug.rules.extensions import (
@@ -234,16 +236,18 @@ class PoorWeightInitialization(DeclaredRule):
         if not self.literal and TrainedParameters(self.base_trial, step).some_are_frozen():
             return
         layers: dict[str, list[_Layer]] = {}
-        for saved in saved_tensors(self.base_trial, step, names):
-            value = variance(saved, step)
-            if value is None or not math.isfinite(value):
-                continue
-            if self.literal or not _is_normalised(saved, step, value):
-                layers.setdefault(saved.worker, []).append(_Layer(value, saved.name))
-        for worker, variances in layers.items():
-            if len(variances) > 1:
-                variances.sort()
-                pairs = [(variances[0], variances[-1])] if self.literal else [*pairwise(variances)]
+        trial = self.base_trial
+        inputs = trial.saved_by(step, names)
+        for key, value in variances(trial, step, inputs, shapes(trial, step, inputs)).items():
+            name, worker = key
+            if math.isfinite(value) and (
+                self.literal or not _is_normalised(saved_tensor(trial, key), step, value)
+            ):
+                layers.setdefault(worker, []).append(_Layer(value, name))
+        for worker, spreads in layers.items():
+            if len(spreads) > 1:
+                spreads.sort()
+                pairs = [(spreads[0], spreads[-1])] if self.literal else [*pairwise(spreads)]
                 low, high = max(pairs, key=_ratio)
                 ratio = _ratio((low, high))
                 far = ratio > self.threshold
@@ -333,24 +337,21 @@ def _spread(array: Any, *, whole: bool) -> float:
     """
     flat = array.reshape(-1)
     flat = flat if flat.dtype.kind == "f" else flat.astype(np.float64)
-    if not whole:
-        flat = flat[flat != 0]
-        if array.size == flat.size == 1:
-            return math.nan
+    flat = flat.copy() if whole else flat[flat != 0]
+    if not whole and array.size == flat.size == 1:
+        return math.nan
     if not flat.size:
         return 0.0
-    if np.isnan(np.min(flat)):
+    if np.isnan(flat.min()):
         return math.nan
     return _percentile(flat, 95) - _percentile(flat, 5)
 
 
 def _percentile(flat: Any, percent: int) -> float:
-    """Return the percentile as numpy does, but many times faster."""
+    """Return the percentile as numpy does, but many times faster; reorder the elements."""
     index, remainder = divmod(percent * (flat.size - 1), 100)
-    ordered = np.partition(flat, index)
-    value = float(ordered[index])
+    flat.partition(index)
+    value = float(flat[index])
     return (
-        value + (float(ordered[index + 1 :].min()) - value) * (remainder / 100)
-        if remainder
-        else value
+        value + (float(flat[index + 1 :].min()) - value) * (remainder / 100) if remainder else value
     )

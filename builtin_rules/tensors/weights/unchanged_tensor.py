@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from builtin_rules.statistics.previous_values import (
     has_fallen,
     is_between_updates,
     is_clipped,
+    latest_steps,
     parameter_names,
 )
 from builtin_rules.statistics.tensor_selection import (
@@ -32,16 +34,15 @@ from builtin_rules.statistics.tensor_selection import (
     LOSSES,
     TENSOR_REGEX,
     SavedTensor,
-    any_met,
+    TensorKey,
     numbers,
-    record,
     reductions,
     require_selection,
-    saved_tensors,
+    saved_tensor,
     selected,
-    statistic,
+    shapes,
+    statistics,
     tensor_names,
-    value_shape,
 )
 from smdebug.core.collection import CollectionKeys
 from smdebug.rules.extensions import BoolParam, IntParam, Page, Quantity, Severity, WantedMeasure
@@ -182,20 +183,41 @@ class UnchangedTensor(DeclaredRule):
 
     def _prepare(self) -> None:
         require_selection(self)
+        self._parameter_names: set[str] | None = None  # of the current step
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the selected tensors of global step `step`."""
         trial = self.base_trial
+        self._parameter_names = None
         comparable = None if self.literal else ComparableSteps(trial, step)
         if comparable is not None and step not in comparable:
             return self.not_judged("not the first step of an evaluation phase")
         names = self._names(step)
         if not names:
             return self.not_judged("none of the selected tensors at this step")
-        answers = [
-            self._judge(saved, step, comparable) for saved in saved_tensors(trial, step, names)
-        ]
-        return any_met(self, answers, f"no tensor with {self.num_steps} values to compare")
+        saved = trial.saved_by(step, names)
+        rounded = set() if self.literal else _rounded(trial, step, saved)
+        usual = [key for key in saved if key not in rounded] if rounded else saved
+        alike: dict[tuple[int, ...], list[TensorKey]] = {}  # by the steps to compare
+        for keys, count in ((usual, self.num_steps), (rounded, self.num_steps * _HALF)):
+            for key, latest in latest_steps(trial, step, keys, comparable, count).items():
+                if len(latest) == count:
+                    alike.setdefault(tuple(reversed(latest)), []).append(key)
+        changes: dict[TensorKey, float] = {}
+        for steps, keys in alike.items():
+            changes |= self._changes(keys, steps)
+        if not changes:
+            return self.not_judged(f"no tensor with {self.num_steps} values to compare")
+        steps_of = {key: steps for steps, keys in alike.items() for key in keys}
+        measured = {
+            key: changes[key] for key in saved if not math.isnan(changes.get(key, math.nan))
+        }
+        met = {
+            key: self._note(key[0], steps_of[key], change)
+            for key, change in measured.items()
+            if change <= _LIMIT and self._is_met(saved_tensor(trial, key), steps_of[key], change)
+        }
+        return self.measured_all(step, CHANGE, measured, _LIMIT, met=met, notes=met)
 
     def _names(self, step: int) -> list[str]:
         """Return the selected tensors of a step, without frozen parameters."""
@@ -212,30 +234,24 @@ class UnchangedTensor(DeclaredRule):
         return sorted(names)
 
     def _parameters(self, step: int) -> set[str]:
-        return set(parameter_names(self.base_trial, step, _PARAMETERS))
+        """Return the names of the parameters of the current step."""
+        if self._parameter_names is None:
+            self._parameter_names = set(parameter_names(self.base_trial, step, _PARAMETERS))
+        return self._parameter_names
 
-    def _judge(
-        self, saved: SavedTensor, step: int, comparable: ComparableSteps | None
-    ) -> bool | None:
-        """Return whether a tensor is unchanged, or None if that is unknown."""
-        wanted = self.num_steps
-        if not self.literal and _is_half(saved, step):
-            wanted *= _HALF
-        steps = [*islice(earlier_steps(saved, step, comparable), wanted)][::-1]
-        change = self._change(saved, steps) if len(steps) == wanted else None
-        if change is None or math.isnan(change):
-            return None if change is None else False
-        met = change <= _LIMIT
-        if met and not self.literal:
-            if saved.name in self._parameters(step):
-                met = not self._stands_still_for_a_reason(saved, steps, change)
-            elif saved.name in LOSSES.names(self.base_trial, step):
-                met = not (has_fallen(saved, step) or no_objective(self.base_trial))
-        note = self._note(saved, step, steps[0], change) if met else None
-        return record(self, saved, step, CHANGE, change, _LIMIT, met=met, note=note)
+    def _is_met(self, saved: SavedTensor, steps: Sequence[int], change: float) -> bool:
+        """Return whether a tensor that stands still at some steps should change."""
+        if self.literal:
+            return True
+        trial, step = self.base_trial, steps[-1]
+        if saved.name in self._parameters(step):
+            return not self._stands_still_for_a_reason(saved, steps, change)
+        if saved.name in LOSSES.names(trial, step):
+            return not (has_fallen(saved, step) or no_objective(trial))
+        return True
 
     def _stands_still_for_a_reason(
-        self, saved: SavedTensor, steps: list[int], change: float
+        self, saved: SavedTensor, steps: Sequence[int], change: float
     ) -> bool:
         """Return whether the optimizer need not have changed a parameter at these steps."""
         trial, step = self.base_trial, steps[-1]
@@ -253,7 +269,7 @@ class UnchangedTensor(DeclaredRule):
             or any(_overflows(trial, each, saved.worker) for each in steps)
         )
 
-    def _may_accumulate(self, saved: SavedTensor, steps: list[int]) -> bool:
+    def _may_accumulate(self, saved: SavedTensor, steps: Sequence[int]) -> bool:
         """Return whether all parameters stand still while gradients add up, not for too long.
 
         Where the hook saved norms of updates, it is known when the optimizer was called.
@@ -265,55 +281,80 @@ class UnchangedTensor(DeclaredRule):
             return False
         if TrainedParameters(trial, step).is_detached(saved.name):
             return False
-        gradients = reductions(trial, step, GRADIENTS.names(trial, step), "mean", absolute=True)
+        gradients = _gradient_means(trial, step)
         of_worker = {name: mean for (name, of), mean in gradients.items() if of == saved.worker}
         if not any(of_worker.values()):
             return False
         rows = [*islice(earlier_steps(saved, step, ComparableSteps(trial, step)), ACCUMULATED + 1)]
-        if len(rows) > ACCUMULATED and self._change(saved, [rows[-1], step]) == 0:
+        if len(rows) > ACCUMULATED and self._changes([saved.key], [rows[-1], step]) == {
+            saved.key: 0
+        }:
             return False
-        others = saved_tensors(trial, step, sorted(self._parameters(step) - {saved.name}))
-        same_worker = (other for other in others if other.worker == saved.worker)
-        return not any(self._change(other, [steps[0], step]) for other in same_worker)
+        others = trial.saved_by(step, sorted(self._parameters(step) - {saved.name}))
+        same_worker = (other for other in others if other[1] == saved.worker)
+        return not any(
+            any(self._changes([other], [steps[0], step]).values()) for other in same_worker
+        )
 
-    def _change(self, saved: SavedTensor, steps: list[int]) -> float | None:
-        """Return the largest change in units of the tolerance.
+    def _changes(self, keys: Collection[TensorKey], steps: Sequence[int]) -> dict[TensorKey, float]:
+        """Return the largest change of each tensor and worker in units of the tolerance.
 
-        None if there are no numbers to compare, NaN if shapes differ.
+        It is NaN if shapes differ. Tensors without numbers to compare are left out.
         """
-        measure = Tolerance(self.rtol, self.atol, self.equal_nan)
+        trial, measure = self.base_trial, Tolerance(self.rtol, self.atol, self.equal_nan)
         last = len(steps) - 1
-        pairs = [(index, index + 1 if self.literal else last) for index in range(last)]
-        changes = [statistic(saved, steps[later], measure, steps[index]) for index, later in pairs]
-        if None not in changes:
-            return float(max(changes))
-        values = [numbers(saved, index) for index in steps]
-        if any(value is None for value in values):
-            return None
-        if len({value.shape for value in values}) > 1:
-            return math.nan
-        return max(tolerances(values[index], values[later], measure) for index, later in pairs)
+        pairs = [(steps[at], steps[at + 1 if self.literal else last]) for at in range(last)]
+        found = [statistics(trial, later, keys, measure, before) for before, later in pairs]
+        changes: dict[TensorKey, float] = {}
+        for key in keys:
+            values = [changes_of[key] for changes_of in found if key in changes_of]
+            if len(values) < len(pairs):
+                saved = saved_tensor(trial, key)
+                arrays = {step: numbers(saved, step) for step in steps}
+                if any(array is None for array in arrays.values()):
+                    continue
+                if len({array.shape for array in arrays.values()}) > 1:
+                    values = [math.nan]
+                else:
+                    values = [
+                        tolerances(arrays[before], arrays[later], measure)
+                        for before, later in pairs
+                    ]
+            changes[key] = float(max(values))
+        return changes
 
-    def _note(self, saved: SavedTensor, step: int, since: int, change: float) -> str:
+    def _note(self, name: str, steps: Sequence[int], change: float) -> str:
         hint = ""
-        if change == 0 and saved.name in self._parameters(step):
+        if change == 0 and name in self._parameters(steps[-1]):
             hint = " It is bitwise identical, so it may be frozen."
-            if TrainedParameters(self.base_trial, step).is_detached(saved.name):
+            if TrainedParameters(self.base_trial, steps[-1]).is_detached(name):
                 hint = " It requires a gradient and got none."
-        return f"Unchanged since step {since}.{hint}"
+        return f"Unchanged since step {steps[0]}.{hint}"
 
 
 def _overflows(trial: Any, step: int, worker: str) -> bool:
     """Return whether a gradient is not finite: a scaler then skips the update."""
-    means = reductions(trial, step, GRADIENTS.names(trial, step), "mean", absolute=True)
+    means = _gradient_means(trial, step)
     return any(not math.isfinite(mean) for (_, of), mean in means.items() if of == worker)
+
+
+def _gradient_means(trial: Any, step: int) -> dict[TensorKey, float]:
+    """Return the mean magnitudes of the gradients of a step."""
+    saved = trial.saved_by(step, GRADIENTS.names(trial, step))
+    return reductions(trial, step, saved, "mean", absolute=True)
+
+
+def _rounded(trial: Any, step: int, saved: Mapping[TensorKey, Any]) -> set[TensorKey]:
+    """Return the tensors of one number with a fraction that half precision can hold."""
+    return {
+        key
+        for key, shape in shapes(trial, step, saved).items()
+        if math.prod(shape) == 1 and _is_half(saved_tensor(trial, key), step)
+    }
 
 
 def _is_half(saved: SavedTensor, step: int) -> bool:
     """Return whether a tensor is one number with a fraction that half precision can hold."""
-    shape = value_shape(saved, step)
-    if shape is None or math.prod(shape) != 1:  # mostly known without reading the value
-        return False
     array = numbers(saved, step)
     if array is None or array.size != 1:
         return False

@@ -1,11 +1,12 @@
 """WeightUpdateRatio: a weight changes too much or too little for its size."""
 
 import math
+from collections.abc import Collection
 from itertools import takewhile
 from typing import Final, NamedTuple
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.array_difference import CHANGE, norms
+from builtin_rules.statistics.array_difference import CHANGE, Norms, norms
 from builtin_rules.statistics.lasting_zeros import ROUTED
 from builtin_rules.statistics.parameters import count, non_negative, positive
 from builtin_rules.statistics.previous_values import (
@@ -17,17 +18,17 @@ from builtin_rules.statistics.previous_values import (
     is_between_updates,
     is_clipped,
     is_learning_step,
+    latest_steps,
     parameter_names,
 )
 from builtin_rules.statistics.tensor_selection import (
     LITERAL,
     WEIGHTS,
-    SavedTensor,
+    TensorKey,
     any_met,
     numbers,
-    record,
-    saved_tensors,
-    statistic,
+    saved_tensor,
+    statistics,
     tensor_names,
     value_shape,
 )
@@ -49,7 +50,7 @@ _JUDGED: Final = TensorInput("weights", (*WEIGHTS.collections, PARAMETERS))
 class _Update(NamedTuple):
     """The change of a weight since an earlier step of its mode."""
 
-    saved: SavedTensor
+    key: TensorKey
     since: int
     change: float
     before: float
@@ -171,8 +172,8 @@ class WeightUpdateRatio(DeclaredRule):
             )
             raise SMDebugValueError(msg)
         # By weight and worker: those that ever moved, and for how many steps a ratio is small.
-        self._moved: set[tuple[str, str]] = set()
-        self._small: dict[tuple[str, str], int] = {}
+        self._moved: set[TensorKey] = set()
+        self._small: dict[TensorKey, int] = {}
         self._trained: TrainedParameters | None = None  # of the current step
 
     def invoke_at_step(self, step: int) -> bool:
@@ -180,55 +181,55 @@ class WeightUpdateRatio(DeclaredRule):
         trial = self.base_trial
         if not is_learning_step(trial, step):
             return self.not_judged("weights do not change in this mode")
-        biases = (
-            set() if self.literal else set(tensor_names(trial, step, [CollectionKeys.BIASES], []))
-        )
-        collections = WEIGHTS.collections if self.literal else _JUDGED.collections
-        weights = set(WEIGHTS.names(trial, step))
-        names = [
-            name
-            for name in parameter_names(trial, step, collections)
-            if name in weights or name not in biases
-        ]
+        names = parameter_names(trial, step, WEIGHTS.collections)
+        if not self.literal:
+            parameters = set(parameter_names(trial, step, [PARAMETERS]))
+            parameters.difference_update(tensor_names(trial, step, [CollectionKeys.BIASES], []))
+            names = sorted(parameters.union(names))
         if not names:
             return self.not_judged("no weights at this step")
         self._trained = None
-        comparable = ComparableSteps(trial, step)
-        updates = [
-            update
-            for saved in saved_tensors(trial, step, names)
-            if (update := self._update(saved, step, comparable)) is not None
-        ]
-        self._moved.update(
-            (saved.name, saved.worker) for saved, _, change, _ in updates if change > 0
-        )
+        updates = self._updates(trial.saved_by(step, names), step)
+        self._moved.update(update.key for update in updates if update.change > 0)
         answers = [self._judge(update, step) for update in updates]
         return any_met(self, answers, "no weight to compare with an earlier step")
 
-    def _update(self, saved: SavedTensor, step: int, comparable: ComparableSteps) -> _Update | None:
-        """Return the change of a weight, or None if there is nothing to compare with."""
-        earlier = self._partner(saved, step, comparable)
-        if earlier is None:
-            return None
-        change = statistic(saved, step, CHANGE, earlier)
-        if change is None:  # no value, or of another type
-            value, before = numbers(saved, step), numbers(saved, earlier)
-            if value is None or before is None or value.shape != before.shape:
-                return None
-            change = norms(value, before)
-        return _Update(saved, earlier, *change)
+    def _updates(self, keys: Collection[TensorKey], step: int) -> list[_Update]:
+        """Return the changes of the weights that can be compared."""
+        trial = self.base_trial
+        partners = self._partners(keys, step)
+        changes: dict[TensorKey, Norms] = {}
+        alike: dict[int, list[TensorKey]] = {}
+        for key, earlier in partners.items():
+            alike.setdefault(earlier, []).append(key)
+        for earlier, compared in alike.items():
+            changes |= statistics(trial, step, compared, CHANGE, earlier)
+        updates = []
+        for key, earlier in partners.items():
+            change = changes.get(key)
+            if change is None:  # no value, or of another type
+                saved = saved_tensor(trial, key)
+                value, before = numbers(saved, step), numbers(saved, earlier)
+                if value is None or before is None or value.shape != before.shape:
+                    continue
+                change = norms(value, before)
+            updates.append(_Update(key, earlier, *change))
+        return updates
 
-    def _partner(self, saved: SavedTensor, step: int, comparable: ComparableSteps) -> int | None:
-        """Return the step to compare a weight with, or None."""
-        earlier = earlier_steps(saved, step - 1, comparable)
+    def _partners(self, keys: Collection[TensorKey], step: int) -> dict[TensorKey, int]:
+        """Return the step to compare each weight with, if there is one."""
+        trial, comparable = self.base_trial, ComparableSteps(self.base_trial, step)
         if self.num_steps is None:
-            return next(earlier, None)
-        number = self.base_trial.mode_step
+            latest = latest_steps(trial, step - 1, keys, comparable, 1)
+            return {key: steps[0] for key, steps in latest.items() if steps}
+        number = trial.mode_step
         first = number(step) - self.num_steps
-        partner = None
-        for candidate in takewhile(lambda candidate: number(candidate) >= first, earlier):
-            partner = candidate
-        return partner
+        partners: dict[TensorKey, int] = {}
+        for key in keys:
+            earlier = earlier_steps(saved_tensor(trial, key), step - 1, comparable)
+            for candidate in takewhile(lambda candidate: number(candidate) >= first, earlier):
+                partners[key] = candidate
+        return partners
 
     def _judge(self, update: _Update, step: int) -> bool | None:
         """Return whether a weight changed too much or too little, or None if unknown."""
@@ -241,19 +242,22 @@ class WeightUpdateRatio(DeclaredRule):
             (LARGE, self.large_threshold, self._is_large(update, ratio, step)),
             (SMALL, self.small_threshold, self._is_small(update, ratio, step)),
         ):
-            met |= record(self, update.saved, step, quantity, ratio, limit, met=outside, note=note)
+            name, worker = update.key
+            met |= self.measured(
+                step, quantity, ratio, limit, met=outside, tensor=name, worker=worker, note=note
+            )
         return met
 
     def _is_large(self, update: _Update, ratio: float, step: int) -> bool:
         """Return whether a weight has changed too much, not just a factor that started small."""
         if ratio <= self.large_threshold or self.literal:
             return ratio > self.large_threshold
-        size = math.prod(value_shape(update.saved, step) or ())
+        size = math.prod(value_shape(saved_tensor(self.base_trial, update.key), step) or ())
         return update.change / math.sqrt(size) > SMALL_RMS
 
     def _is_small(self, update: _Update, ratio: float, step: int) -> bool:
         """Return whether a weight has changed too little for long enough and is not frozen."""
-        key = update.saved.name, update.saved.worker
+        key = update.key
         if ratio >= self.small_threshold:
             self._small.pop(key, None)
             return False
@@ -268,7 +272,7 @@ class WeightUpdateRatio(DeclaredRule):
             or TrainedParameters(self.base_trial, step).is_idle(key[0])
             or is_between_updates(self.base_trial, [update.since, step])
             or ROUTED.search(key[0])
-            or is_clipped(update.saved, step)
+            or is_clipped(saved_tensor(self.base_trial, key), step)
         ):
             return False
         self._small[key] = self._small.get(key, 0) + 1

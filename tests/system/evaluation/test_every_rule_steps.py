@@ -177,7 +177,8 @@ def test_reductions_of_many_tensors_are_those_of_each(step: int, tmp_path: Path)
     trial, names = opened(tmp_path), list("yxwvuta")
     for earlier in range(step + 1):
         with snapshot([trial], earlier):
-            found = reductions(trial, earlier, names, "mean", absolute=True)
+            saved_by = trial.saved_by(earlier, names)
+            found = reductions(trial, earlier, saved_by, "mean", absolute=True)
             each = {
                 (saved.name, saved.worker): reduction(saved, earlier, "mean", absolute=True)
                 for saved in saved_tensors(trial, earlier, names)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from memory_store import MemoryStore
 
 from builtin_rules.statistics.array_difference import ChangeNorms, Tolerance
+from builtin_rules.statistics.losses.single_number import SingleNumber
 from builtin_rules.statistics.unit_activity import Activity
 from builtin_rules.tensors.gradients.all_zero import ZeroCount
 from builtin_rules.tensors.gradients.exploding_tensor import NonFiniteCount
@@ -36,6 +37,7 @@ MEASURES: Final = [
     Tolerance(0.1, 1e-3),
     ChangeNorms(),
     Activity(0.0, 2.0),
+    SingleNumber(),
 ]
 STEPS: Final = [0, 1, 2, 3, 5, 8, 126, 127, 128, 129]
 Values = dict[str, np.ndarray]

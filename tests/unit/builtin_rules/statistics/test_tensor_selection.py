@@ -7,7 +7,14 @@ import pytest
 from judging import opened, save
 
 from builtin_rules.statistics.array_difference import CHANGE
-from builtin_rules.statistics.tensor_selection import saved_tensors, statistic, statistics
+from builtin_rules.statistics.tensor_selection import (
+    saved_tensor,
+    shapes,
+    statistic,
+    statistics,
+    value_shape,
+    variances,
+)
 from rule_core.trials.refresh import snapshot
 from smdebug.core.reductions import Reduction
 from smdebug.rules.extensions import StreamingStatistic
@@ -34,12 +41,40 @@ def test_many_are_measured_at_once_as_one_by_one(
     names = ["fc.weight", "grows", "loss", "own", "text"]
     for step in range(back, 3):
         with snapshot([trial], step):
-            tensors = [*saved_tensors(trial, step, names)]
             before = step - back if back else None
-            results = statistics(trial, step, tensors, measure, before)
-            assert results == [statistic(saved, step, measure, before) for saved in tensors]
-            assert len(results) == 9
+            saved = trial.saved_by(step, names)
+            results = statistics(trial, step, saved, measure, before)
+            each = {
+                key: statistic(saved_tensor(trial, key), step, measure, before) for key in saved
+            }
+            assert len(each) == 9
+            assert [*results.items()] == [item for item in each.items() if item[1] is not None]
             unknown = {"text", "grows"} if back else {"text"}
-            assert {
-                saved.name for saved, result in zip(tensors, results, strict=True) if result is None
-            } == unknown
+            assert {name for name, _ in saved.keys() - results.keys()} == unknown
+
+
+def test_many_shapes_and_variances_are_those_of_each(trial: Trial) -> None:
+    names = ["fc.weight", "grows", "loss", "own", "text"]
+    for step in range(3):
+        with snapshot([trial], step):
+            saved = trial.saved_by(step, names)
+            found = shapes(trial, step, saved)
+            spreads = variances(trial, step, saved, found)
+            each = {key: value_shape(saved_tensor(trial, key), step) for key in saved}
+        assert [*found.items()] == [*each.items()]
+        several = {"fc.weight", "loss", "own", *["grows"] * (step > 0)}
+        assert spreads == {key: 0.0 for key in saved if key[0] in several}
+
+
+def test_a_saved_deviation_takes_the_place_of_the_variance(tmp_path: Path) -> None:
+    deviation, variance, mean = ("std", False), ("variance", False), ("mean", False)
+    reduced = {
+        "std": {deviation: 3.0},
+        "both": {deviation: 3.0, variance: 2.0},
+        "mean": {mean: 1.0},
+    }
+    save(tmp_path, {0: {"std": np.ones(4), "number": np.ones(1)}}, reductions={0: reduced})
+    trial = opened(tmp_path)
+    saved = trial.saved_by(0, ["both", "mean", "number", "std"])
+    spreads = variances(trial, 0, saved, shapes(trial, 0, saved))
+    assert {name: spread for (name, _), spread in spreads.items()} == {"both": 2.0, "std": 9.0}

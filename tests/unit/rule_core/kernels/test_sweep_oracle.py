@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builtin_rules.statistics.array_difference import CHANGE, Tolerance
+from builtin_rules.statistics.losses.single_number import SingleNumber
 from builtin_rules.statistics.unit_activity import Activity
 from builtin_rules.tensors.gradients.all_zero import ZeroCount
 from builtin_rules.tensors.gradients.exploding_tensor import NonFiniteCount
@@ -30,7 +31,7 @@ KINDS: Final = ["baseline", "avx2", "avx512"]
 LIMITS: Final = [0.0, 1e-8, 1e-40, 1e-5, 0.25, 1.0, 1e31]
 STATISTICS: Final[list[StreamingStatistic]] = [
     *(Reduction(operation, absolute) for operation in OPERATIONS for absolute in (False, True)),
-    *(ZeroCount(), NonFiniteCount(), CHANGE, Activity(0.1), Activity(-1.0, 2.5)),
+    *(ZeroCount(), NonFiniteCount(), CHANGE, Activity(0.1), Activity(-1.0, 2.5), SingleNumber()),
     *(Tolerance(0.1, 0.2), Tolerance(0.0, 0.0, equal_nan=True), Tolerance(1e-5, 1e-8)),
 ]
 EDGES: Final = [0.0, -0.0, 1.0, -1.0, 1e-45, -1e-40, 6e-8, 65504.0, 3e38, np.nan, np.inf, -np.inf]

@@ -167,6 +167,8 @@ def trial_answers(trial: Trial) -> dict[str, Any]:
                 for method in (trial.mode, trial.mode_step, trial.mode_modestep, trial.modes_at)
             ]
             found[f"times {step}"] = asked(trial.wall_times, step)
+            found[f"back {step}"] = back = [*trial.any_steps_back(step)]
+            assert back == [earlier for earlier in reversed(trial.steps()) if earlier <= step]
             found[f"time {step}"] = [
                 asked(trial.wall_time, step, worker) for worker in (*WORKERS, None)
             ]
@@ -179,6 +181,7 @@ TRIAL_ASKED = {
     *("tensors_matching_regex", "has_tensor", "tensor", "steps", "tensor_names", "tensors"),
     *("has_passed_step", "inputs", "labels", "predictions", "global_step", "wait_for_steps"),
     *("mode", "mode_step", "mode_modestep", "modes_at", "wall_time", "wall_times"),
+    "any_steps_back",
 }
 # What the trial is, and what its tensors (asked above) call.
 TRIAL_NOT_ASKED = {
@@ -187,6 +190,7 @@ TRIAL_NOT_ASKED = {
     *("maybe_refresh", "refresh_data", "refresh_tensor", "expire", "pause_s", "over"),
     *("original_name", "tensor_steps", "tensor_workers", "find", "read", "measure", "prefetched"),
     *("saved_by", "steps_back", "first_step", "prefetched_all", "shape", "segment"),
+    "prefetched_shapes",
 }
 
 

@@ -43,6 +43,8 @@ def test_a_rule_sees_the_steps_of_its_segment() -> None:
         assert trial.tensor("loss").steps() == [0, 1, 2, 3]
     with snapshot(trial, AGAIN[2]):
         assert trial.steps() == trial.tensor("loss").steps() == AGAIN[:3]
+        assert [*trial.any_steps_back(AGAIN[1])] == [AGAIN[1], AGAIN[0]]
+        assert [*trial.any_steps_back(3)] == []
         assert trial.steps(TRAIN) == trial.tensor("loss").steps(TRAIN) == [2, 3, 4]
         assert trial.tensor("loss").prev_steps(AGAIN[2]) == AGAIN[:3]
         assert trial.tensor("loss").prev_steps(4, 2, TRAIN) == [3, 4]
@@ -50,7 +52,7 @@ def test_a_rule_sees_the_steps_of_its_segment() -> None:
         assert trial.modes() == [TRAIN]
         assert trial.mode_modestep(3) == (None, None)
         assert trial.wall_times(3) == {}
-        assert trial.saved_by(3, ["loss"]) == []
+        assert trial.saved_by(3, ["loss"]) == {}
         assert trial.tensor_names(step=3) == []
         assert trial.has_passed_step(3) is StepState.UNAVAILABLE
         with pytest.raises(StepUnavailable):
@@ -110,7 +112,7 @@ def test_two_parts_are_one_worker() -> None:
     tensor = trial.tensor("loss")
     assert trial.workers() == tensor.workers(1) == ["worker_0"]
     pairs = [("loss", "worker_0"), ("loss", "worker_0@1.EVAL"), ("accuracy", "worker_0")]
-    assert trial.saved_by(1, ["loss", "accuracy"]) == pairs
+    assert [*trial.saved_by(1, ["loss", "accuracy"])] == pairs
     assert [trial.tensor(name).value(1, worker=worker)[0] for name, worker in pairs] == [1, 2, 0.5]
     assert trial.wall_times(1) == {"worker_0": 1001.0}
     assert trial.wall_time(1) == trial.wall_time(1, "worker_0") == 1001.0

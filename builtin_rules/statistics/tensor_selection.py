@@ -8,7 +8,12 @@ from smdebug.core.collection import CollectionKeys
 from smdebug.core.modes import ModeKeys
 from smdebug.core.reductions import Reduction
 from smdebug.core.tensor import Tensor
-from smdebug.exceptions import SMDebugTypeError, SMDebugValueError, TensorUnavailableForStep
+from smdebug.exceptions import (
+    InvalidWorker,
+    SMDebugTypeError,
+    SMDebugValueError,
+    TensorUnavailableForStep,
+)
 from smdebug.rules import Rule
 from smdebug.rules.extensions import (
     BoolParam,
@@ -34,6 +39,9 @@ GRADIENTS: Final = TensorInput("gradients", (CollectionKeys.GRADIENTS,))
 RISING: Final = r"^[^/]+-(auc|aucpr|map|ndcg|pre)(@\d+)?-?$"
 LOSSES: Final = TensorInput("losses", (CollectionKeys.LOSSES,), never=RISING)
 WEIGHTS: Final = TensorInput("weights", (CollectionKeys.WEIGHTS,))
+
+# No value at the step, or none of this worker.
+_MISSING: Final = (TensorUnavailableForStep, InvalidWorker)
 
 TensorKey = tuple[str, str]  # tensor, worker
 
@@ -206,7 +214,7 @@ def view(saved: SavedTensor, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> Any
     """
     try:
         return saved.tensor.view(step, mode, saved.worker)
-    except TensorUnavailableForStep:
+    except _MISSING:
         return None
 
 
@@ -223,7 +231,7 @@ def reduction(
     try:
         value = saved.tensor.reduction_value(step, operation, worker=saved.worker, abs=absolute)
         return float(value if value.shape == () else value.reshape(-1)[0])
-    except (TensorUnavailableForStep, SMDebugTypeError, SMDebugValueError, IndexError):
+    except (*_MISSING, SMDebugTypeError, SMDebugValueError, IndexError):
         return None
 
 
@@ -248,7 +256,7 @@ def statistic(
     """
     try:
         return saved.tensor.measure(step, measure, before, saved.worker)
-    except (TensorUnavailableForStep, SMDebugTypeError, SMDebugValueError):
+    except (*_MISSING, SMDebugTypeError, SMDebugValueError):
         return None
 
 
@@ -302,7 +310,7 @@ def value_shape(saved: SavedTensor, step: int) -> tuple[int, ...] | None:
     """Return the saved shape or that of the saved value; None without (damage is reported)."""
     try:
         return saved.tensor.shape(step, worker=saved.worker)
-    except TensorUnavailableForStep:
+    except _MISSING:
         return None
 
 
@@ -338,7 +346,7 @@ def saved_reductions(saved: SavedTensor, step: int) -> dict[tuple[str, bool], fl
     """Return the real-valued reductions that the training job saved."""
     try:
         values = saved.tensor.reduction_values(step, worker=saved.worker)
-    except TensorUnavailableForStep:
+    except _MISSING:
         return {}
     return {
         key: float(value.reshape(-1)[0])

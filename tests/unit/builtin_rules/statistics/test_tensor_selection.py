@@ -8,6 +8,9 @@ from judging import opened, save
 
 from builtin_rules.statistics.array_difference import CHANGE
 from builtin_rules.statistics.tensor_selection import (
+    numbers,
+    reduction,
+    saved_reductions,
     saved_tensor,
     shapes,
     statistic,
@@ -78,3 +81,10 @@ def test_a_saved_deviation_takes_the_place_of_the_variance(tmp_path: Path) -> No
     saved = trial.saved_by(0, ["both", "mean", "number", "std"])
     spreads = variances(trial, 0, saved, shapes(trial, 0, saved))
     assert {name: spread for (name, _), spread in spreads.items()} == {"both": 2.0, "std": 9.0}
+
+
+def test_a_worker_has_nothing_of_what_only_another_saved(trial: Trial) -> None:
+    saved = saved_tensor(trial, ("own", "worker_0"))
+    assert numbers(saved, 1) is reduction(saved, 1, "mean") is value_shape(saved, 1) is None
+    assert statistic(saved, 1, Reduction("l2")) is None
+    assert saved_reductions(saved, 1) == {}

@@ -230,6 +230,7 @@ def series(name: str, values: list[float], **more: list[Any]) -> list[dict[str, 
 
 GRADIENT = "gradient/fc.weight"
 SEARCH = [INF] * 6 + [1.0] * 3
+LASTING = [(0, 1.0), (1, NAN), (2, NAN)]
 
 
 @pytest.mark.parametrize(
@@ -271,6 +272,17 @@ def test_what_passes_is_a_note(steps: list[dict[str, Any]], met: list[int], tmp_
     errors = {one.step for one in found.findings if one.severity is Severity.ERROR}
     assert errors == {*met}
     assert judge(ExplodingTensor, tmp_path, literal=True).met == rows
+
+
+def test_what_only_one_worker_says_of_its_optimizer_is_unknown_of_another(tmp_path: Path) -> None:
+    gradients: dict[int, dict[str, Any]] = {step: {GRADIENT: value} for step, value in LASTING}
+    save(tmp_path, gradients, num_workers=2, worker="worker_1")
+    flags: dict[int, dict[str, Any]] = {
+        step: {GRADIENT: [1.0], "optimizer/skipped": [0]} for step in gradients
+    }
+    save(tmp_path, flags, num_workers=2)
+    found = judge(ExplodingTensor, tmp_path)
+    assert (found.met, {one.worker for one in found.findings}) == ([2], {"worker_1"})
 
 
 def finite(value: Any) -> bool:

@@ -451,7 +451,8 @@ static const char START_DOC[] =
     "--\n\n"
     "Begin to read and measure the pieces of jobs in other threads, and return a run to finish.\n\n"
     "A job is a tuple: pieces, reads, operations, files, sources, memory, frames, results, packed,\n"
-    "threads. The tables are described in rule_core/kernels/__init__.py. The thread that finishes\n"
+    "threads. The tables have the rows of piece_row, read_row and operation_row in _sweep.c; see\n"
+    "Sweep.prepare in rule_core/kernels/sweep.py for the rest. The thread that finishes\n"
     "the run counts as one: with one thread, nothing begins before.";
 
 static const char RUN[] = "rule_core.kernels._sweep.run";

@@ -338,10 +338,9 @@ class _ScalarEvents:
         """Pass the events on, and forget them."""
         if not self.numbers:
             return
-        numbers, starts, ends, afters, checksums = (
-            np.frombuffer(column, np.int64)
-            for column in (self.numbers, self.starts, self.ends, self.afters, self.checksums)
-        )
+        columns = self.numbers, self.starts, self.ends, self.afters, self.checksums
+        # Copies: a view forbids to clear what it shows, and profilers may keep it for a while.
+        numbers, starts, ends, afters, checksums = (np.array(each, np.int64) for each in columns)
         is_right = self._at(ends, "<u4") == masked(checksums)
         times = self._at(starts + 1, "<f8")
         steps = _varints(self._at(starts + TIME_END + 1, "<u8"), afters - TIME_END - 1)
@@ -356,11 +355,10 @@ class _ScalarEvents:
             first = int(starts[np.argmin(is_right)])
             self.report(WRONG_CHECKSUM, first - HEADER.size)
             numbers, steps, values, times = (
-                column[is_right] for column in (numbers, steps, values, times)
+                each[is_right] for each in (numbers, steps, values, times)
             )
         self.record.points(self._tags, numbers, steps, values, times)
-        del numbers, starts, ends, afters, checksums  # views forbid to clear what they show
-        for column in (self.numbers, self.starts, self.ends, self.afters, self.checksums):
+        for column in columns:
             del column[:]
         self._parsed.clear()
         self._values.clear()

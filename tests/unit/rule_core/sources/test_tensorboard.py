@@ -29,6 +29,7 @@ from rule_core.exceptions import TensorUnavailableForStep
 from rule_core.model.segments import global_step, resumed_at
 from rule_core.modes import ModeKeys
 from rule_core.reading.source_index import SourceIndex
+from rule_core.reading.source_record import SourceRecord
 from rule_core.sources import tensorboard_events
 from rule_core.sources.format import Recognized, SourceFolder
 from rule_core.sources.open import open_sources
@@ -240,6 +241,22 @@ def test_what_is_no_number_is_passed_over(value: bytes) -> None:
     index = read(event(1, value), *losses(range(2, 4)))
     assert [*points(index)] == ["loss"]
     assert not index.problems
+
+
+def test_numbers_may_be_looked_at_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a profiler does that keeps the variables of the functions that it has seen."""
+    kept: list[tuple[Any, ...]] = []
+    pass_on = SourceRecord.points
+
+    def points_kept(record: SourceRecord, *columns: Any) -> None:
+        kept.append(columns)
+        pass_on(record, *columns)
+
+    monkeypatch.setattr(SourceRecord, "points", points_kept)
+    numbers = [event(step, simple("loss", 1.0)) for step in range(3)]
+    index = read(*numbers[:2], event(2, simple("new", 3.0)), *numbers[2:])
+    assert points(index) == {"loss": [(0, 1.0), (1, 1.0), (2, 1.0)], "new": [(2, 3.0)]}
+    assert sum(len(which) for _, which, *_ in kept) == 4
 
 
 def test_every_cut_of_a_growing_file_leads_to_the_same_trial() -> None:

@@ -220,7 +220,7 @@ def test_members_of_collections(trials: tuple[str, Trial, Trial]) -> None:
 def test_the_old_library_reads_ours(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
     paths = [str(root / "new" / case) for case in CASES]
-    theirs = json.loads(run(PYTHON, "-c", READ, str(SCRIPTS), *paths).splitlines()[-1])
+    theirs = json.loads(run(PYTHON, "-P", "-c", READ, str(SCRIPTS), *paths).splitlines()[-1])
     trials = [create_trial(path, timeout=0) for path in paths]
     ours = [content(trial, dict(modes.__members__)) for trial in trials]
     assert theirs == json.loads(json.dumps(ours))

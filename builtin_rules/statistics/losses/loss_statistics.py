@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
 
-from builtin_rules.statistics.losses.single_number import single_number
+from builtin_rules.statistics.losses.single_number import measured_number
 from builtin_rules.statistics.series.noise_levels import NOISE_WINDOW, noise
 from builtin_rules.statistics.tensor_selection import SavedTensor, numbers, tensors_of_mode
 from smdebug.core.modes import ModeKeys
@@ -68,7 +68,7 @@ def loss(trial: Any, step: int, name: str, mode: ModeKeys = ModeKeys.GLOBAL) -> 
 
 def _mean_of(saved: SavedTensor, step: int, mode: ModeKeys) -> float | None:
     """Return the mean of the elements of a loss, or None without numbers."""
-    number = single_number(saved, step, mode)
+    number = measured_number(saved, step, mode)
     if number is not None:
         return number
     array = numbers(saved, step, mode)

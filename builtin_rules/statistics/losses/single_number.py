@@ -52,17 +52,29 @@ def single_number(saved: SavedTensor, step: int, mode: ModeKeys = ModeKeys.GLOBA
     step
         The step of the mode.
     """
-    if mode is ModeKeys.GLOBAL and _is_measured(saved, step):
-        number: float | None = statistic(saved, step, _SINGLE)
-        if number is not None and abs(number) > 0:  # neither NaN nor a zero without its sign
-            return number
+    number = measured_number(saved, step, mode)
+    if number is not None:
+        return number
     array = view(saved, step, mode)
     is_single = array is not None and array.size == 1 and array.dtype.kind in "iufV"
     return float(array.reshape(-1)[0]) if is_single else None
 
 
-def _is_measured(saved: SavedTensor, step: int) -> bool:
-    """Return whether a tensor has a single element and was measured together with others."""
+def measured_number(saved: SavedTensor, step: int, mode: ModeKeys) -> float | None:
+    """Return the only element of a tensor that is measured at this step for other rules.
+
+    It is None for other tensors, and for NaN and zeros, whose sign is not measured.
+
+    Parameters
+    ----------
+    step
+        The step of the mode.
+    """
+    if mode is not ModeKeys.GLOBAL:
+        return None
     trial: Any = saved.tensor.trial
     shape = trial.prefetched_shapes(step, saved.worker, [saved.name]).get(saved.name)
-    return shape is not None and math.prod(shape) == 1
+    if shape is None or math.prod(shape) != 1:
+        return None
+    number: float | None = statistic(saved, step, _SINGLE)
+    return number if number is not None and abs(number) > 0 else None

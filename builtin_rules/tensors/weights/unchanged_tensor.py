@@ -304,10 +304,10 @@ class UnchangedTensor(DeclaredRule):
         trial, measure = self.base_trial, Tolerance(self.rtol, self.atol, self.equal_nan)
         last = len(steps) - 1
         pairs = [(steps[at], steps[at + 1 if self.literal else last]) for at in range(last)]
-        found = [statistics(trial, later, keys, measure, before) for before, later in pairs]
+        by_pair = [statistics(trial, later, keys, measure, before) for before, later in pairs]
         changes: dict[TensorKey, float] = {}
         for key in keys:
-            values = [changes_of[key] for changes_of in found if key in changes_of]
+            values = [changes_of[key] for changes_of in by_pair if key in changes_of]
             if len(values) < len(pairs):
                 saved = saved_tensor(trial, key)
                 arrays = {step: numbers(saved, step) for step in steps}

@@ -1,10 +1,8 @@
-"""Makes the modules of the detection suite importable, and keeps them from being collected."""
+"""Makes the modules of benchmarks/detection importable."""
 
 import sys
 from pathlib import Path
 
-HERE = str(Path(__file__).parent)
-if HERE not in sys.path:
-    sys.path.append(HERE)
-
-collect_ignore_glob = ["[!t]*.py", "t[!e]*.py"]
+DETECTION = str(Path(__file__).parents[3] / "benchmarks" / "detection")
+if DETECTION not in sys.path:
+    sys.path.append(DETECTION)

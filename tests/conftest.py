@@ -67,7 +67,17 @@ NOT_COUNTED: Final = frozenset(
 )
 
 
+FAST: Final = "not (merge or nightly)"  # the selection of scripts/test
+# What of tests/system is in the fast lane, beside the tests in e2e that are marked as smoke tests.
+FAST_SYSTEM_TESTS: Final = frozenset(
+    {"compat", "contract", "property", "e2e/test_cli.py", "e2e/test_project_documents.py"}
+)
 NIGHTLY_TIMEOUT_S: Final = 3600
+# Who runs the tests that a selection by marks leaves out.
+OTHER_LANES: Final = {
+    FAST: ".ci/run and .ci/nightly",
+    "not nightly": ".ci/nightly",
+}
 PASSED: Final = "rule-runner/passed"  # the name of the last session's passed tests in the cache
 
 
@@ -77,8 +87,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--passed", type=Path, metavar="FILE", help=text)
 
 
+SYSTEM: Final = Path(__file__).parent / "system"
+
+
+def is_fast(path: Path) -> bool:
+    """Return whether a test file's place puts its tests into the fast lane."""
+    fast = {SYSTEM / name for name in FAST_SYSTEM_TESTS}
+    return not path.is_relative_to(SYSTEM) or not fast.isdisjoint([path, *path.parents])
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave folders without fast tests alone: some import frameworks for longer than a minute."""
+    if config.option.markexpr != FAST or collection_path.parent != SYSTEM:
+        return None
+    folders = {name.partition("/")[0] for name in FAST_SYSTEM_TESTS}
+    return collection_path.name not in folders or None
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests whose coverage is not counted, give nightly tests more time, obey --passed."""
+    """Mark lanes and tests whose coverage is not counted, time nightly tests, obey --passed."""
     here = Path(__file__).parent
     not_counted = {here / name for name in NOT_COUNTED}
     is_counted = {
@@ -88,6 +116,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if not is_counted[item.path]:
             item.add_marker("no_cover")
+        if not (is_fast(item.path) or item.get_closest_marker("smoke")):
+            item.add_marker("merge")
         if item.get_closest_marker("nightly") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(NIGHTLY_TIMEOUT_S))
     if (path := config.getoption("--passed")) is not None:
@@ -101,12 +131,11 @@ def remember_passed(config: pytest.Config, stats: dict[str, list[Any]]) -> None:
     cache = getattr(config, "cache", None)
     if cache is None:  # -p no:cacheprovider
         return
-    earlier = cache.get(PASSED, []) if config.getoption("lf") else []
     passed, failed = (
         {report.nodeid for kind in kinds for report in stats.get(kind, ())}
         for kinds in (["passed"], ["failed", "error"])
     )
-    cache.set(PASSED, sorted({*earlier} | passed - failed))
+    cache.set(PASSED, sorted(passed - failed))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -121,8 +150,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
             sentences.append(f"Skipped tests need: {needed}. .ci/run installs what it can.")
     # With several processes nobody tells this one what they have deselected.
     chosen = terminalreporter.config.option
-    if chosen.markexpr == "not nightly" and chosen.numprocesses:
-        sentences.append("Long tests are left to .ci/nightly.")
+    if (left_to := OTHER_LANES.get(chosen.markexpr)) and chosen.numprocesses:
+        sentences.append(f"Longer tests are left to {left_to}.")
     if sentences:
         terminalreporter.write_line(" ".join(sentences))
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -77,9 +78,15 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@lru_cache(maxsize=1)
+def parsed(path: Path) -> ast.Module:
+    """Return a file as a tree; a test asks for the same one several times."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(path: Path, *, typing: bool = False) -> Iterator[str]:
     """Yield the dotted names that a file imports, wherever in it; of types only if `typing`."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     skipped: set[ast.AST] = set()
     for node in ast.walk(tree):
         types_only = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
@@ -118,7 +125,7 @@ def test_some_things_are_done_in_one_place(path: Path) -> None:
     dynamic = {one for one in imports(path) if one.startswith("importlib")}
     if place not in LOADERS:
         assert dynamic <= {"importlib.metadata"}
-    names = {dotted(node) for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))}
+    names = {dotted(node) for node in ast.walk(parsed(path))}
     if place != "rule_core/clock.py":
         assert "time.sleep" not in names
     if place != "rule_runner/logs.py":

@@ -82,6 +82,7 @@ def rule_result(root: Path, place: str = "processing/output/rule") -> dict[str, 
     return found
 
 
+@pytest.mark.smoke
 def test_an_issue_is_exit_0_and_the_message_ends_with_a_newline(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

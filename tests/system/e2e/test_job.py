@@ -131,6 +131,7 @@ def statuses(folder: Path) -> list[dict[str, str]]:
     ]
 
 
+@pytest.mark.smoke
 def test_a_job_is_judged_as_a_user_starts_it(trial: Path, tmp_path: Path) -> None:
     job = written(tmp_path, YAML, "job.yaml")
     command = [sys.executable, "-m", "rule_runner", "evaluate", "--job", job, "--trial", trial]

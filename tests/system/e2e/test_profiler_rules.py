@@ -87,6 +87,7 @@ def evaluate(*arguments: str) -> tuple[Result, dict[str, Any]]:
     return result, {one["configuration_name"]: one for one in shown["rules"]}
 
 
+@pytest.mark.smoke
 def test_by_name(profile: str, tmp_path: Path) -> None:
     result, rules = evaluate(
         "--profiler-trial", profile, "--rule", "CPUBottleneck", "--output", str(tmp_path / "out")

@@ -107,6 +107,7 @@ def result_of(s3: str, key: str = "rule_result.json") -> dict[str, Any]:
     return found
 
 
+@pytest.mark.smoke
 def test_trial_other_trial_rule_and_output_are_in_s3(
     s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,7 @@ def write(folder: Path, pause: float = 0.0) -> None:
             log.flush()
 
 
+@pytest.mark.smoke
 def test_live_and_afterwards_are_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RULE_RUNNER_SOURCE_QUIET_S", "1")
     (folder / "run" / "metrics.csv").write_text("step,loss\n")

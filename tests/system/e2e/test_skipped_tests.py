@@ -44,6 +44,6 @@ def test_the_line_stands_above_the_closing_one() -> None:
     )
     *_, line, closing = done.stdout.splitlines()
     assert line.startswith("Skipped tests need: an image (scripts/build_image ")
-    assert line.endswith(". Long tests are left to .ci/nightly.")
+    assert line.endswith(". Longer tests are left to .ci/nightly.")
     assert " skipped in " in closing
     assert done.returncode == 0

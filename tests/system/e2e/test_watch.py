@@ -34,6 +34,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.smoke
 def test_once_judges_by_patterns_and_repeats_its_exit_code(here: Path) -> None:
     vanishing.write_trial(here / "runs" / "mine")
     vanishing.write_trial(here / "runs" / "toy")

@@ -29,7 +29,7 @@ BAD_STEP = 2
 BAD = rawtrial.event_key(BAD_STEP)
 DEADLINE_S = 1.0
 OPENING = 3  # requests that find out what an address holds
-BOUND_S = 60.0  # far below the 600 s that a store gets in tests of --timeout and signals
+# In tests of --timeout and signals, stores wait for longer than the time limit of a test.
 
 
 class Reads(Rule):
@@ -100,10 +100,8 @@ def test_object_that_stays_unreadable_costs_one_deadline_for_all_tensors_and_rul
     server: FaultyS3, tmp_path: Path, fault: Fault, reason: str
 ) -> None:
     server.always[BAD] = fault
-    began = time.monotonic()
     found = evaluated(tmp_path)
-    assert time.monotonic() - began < 10 * DEADLINE_S  # 120 reads have one of their own each
-    assert asked_for(server, BAD) <= 25
+    assert asked_for(server, BAD) <= 25  # 120 reads with a deadline each would ask more often
     for rule in found.result.rules:
         assert (rule.outcome, rule.coverage.judged) == ("NoIssuesFound", 5)
         assert rule.coverage.skipped == {"TensorDamaged": 1}
@@ -117,9 +115,7 @@ def test_object_that_stays_throttled_is_asked_for_once_a_step_by_rules_that_look
     server: FaultyS3, tmp_path: Path
 ) -> None:
     server.always[BAD] = SLOW_DOWN
-    began = time.monotonic()
     found = evaluated(tmp_path, kind=LooksBack)
-    assert time.monotonic() - began < 10 * DEADLINE_S
     assert asked_for(server, BAD) <= 25
     assert {rule.coverage.judged for rule in found.result.rules} == {2}
 
@@ -139,9 +135,7 @@ def test_timeout_bounds_the_wait_for_any_object(
 
     opening = [faulty_s3.passes] * OPENING
     server.due = [*opening, then_fails]
-    began = time.monotonic()
     found = evaluated(tmp_path, rules=2, timeout=1.0)
-    assert time.monotonic() - began < BOUND_S
     assert exit_code(found, fail_on=None) == 124
     for rule in found.result.rules:
         assert (rule.status_details or "").startswith("Stopped after 1 s (--timeout).")
@@ -156,41 +150,28 @@ class AheadClock(SystemClock):
         return time.monotonic() + self.ahead_s
 
 
+@pytest.mark.parametrize("isolated", [False, True], ids=["here", "in-a-process"])
 @pytest.mark.parametrize("fault", [SLOW_DOWN, faulty_s3.hangs], ids=["throttled", "hangs"])
 def test_timeout_bounds_the_wait_for_an_event_file(
-    server: FaultyS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Fault
+    server: FaultyS3,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: Fault,
+    isolated: bool,
 ) -> None:
     monkeypatch.setenv("RULE_RUNNER_S3_DEADLINE", "6000")  # by the same clock
-    server.always[BAD] = fault
     clock = AheadClock()
 
-    class LeavesASecond(Observer):
-        def progress(self, judged: int, known: int) -> None:
-            del known
-            if judged == BAD_STEP:
-                clock.ahead_s = began + 599.0 - time.monotonic()
+    def leaves_a_second(handler: faulty_s3.Handler) -> None:
+        clock.ahead_s = 599.0
+        fault(handler)
 
+    server.always[BAD] = leaves_a_second
     rules = [rule_job("ExplodingTensor", f"rule-{number}") for number in range(3)]
-    config = configured(tmp_path, rules, "s3://bucket/runs/a", timeout=600.0)
-    began = time.monotonic()
-    found = Runner(config, clock=clock, observer=LeavesASecond()).run()
-    assert time.monotonic() - began < BOUND_S
-    assert exit_code(found, fail_on=None) == 124
-    assert {rule.coverage.judged for rule in found.result.rules} == {BAD_STEP}
-
-
-@pytest.mark.parametrize("fault", [SLOW_DOWN, faulty_s3.hangs], ids=["throttled", "hangs"])
-def test_timeout_bounds_the_wait_of_a_process_for_an_event_file(
-    server: FaultyS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Fault
-) -> None:
-    monkeypatch.setenv("RULE_RUNNER_S3_DEADLINE", "600")
-    server.always[BAD] = fault
-    rules = [rule_job("ExplodingTensor", f"rule-{number}") for number in range(3)]
-    options = {"timeout": 6.0, "rule_timeout": 60.0}
+    options = {"timeout": 600.0} | ({"rule_timeout": 6000.0} if isolated else {})
     config = configured(tmp_path, rules, "s3://bucket/runs/a", **options)
-    began = time.monotonic()
-    found = Runner(config).run()
-    assert time.monotonic() - began < BOUND_S
+    found = Runner(config, clock=clock).run()
+    assert asked_for(server, BAD)
     assert exit_code(found, fail_on=None) == 124
 
 
@@ -199,15 +180,22 @@ def test_sigterm_ends_the_wait_for_an_object(
 ) -> None:
     monkeypatch.setenv("RULE_RUNNER_S3_DEADLINE", "600")
 
-    def then_stops(handler: faulty_s3.Handler) -> None:
-        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
-        server.always[BAD] = SLOW_DOWN
+    is_read = threading.Event()  # by a rule; the object is also read ahead
+
+    class Announces(Reads):
+        def invoke_at_step(self, step: int) -> bool:
+            if step == BAD_STEP:
+                is_read.set()
+            return super().invoke_at_step(step)
+
+    def stops(handler: faulty_s3.Handler) -> None:
+        if is_read.is_set():
+            server.always[BAD] = SLOW_DOWN
+            os.kill(os.getpid(), signal.SIGTERM)
         SLOW_DOWN(handler)
 
-    server.always[BAD] = then_stops
-    began = time.monotonic()
-    found = evaluated(tmp_path)
-    assert time.monotonic() - began < BOUND_S
+    server.always[BAD] = stops
+    found = evaluated(tmp_path, kind=Announces)
     assert exit_code(found, fail_on=None) == 143
     unreadable, *_ = found.result.rules[0].notes
     assert BAD in unreadable

@@ -22,6 +22,8 @@ from rule_core.storage.base import ReadCosts
 from rule_core.storage.retrying_store import RetryingStore
 from rule_runner.results.schema import RuleResult
 
+pytestmark = pytest.mark.merge
+
 RULES = ("VanishingGradient", "ExplodingTensor", "LossNotDecreasing", "AllZero", "UnchangedTensor")
 PARAMETERS = {
     "AllZero": {"tensor_regex": "weight"},

@@ -32,6 +32,8 @@ from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.fleet.executors import open_executor
 from rule_runner.fleet.shards import Shard
 
+pytestmark = pytest.mark.merge
+
 
 @pytest.fixture(autouse=True)
 def blocks() -> Iterator[None]:

@@ -170,6 +170,7 @@ class Mirrored:
         return self._store.read(key, byte_range)
 
 
+@pytest.mark.merge
 class InS3:
     """Reads a folder's files from a bucket; fewer cuts, since each costs requests."""
 

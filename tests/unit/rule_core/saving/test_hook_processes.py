@@ -47,6 +47,7 @@ def check(root: Path, count: int) -> None:
     assert [one for one in hooked.files(root) if one.endswith(".tmp")] == []
 
 
+@pytest.mark.merge
 def test_forked_children_leave_the_trial_alone(tmp_path: Path) -> None:
     done = run("fork_children", tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -237,6 +237,7 @@ def test_who_cannot_be_asked_at_first_breaks_no_training_either(
         Hook("s3://other/t", on_error="raise")
 
 
+@pytest.mark.merge
 def test_a_hook_that_ends_with_its_process(faulty: FaultyS3, aws: str, tmp_path: Path) -> None:
     del faulty
     script = tmp_path / "train.py"

@@ -52,6 +52,7 @@ class Some(Drawn):
         return self._chart
 
 
+@pytest.mark.merge
 def test_a_page_needs_nothing_else_and_runs_no_strangers_script(tmp_path: Path) -> None:
     place = Some(*panels(), columns=2, note="<b>").save(tmp_path / "new" / "chart.html")
     text = place.read_text(encoding="utf-8")
@@ -62,6 +63,7 @@ def test_a_page_needs_nothing_else_and_runs_no_strangers_script(tmp_path: Path) 
     assert "<p>&lt;b&gt;</p>" in text
 
 
+@pytest.mark.merge
 def test_a_picture(tmp_path: Path) -> None:
     place = Some(*panels(), columns=4, note="<b>").save(str(tmp_path / "chart.PNG"))
     content = place.read_bytes()

@@ -133,6 +133,7 @@ def test_shares_of_a_job_add_up_where_a_loader_event_outlives_the_system_data(
     assert sum(found[name] for name in parts) == found["job_duration"] == 63_500_000
 
 
+@pytest.mark.merge
 def test_statistics_of_a_job_are_a_dict_of_numbers(tmp_path: Path) -> None:
     """The older library's was empty but for ``[]``, and had a Series among its values."""
     found = analysis(write_job(tmp_path, nodes=2)).get_job_statistics()

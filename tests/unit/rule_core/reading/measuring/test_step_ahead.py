@@ -367,6 +367,7 @@ def test_what_fails_ahead_is_measured_on_time(
     assert calls == [1, 1, 1, 1, 1]
 
 
+@pytest.mark.merge
 @settings(max_examples=25, deadline=None)
 @given(
     threads=st.integers(1, 3),

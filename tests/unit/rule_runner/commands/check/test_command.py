@@ -349,6 +349,7 @@ def open_trials() -> int:
     return sum(issubclass(type(value), Trial) for value in gc.get_objects())
 
 
+@pytest.mark.merge
 def test_many_trials_are_open_one_after_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,6 +46,7 @@ def environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
 
 
+@pytest.mark.merge
 def test_the_demo_judges_three_real_trainings(tmp_path: Path) -> None:
     done = subprocess.run(
         [*PROGRAM, "demo", "--output", "a demo"],

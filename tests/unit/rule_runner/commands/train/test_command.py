@@ -99,6 +99,7 @@ def test_each_training_of_a_script_is_judged(home: Path) -> None:
     assert "<title>my script-2" in page
 
 
+@pytest.mark.merge
 def test_of_many_trainings_only_those_with_findings_are_shown_at_length(home: Path) -> None:
     text = LOSSES.replace('hook = Hook("own trial"', "made = lambda fold: Hook(str(fold)")
     loop = "for fold in range(4):\n    hook = made(fold)\n    save(0, 2 + fold)\n    hook.close()"
@@ -142,6 +143,7 @@ def test_run_is_named_after_the_script(
     assert script_name(command.split()) == name
 
 
+@pytest.mark.merge
 def test_trainings_that_are_not_saved_are_named_at_the_end(home: Path) -> None:
     text = "from rule_core.saving.auto_hook import AUTO\nfor _ in 'ab': AUTO.report_unsaved('Odd.')"
     done = training_scripts.train(home, rule(home), script(home, f"{LOSSES}\nsave(0, 6)\n{text}"))
@@ -469,6 +471,7 @@ def test_nothing_is_run_where_options_are_wrong(
     assert text.replace("'full'", f"'{home / 'full'}'") in done.stderr
 
 
+@pytest.mark.merge
 def test_hook_of_the_script_may_save_to_s3(home: Path, aws_endpoint: str) -> None:
     del aws_endpoint  # in the environment, for the script and for the evaluator
     aws.client("s3").create_bucket(Bucket="training-runs")

@@ -30,6 +30,7 @@ def judged(bench: SimpleNamespace, contenders: list[Any]) -> dict[str, int]:
     return {name: one.judged for name, (one,) in bench.rounds.rounds(contenders, 1).items()}
 
 
+@pytest.mark.nightly
 def test_all_who_judge_one_rule_judge_every_step(bench: SimpleNamespace, tmp_path: Path) -> None:
     trial, size = bench.trials.written("workers", tmp_path, 0.03)
     assert size == (3, 50, 64, 8, 2)
@@ -51,6 +52,7 @@ def test_all_who_judge_one_rule_judge_every_step(bench: SimpleNamespace, tmp_pat
     assert [bench.rounds.run(one).judged for one in contenders] == [3, 3, 24, 3, 3, 24, 3, 3, 3]
 
 
+@pytest.mark.nightly
 def test_another_checkout_takes_part(bench: SimpleNamespace, tmp_path: Path) -> None:
     checkout = tmp_path / "before"
     shutil.copytree(SCRIPTS, checkout / "scripts")
@@ -72,6 +74,7 @@ def test_another_checkout_takes_part(bench: SimpleNamespace, tmp_path: Path) -> 
     assert line.values == [ours / before]
 
 
+@pytest.mark.nightly
 def test_twelve_rules_judge_and_their_memory_is_seen(
     bench: SimpleNamespace, tmp_path: Path
 ) -> None:

@@ -58,6 +58,7 @@ def contents(root: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.nightly
 def test_a_new_rule_passes_its_tests_and_those_of_every_rule(tree: Path) -> None:
     before = contents(tree)
     done = new_rule(tree, "LossTooHigh")

@@ -57,7 +57,6 @@ def s3(aws_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> st
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "state" / "tmp").mkdir(parents=True)
     monkeypatch.setenv("TMPDIR", str(tmp_path / "state" / "tmp"))  # of processes
-    monkeypatch.setenv("RULE_RUNNER_S3_DEADLINE", "5")
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", aws_endpoint)  # to be put back, whatever it becomes
     monkeypatch.chdir(tmp_path)
     s3_objects.make_bucket(aws_endpoint)
@@ -107,7 +106,6 @@ def result_of(s3: str, key: str = "rule_result.json") -> dict[str, Any]:
     return found
 
 
-@pytest.mark.smoke
 def test_trial_other_trial_rule_and_output_are_in_s3(
     s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,7 +27,7 @@ from smdebug.rules.rule import Rule as AnyRule
 STEPS = range(6)
 BAD_STEP = 2
 BAD = rawtrial.event_key(BAD_STEP)
-DEADLINE_S = 1.0
+DEADLINE_S = 3.0
 OPENING = 3  # requests that find out what an address holds
 # In tests of --timeout and signals, stores wait for longer than the time limit of a test.
 

@@ -31,7 +31,6 @@ class Quiet(Rule):
 def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluating.log_nothing()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("RULE_RUNNER_S3_DEADLINE", "5")
 
 
 @pytest.fixture

@@ -294,7 +294,7 @@ def test_the_thread_sends_while_the_block_runs_and_the_rest_at_its_end(index: In
     with http_places.serving(answer) as place:
         settings = config(json_of(place), most_per_hour=1)
         with alerting(settings, index.path, services_of(settings), None, once=True):
-            assert arrived.wait(10)
+            assert arrived.wait(60)
             index.judge("b", issue())
             index.judge("c", issue())
     assert titles(place) == ["a: Loss found issues (error)", "2 alerts on 2 trials"]
@@ -348,18 +348,18 @@ def test_a_kill_while_a_message_is_under_way_loses_nothing_and_keeps_its_key(ind
     def answer(_: http_places.Request) -> Answer:
         if len(place.requests) == 2:
             reached.set()
-            release.wait(10)
+            release.wait(60)
         elif len(place.requests) == 3:
             again.set()
         return Answer()
 
     with http_places.serving(answer) as place:
         with run(index, place) as killed:
-            assert reached.wait(20)
+            assert reached.wait(60)
             os.kill(killed.pid, signal.SIGKILL)
         release.set()
         with run(index, place) as second:
-            assert again.wait(20)
+            assert again.wait(60)
             assert second.stdin is not None
             second.stdin.close()
         assert second.returncode == 0

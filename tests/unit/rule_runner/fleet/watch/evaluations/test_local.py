@@ -25,7 +25,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> Non
 
 
 def wait(evaluations: LocalEvaluations) -> list[EndedEvaluation]:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if ended := [*evaluations.ended()]:
             return ended
@@ -59,7 +59,7 @@ def test_another_controller_adopts_a_process_and_stops_it(
     second.start("/out/a", REQUEST)
     assert [*second.ended()] == []
     second.terminate()
-    assert process.wait(20) == -signal.SIGTERM
+    assert process.wait(60) == -signal.SIGTERM
     (ended,) = wait(second)
     assert (ended.output, ended.exit_code) == ("/out/a", None)
     (ended,) = first.ended()
@@ -74,7 +74,7 @@ def test_what_the_caller_could_not_record_is_told_again(
     evaluations.start("/out/a", REQUEST)
     process = evaluations._running["/out/a"]
     assert process is not None
-    process.wait(20)
+    process.wait(60)
     for _ in evaluations.ended():
         break
     assert len([*evaluations.ended()]) == 1
@@ -89,7 +89,7 @@ def test_a_log_that_a_rule_fills_is_emptied(
     evaluations = LocalEvaluations(tmp_path / "state")
     evaluations.start("/out/a", REQUEST)
     (log,) = (tmp_path / "state").glob("*.log")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while log.stat().st_size < 20 and time.monotonic() < deadline:
         SystemClock().sleep(0.01)
     assert [*evaluations.ended()] == []

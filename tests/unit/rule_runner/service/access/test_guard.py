@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evaluating import WoundClock
+from starlette.datastructures import URL
+from starlette.requests import HTTPConnection
 from starlette.testclient import TestClient
 from structlog.testing import capture_logs
 
-from rule_core.clock import SystemClock
 from rule_runner.commands.serve import networks_of
 from rule_runner.fleet.commands import Commands
 from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
@@ -35,7 +37,7 @@ def opened(tmp_path: Path) -> Iterator[Open]:
         service = Service(
             settings=ServiceSettings(**fields),
             database=database,
-            clock=SystemClock(),
+            clock=WoundClock(),
             commands=Commands(),
         )
         application = build_application(service)
@@ -221,6 +223,16 @@ def test_no_host_lets_a_request_in_without_a_token(
     page = {"Host": host.encode("latin-1"), "Accept": "text/html"}
     answer = client.get("/trials?page=2", headers=page, follow_redirects=False)
     assert answer.headers["location"] == "/login?next=/trials%3Fpage%3D2"
+
+
+def test_the_url_that_starlette_makes_of_the_host_decides_nothing(
+    opened: Open, tokens: TokenFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens.add("ann", Role.ACT)
+    client = opened(tokens=tokens.path)
+    monkeypatch.setattr(HTTPConnection, "url", URL("http://x/static/"))
+    assert client.get("/api/v1/trials").status_code == 401
+    assert client.post(ACTION).status_code == 401
 
 
 @pytest.mark.parametrize(

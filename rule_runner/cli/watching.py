@@ -81,7 +81,7 @@ def watch(
     "proxies",
     multiple=True,
     metavar="CIDR",
-    help="Network of the proxies that name the user; repeatable.",
+    help="Network of the proxies whose headers count; repeatable.",
 )
 @click.option("--user-header", metavar="NAME", help="Header in which these proxies name the user.")
 @click.option(

@@ -23,6 +23,7 @@ from rule_runner.fleet.watch.options import Intervals
 from rule_runner.logs import get_logger
 from rule_runner.service.access.tokens import TokenFile
 from rule_runner.service.application import build_application
+from rule_runner.service.rejected_requests import RejectedRequests
 from rule_runner.service.service import Service
 from rule_runner.service.settings import Network, ServiceSettings
 
@@ -132,6 +133,7 @@ def _serve(service: Service, controller: Controller | None) -> int:
                 controller.stop()
             server.stop()
 
+        RejectedRequests(service.clock).attach()
         _log.info("serving", address=_address(service.settings, listener))
         with signals_to(receive), _running(controller, service):
             server.run([listener])

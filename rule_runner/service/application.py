@@ -75,7 +75,7 @@ def build_application(service: Service, *, guarded: bool = True) -> Starlette:
         Route(f"{_TRIAL}/series", trial_series),
         Route(f"{_TRIAL}/profile", trial_profile),
         Route(_TRIAL, details.trial_detail),
-        *login_routes(principals, is_encrypted=service.settings.is_encrypted),
+        *login_routes(principals),
         Mount("/static", ImmutableFiles(directory=STATIC)),
         *views.ROUTES,
     ]
@@ -93,5 +93,6 @@ def build_application(service: Service, *, guarded: bool = True) -> Starlette:
         middleware=[Middleware(RequestCounter, counts=service.requests), *([guard] * guarded)],
         lifespan=lifespan,
     )
+    application.router.redirect_slashes = False  # to an address made from the Host header
     application.state.service = service
     return application

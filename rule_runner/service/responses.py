@@ -40,11 +40,18 @@ def service_of(request: Request) -> Service:
 
 def error_response(request: Request, status: int, sentence: str) -> Response:
     """Return an error: JSON for the API, a page for browsers, else text."""
-    if request.url.path.startswith(_API):
+    if request.scope["path"].startswith(_API):
         return MsgspecResponse(ApiError(sentence), status)
     if "text/html" in request.headers.get("accept", ""):
         return error_page(request, status, sentence)
     return PlainTextResponse(f"{sentence}\n", status)
+
+
+def too_many_response(request: Request, wait: int) -> Response:
+    """Return the answer to a client that has to wait some seconds."""
+    response = error_response(request, 429, f"Too many requests. Try again in {wait} s.")
+    response.headers["Retry-After"] = str(wait)
+    return response
 
 
 def on_http_error(request: Request, error: Exception) -> Response:
@@ -63,7 +70,7 @@ def on_index_error(request: Request, error: Exception) -> Response:
 
 def on_defect(request: Request, error: Exception) -> Response:
     """Answer after a defect of the service; what it was is in the log."""
-    _log.error("request_failed", path=request.url.path, exc_info=error)
+    _log.error("request_failed", path=request.scope["path"], exc_info=error)
     return error_response(request, 500, "The service has a defect; its log has the details.")
 
 

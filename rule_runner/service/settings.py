@@ -24,8 +24,10 @@ class ServiceSettings:
         Whether HTTP without TLS is accepted beyond this machine.
     tokens
         The file with the tokens; None: none are needed on this machine.
-    trusted_proxies, user_header
-        The proxies that name the user in a header; ignored from any other peer.
+    trusted_proxies
+        The proxies whose ``X-Forwarded-*`` headers count; ignored from any other peer.
+    user_header
+        The header in which they name the user; None: they do not.
     allowed_hosts
         Names by which the service may be addressed, in addition to those of this machine.
     max_streams
@@ -51,7 +53,7 @@ class ServiceSettings:
     @property
     def is_open(self) -> bool:
         """Whether everybody who can connect may act: on this machine, without tokens."""
-        return self.tokens is None and not self.trusted_proxies
+        return self.tokens is None and self.user_header is None
 
     @property
     def is_encrypted(self) -> bool:
@@ -69,8 +71,11 @@ class ServiceSettings:
         if (self.tls_cert is None) != (self.tls_key is None):
             msg = "Options --tls-cert and --tls-key belong together: give both."
             raise UsageError(msg)
-        if bool(self.trusted_proxies) != (self.user_header is not None):
+        if self.user_header is not None and not self.trusted_proxies:
             msg = "Options --trusted-proxy and --user-header belong together: give both."
+            raise UsageError(msg)
+        if self.trusted_proxies and self.is_open:
+            msg = "Option --trusted-proxy needs --user-header NAME or --tokens FILE."
             raise UsageError(msg)
         if self.is_loopback:
             return

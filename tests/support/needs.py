@@ -37,6 +37,8 @@ NEEDS: Final = (
         "kubectl and the schemas of Kubernetes",
         "export RULE_RUNNER_KUBERNETES_PYTHON=PYTHON",
     ),
+    (re.compile("nginx is not"), "nginx", "apt-get install nginx"),
+    (re.compile("schemathesis is not"), "schemathesis", "pipx install schemathesis"),
     (re.compile("Chromium"), "Chromium", "apt-get install chromium"),
     (re.compile("axe is not"), "axe", ".venv/bin/python -m pip install axe-playwright-python"),
     (

@@ -2,7 +2,7 @@
 
 import hmac
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
@@ -12,10 +12,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rule_core.clock import Clock
 from rule_runner.errors import ClientError
 from rule_runner.logs import get_logger
+from rule_runner.service.access.forwarded import (
+    client_of,
+    duplicate_header,
+    is_same_origin,
+    peer_of,
+)
 from rule_runner.service.access.principals import Principal, Principals
 from rule_runner.service.access.rate_limit import RateLimit
 from rule_runner.service.access.tokens import Role
-from rule_runner.service.responses import error_response
+from rule_runner.service.responses import error_response, too_many_response
 from rule_runner.service.settings import ServiceSettings
 
 _log: Final = get_logger(__name__)
@@ -35,12 +41,13 @@ _HEADERS: Final = {
 _HSTS: Final = "max-age=31536000"
 _LOCAL: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _SAFE: Final = frozenset({"GET", "HEAD"})
-_FOR_ALL: Final = frozenset({"/healthz", "/login", "/readyz"})
+_HEALTH: Final = "/healthz"
+_FOR_ALL: Final = frozenset({_HEALTH, "/login", "/readyz"})
 _STATIC: Final = "/static/"
+_LOGGED: Final = 200  # characters of a path
 _MOST_BYTES: Final = 65_536  # of a body
 _REQUESTS: Final = (50.0, 500)  # a second and at once, of a principal
 _ACTIONS: Final = (2.0, 60)
-_LOGINS: Final = (0.1, 10)  # of an address
 
 
 class Guard:
@@ -58,7 +65,6 @@ class Guard:
         self._principals = principals
         self._requests = RateLimit(clock, *_REQUESTS)
         self._actions = RateLimit(clock, *_ACTIONS)
-        self._logins = RateLimit(clock, *_LOGINS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
@@ -71,7 +77,7 @@ class Guard:
         async def send_protected(message: Message) -> None:
             if message["type"] == "http.response.start":
                 statuses.append(message["status"])
-                self._protect(MutableHeaders(scope=message))
+                self._protect(request, MutableHeaders(scope=message))
             await send(message)
 
         refusal = self._refusal(request)
@@ -83,27 +89,32 @@ class Guard:
             principal = getattr(request.state, "principal", None)
             _log.info(
                 "request",
-                method=request.method,
-                path=request.url.path,
+                method=request.method[:_LOGGED],
+                path=scope["path"][:_LOGGED],
+                client=client_of(request, self._settings),
                 who=None if principal is None else principal.name,
                 status=statuses[0] if statuses else None,
             )
 
-    def _protect(self, headers: MutableHeaders) -> None:
+    def _protect(self, request: Request, headers: MutableHeaders) -> None:
         for name, value in _HEADERS.items():
             headers.setdefault(name, value)
         headers.setdefault("Cache-Control", "no-store")
-        if self._settings.is_encrypted:
+        if self._principals.is_encrypted(request):
             headers.setdefault("Strict-Transport-Security", _HSTS)
 
     def _refusal(self, request: Request) -> Response | None:
         """Return the answer to a request that is not let in; None: it is."""
+        if name := duplicate_header(request, self._settings):
+            return error_response(request, 400, f"Header {name!r} is given more than once.")
         if self._settings.is_open and not self._is_own_host(request):
             sentence = "This name is not served. Start 'serve' with --allowed-host NAME."
             return error_response(request, 421, sentence)
         try:
             principal = self._principals.of(request)
         except ClientError as err:
+            if request.scope["path"] == _HEALTH or _is_static(request):
+                return None
             return error_response(request, 503, str(err))
         if principal is not None:
             request.state.principal = principal
@@ -114,13 +125,12 @@ class Guard:
 
     def _not_allowed(self, request: Request, principal: Principal | None) -> Response | None:
         """Return the answer to a request that its principal may not send; None: it may."""
-        path = request.url.path
         is_action = request.method not in _SAFE
         if _is_too_long(request):
             return error_response(request, 413, f"The body is longer than {_MOST_BYTES} bytes.")
-        if is_action and not _is_same_origin(request):
+        if is_action and not is_same_origin(request, self._settings):
             return error_response(request, 403, "Pages of other sites may not do this.")
-        if path in _FOR_ALL or path.startswith(_STATIC):
+        if request.scope["path"] in _FOR_ALL or _is_static(request):
             return None
         if principal is None:
             return _unknown(request)
@@ -136,22 +146,16 @@ class Guard:
         return name.lower() in _LOCAL or name.lower() in self._settings.allowed_hosts
 
     def _too_many(self, request: Request, principal: Principal | None) -> Response | None:
-        peer = "" if request.client is None else request.client.host
         if principal is None:
-            is_login = request.method == "POST" or "authorization" in request.headers
-            wait = self._logins.wait(peer) if is_login else 0
+            wait = self._principals.wait_after_failure(request)
         else:
             limit = self._requests if request.method in _SAFE else self._actions
-            wait = limit.wait(f"{principal.name} {peer}")
-        if not wait:
-            return None
-        response = error_response(request, 429, f"Too many requests. Try again in {wait} s.")
-        response.headers["Retry-After"] = str(wait)
-        return response
+            wait = limit.wait(f"{principal.name} {peer_of(request)}")
+        return too_many_response(request, wait) if wait else None
 
     def _forbidden(self, request: Request, principal: Principal) -> Response | None:
         """Return the answer to an action that a principal may not take; None: it may."""
-        if request.url.path == "/logout":
+        if request.scope["path"] == "/logout":
             return None
         if principal.role is not Role.ACT:
             sentence = f"Token {principal.name!r} may read only. Ask for one with the role act."
@@ -177,24 +181,23 @@ def is_let_in(request: Request) -> bool:
 def _unknown(request: Request) -> Response:
     """Return the answer to somebody who is not known."""
     if request.method in _SAFE and "text/html" in request.headers.get("accept", ""):
-        place = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        return RedirectResponse(f"/login?next={quote(place)}", 303)
+        query = request.scope["query_string"].decode("latin-1")
+        address = request.scope["path"] + (f"?{query}" if query else "")
+        return RedirectResponse(f"/login?next={quote(address)}", 303)
     response = error_response(request, 401, "A valid token is needed: Authorization: Bearer TOKEN.")
     response.headers["WWW-Authenticate"] = "Bearer"
     return response
 
 
-def _is_same_origin(request: Request) -> bool:
-    """Return whether a request is from a page of this service, or from no page at all."""
-    if request.headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}:
-        return False
-    origin = request.headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == request.headers.get("host", "")
-
-
 def _is_browser(request: Request) -> bool:
     """Return whether a request may be from a browser, which can be led to send it."""
     return not {"cookie", "origin", "referer", "sec-fetch-site"}.isdisjoint(request.headers)
+
+
+def _is_static(request: Request) -> bool:
+    # Not of `request.url`, which is made from the Host header as well.
+    path: str = request.scope["path"]
+    return path.startswith(_STATIC)
 
 
 def _is_too_long(request: Request) -> bool:

@@ -8,13 +8,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from rule_runner.errors import ClientError
 from rule_runner.service.access.principals import Principals
 from rule_runner.service.pages.rendering import render
+from rule_runner.service.responses import too_many_response
 
 _FIELDS: Final = 5  # more than the form has
 
 
-def login_routes(principals: Principals, *, is_encrypted: bool) -> list[Route]:
+def login_routes(principals: Principals) -> list[Route]:
     """Return the routes to log in and out."""
 
     async def log_in(request: Request) -> Response:
@@ -23,13 +25,24 @@ def login_routes(principals: Principals, *, is_encrypted: bool) -> list[Route]:
         except (ClientDisconnect, ValueError) as err:
             raise HTTPException(400, "This is not the form of the login.") from err
         place = fields.get("next", "/")
-        session = principals.log_in(fields.get("token", ""))
+        secret = fields.get("token", "").strip()
+        try:
+            session = principals.log_in(secret)
+        except ClientError as err:
+            raise HTTPException(503, str(err)) from err
         if session is None:
+            if wait := principals.wait_after_failure(request, secret):
+                return too_many_response(request, wait)
             error = "This token is not valid, or has expired."
             return render(request, "login.html.jinja", status=401, error=error, next=place)
+        principals.log_out(request)
         response = RedirectResponse(_own_place(place), 303)
         response.set_cookie(
-            principals.cookie, session, httponly=True, samesite="strict", secure=is_encrypted
+            principals.cookie(request),
+            session,
+            httponly=True,
+            samesite="strict",
+            secure=principals.is_encrypted(request),
         )
         return response
 
@@ -37,7 +50,10 @@ def login_routes(principals: Principals, *, is_encrypted: bool) -> list[Route]:
         principals.log_out(request)
         response = RedirectResponse("/login", 303)
         response.delete_cookie(
-            principals.cookie, httponly=True, samesite="strict", secure=is_encrypted
+            principals.cookie(request),
+            httponly=True,
+            samesite="strict",
+            secure=principals.is_encrypted(request),
         )
         return response
 

@@ -91,11 +91,13 @@ class TokenFile:
             status = self.path.stat()
         except FileNotFoundError:
             return ()
+        except OSError as err:
+            raise self._unreadable(err) from err
+        if is_exposed(status.st_mode, status.st_uid):
+            msg = f"Others may read tokens {str(self.path)!r}. Run: chmod 600 {self.path}"
+            raise ClientError(msg)
         version = (status.st_mtime_ns, status.st_size, status.st_ino)
         if version != self._version:
-            if is_exposed(status.st_mode, status.st_uid):
-                msg = f"Others may read tokens {str(self.path)!r}. Run: chmod 600 {self.path}"
-                raise ClientError(msg)
             self._tokens = self._read()
             self._version = version
         return self._tokens
@@ -104,8 +106,10 @@ class TokenFile:
         try:
             return msgspec.json.decode(self.path.read_bytes(), type=tuple[Token, ...])
         except (OSError, msgspec.MsgspecError, ValueError) as err:
-            msg = f"Tokens {str(self.path)!r} cannot be read: {err}. Restore the file."
-            raise ClientError(msg) from err
+            raise self._unreadable(err) from err
+
+    def _unreadable(self, err: Exception) -> ClientError:
+        return ClientError(f"Tokens {str(self.path)!r} cannot be read: {err}. Restore the file.")
 
     def add(self, name: str, role: Role, lifetime: timedelta | None = None) -> str:
         """Add a token and return it; it is not kept, and cannot be shown again.

@@ -11,31 +11,41 @@ from starlette.responses import Response
 from rule_runner.results.acknowledgements import Acknowledgement
 from rule_runner.service.api.actions import AcknowledgeBody
 from rule_runner.service.api.details import TrialDetail
+from rule_runner.service.api.queries import TrialQuery
 from rule_runner.service.api.rules import RuleCounts
+from rule_runner.service.api.series import SeriesParams
 from rule_runner.service.api.trials import TrialPage
 from rule_runner.service.curves.series import SeriesPage
 from rule_runner.service.responses import ApiError, MsgspecResponse
 
 _TYPES: Final = (
-    *(TrialPage, TrialDetail, SeriesPage, RuleCounts),
+    *(TrialPage, TrialDetail, SeriesPage, RuleCounts, TrialQuery, SeriesParams),
     *(AcknowledgeBody, Acknowledgement, ApiError),
 )
 _PREFIX: Final = "#/components/schemas/"
-_QUERY: Final = {
-    **dict.fromkeys(("text", "state", "outcome", "rule", "rule_outcome", "severity"), "string"),
-    "sort": "string",
-    **dict.fromkeys(("page", "limit", "offset"), "integer"),
+_PATH: Final[dict[str, dict[str, Any]]] = {
+    "trial": {"schema": {"type": "string", "pattern": "^[0-9]{1,18}$"}, "example": "1"},
+    "name": {"schema": {"type": "string"}},
 }
+_TEXT: Final = {"type": "string"}
+_NONE: Final = {"type": "null"}
+_EITHER: Final = [  # the target of an acknowledgement
+    {"required": ["finding"], "properties": {"finding": _TEXT, "rule": _NONE}},
+    {"required": ["rule"], "properties": {"rule": _TEXT, "finding": _NONE}},
+]
 
 
 @cache
 def openapi() -> dict[str, Any]:
     """Return the document."""
     schemas = msgspec.json.schema_components(_TYPES, ref_template=_PREFIX + "{name}")[1]
+    schemas["AcknowledgeBody"]["oneOf"] = _EITHER
+    trial_query = _query(schemas["TrialQuery"])
+    series_query = _query(schemas["SeriesParams"])
     ok = "The result."
     paths = {
         "/api/v1/trials": {
-            "get": _operation("List trials.", _ref("TrialPage"), ok, query=_QUERY),
+            "get": _operation("List trials.", _ref("TrialPage"), ok, query=trial_query),
         },
         "/api/v1/trials/{trial}": {
             "get": _operation("Show a trial.", _ref("TrialDetail"), ok, path=["trial"]),
@@ -46,7 +56,7 @@ def openapi() -> dict[str, Any]:
                 _ref("SeriesPage"),
                 ok,
                 path=["trial"],
-                query={"names": "string", "after": "integer", "points": "integer"},
+                query=series_query,
             ),
         },
         "/api/v1/trials/{trial}/profile": {
@@ -55,7 +65,7 @@ def openapi() -> dict[str, Any]:
                 _ref("SeriesPage"),
                 ok,
                 path=["trial"],
-                query={"names": "string", "after": "integer", "points": "integer"},
+                query=series_query,
             ),
         },
         "/api/v1/trials/{trial}/files/{name}": {
@@ -113,27 +123,30 @@ def _ref(name: str) -> dict[str, str]:
     return {"$ref": _PREFIX + name}
 
 
+def _query(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the fields of a struct as parameters, which are left out instead of null."""
+    parameters = []
+    for name, field in schema["properties"].items():
+        types = [type_ for type_ in field.get("anyOf", [field]) if type_ != _NONE]
+        parameters.append({"name": name, "in": "query", "schema": types[0]})
+    return parameters
+
+
 def _operation(
     summary: str,
     schema: dict[str, Any],
     description: str,
     *,
     path: list[str] | None = None,
-    query: dict[str, str] | None = None,
+    query: list[dict[str, Any]] | None = None,
     body: dict[str, str] | None = None,
     status: str = "200",
     kind: str = "application/json",
 ) -> dict[str, Any]:
     parameters = [
-        *(
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-            for name in path or ()
-        ),
-        *(
-            {"name": name, "in": "query", "schema": {"type": type_name}}
-            for name, type_name in (query or {}).items()
-        ),
+        {"name": name, "in": "path", "required": True, **_PATH[name]} for name in path or ()
     ]
+    parameters += query or []
     operation: dict[str, Any] = {
         "summary": summary,
         "parameters": parameters,

@@ -45,7 +45,7 @@ class TrialQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     rule: Text | None = None
     rule_outcome: Text | None = None
     severity: Severity | None = None
-    sort: str = "path"
+    sort: Annotated[str, Meta(extra_json_schema={"enum": [*ORDERS]})] = "path"
     page: Annotated[int, Meta(ge=1, le=_LARGEST)] = 1
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
     offset: Annotated[int, Meta(ge=0, le=_LARGEST)] = 0
@@ -96,7 +96,10 @@ def checked_query(params: QueryParams, kind: type[T]) -> T:
     repeated = [name for name in params if len(params.getlist(name)) > 1]
     if repeated:
         raise HTTPException(400, f"Query field {repeated[0]!r:.100} is given more than once.")
-    return converted(fields, kind, "query")
+    query = converted(fields, kind, "query")
+    if nulls := [name for name in fields if getattr(query, name) is None]:
+        raise HTTPException(400, f"Query field {nulls[0]!r} cannot be null. Leave it out.")
+    return query
 
 
 def converted(raw: Mapping[str, object], kind: type[T], place: str) -> T:

@@ -81,7 +81,7 @@ def render(request: Request, name: str, *, status: int = 200, **context: Any) ->
         _environment()
         .get_template(name)
         .render(
-            request=request,
+            path=request.scope["path"],
             principal=principal,
             may_act=principal is not None and principal.role == "act",
             csrf_token=getattr(state, "csrf_token", ""),

@@ -89,6 +89,7 @@ def test_a_query_filters_sorts_and_pages(client: TestClient, query: str, paths: 
         ("sort=-chnged", "Did you mean '-changed'?"),
         ("limit=x", "Expected `int`"),
         ("text=a&text=b", "'text' is given more than once."),
+        ("state=null", "'state' cannot be null."),
     ],
 )
 def test_a_wrong_query_is_refused(client: TestClient, query: str, sentence: str) -> None:

@@ -19,6 +19,7 @@ PROXY = {"trusted_proxies": (ipaddress.ip_network("10.0.0.0/8"),), "user_header"
         ({"host": "0.0.0.0", "tokens": Path("t")}, "needs TLS"),
         ({"tls_cert": Path("c")}, "belong together"),
         ({"user_header": "X-User"}, "belong together"),
+        ({"trusted_proxies": PROXY["trusted_proxies"]}, "needs --user-header NAME or --tokens"),
     ],
 )
 def test_unsafe_settings_are_refused(fields: dict[str, Any], sentence: str) -> None:
@@ -32,6 +33,7 @@ def test_unsafe_settings_are_refused(fields: dict[str, Any], sentence: str) -> N
         {},
         {"host": "::1"},
         {"host": "0.0.0.0", "tokens": Path("t"), "allow_plain_http": True},
+        {"tokens": Path("t"), "trusted_proxies": PROXY["trusted_proxies"]},
         {"host": "h", "tls_cert": Path("c"), "tls_key": Path("k")} | PROXY,
     ],
 )

@@ -46,6 +46,20 @@ def test_changes_of_the_file_count_at_once(tokens: TokenFile) -> None:
     assert (find(tokens, secret), find(tokens, second)) == (None, "bob read")
 
 
+def test_a_file_that_becomes_readable_for_others_is_noticed(tokens: TokenFile) -> None:
+    secret = tokens.add("ann", Role.ACT)
+    assert find(tokens, secret) == "ann act"
+    tokens.path.chmod(0o644)
+    with pytest.raises(ClientError, match="Others may read"):
+        find(tokens, secret)
+
+
+def test_a_path_that_cannot_be_looked_up_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ClientError, match="cannot be read"):
+        TokenFile(tmp_path / "file" / "tokens.json").tokens()
+
+
 @pytest.mark.parametrize("name", ["", "a b", "a\n", "x" * 101, "<script>"])
 def test_a_bad_name_is_rejected(name: str, tokens: TokenFile) -> None:
     with pytest.raises(ClientError, match="may hold letters"):

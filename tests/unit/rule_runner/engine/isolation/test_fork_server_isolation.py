@@ -217,6 +217,12 @@ def is_alive(pid: int) -> bool:
     return state not in {"Z", "X"}
 
 
+def wait_for(file: Path) -> None:
+    """Return when another process has written a file."""
+    while not file.exists() or not file.read_text():
+        time.sleep(0.01)  # noqa: TID251 - another process is waited for
+
+
 def ends(pid: int) -> bool:
     """Return whether a process ends before long."""
     for _ in range(1000):
@@ -246,8 +252,7 @@ def test_fork_server_that_a_rule_stopped_ends_with_it(
         server = ForkServer()
         made = begin(limit=None, judges=f"stop({stopped}); {note}", fork_server=server)
         threading.Thread(target=made.judge, args=(0,), daemon=True).start()
-        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
-            time.sleep(0.01)  # noqa: TID251 - another process is waited for
+        wait_for(tmp_path / "pid")
         if runner == "closes":
             made.close()
             server.close()
@@ -273,8 +278,7 @@ def test_it_ends_with_the_runner_even_if_it_lets_nobody_else_run(
         hangs = "(here() / 'pid').write_text(str(os.getpid())); re.match('(a+)+$', 'a' * 60 + 'b')"
         made = begin(limit=None, judges=hangs, fork_server=ForkServer())
         threading.Thread(target=made.judge, args=(0,)).start()
-        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
-            time.sleep(0.01)  # noqa: TID251 - another process is waited for
+        wait_for(tmp_path / "pid")
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(pid, 0)
     assert ends(int((tmp_path / "pid").read_text()))

@@ -2,6 +2,7 @@
 
 import errno
 import resource
+import sys
 from contextlib import suppress
 from typing import Final
 
@@ -40,6 +41,15 @@ def require(rules: int, *, processes: bool, remote: bool) -> None:
             return
         msg = f"The evaluation needs up to {needed} open files, got a limit of {soft}. {REMEDY}."
         raise ClientError(msg)
+
+
+def raise_limit() -> int:
+    """Raise the soft limit of open files as far as the hard one allows, and return it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):  # some systems allow fewer than the hard limit
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        soft = hard
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 
 
 def exhausted(err: BaseException) -> str | None:

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -17,12 +18,14 @@ from rule_core.clock import SystemClock
 from rule_runner.commands.watch import watching
 from rule_runner.engine.stop_requests import signals_to
 from rule_runner.errors import EXIT_SIGNAL, ClientError, OutputError, RuleRunnerError, UsageError
+from rule_runner.file_descriptors import raise_limit
 from rule_runner.fleet.commands import Commands
 from rule_runner.fleet.watch.controller import Controller
 from rule_runner.fleet.watch.options import Intervals
 from rule_runner.logs import get_logger
 from rule_runner.service.access.tokens import TokenFile
 from rule_runner.service.application import build_application
+from rule_runner.service.listener import Listener, handle_exception
 from rule_runner.service.rejected_requests import RejectedRequests
 from rule_runner.service.service import Service
 from rule_runner.service.settings import Network, ServiceSettings
@@ -33,16 +36,20 @@ _INTERVALS: Final = Intervals(refresh=0.5)
 _DEFECT: Final = "The controller has a defect; the log has the details."
 _GRACE_S: Final = 3  # for requests, at the end
 _KEEP_ALIVE_S: Final = 30
-_BACKLOG: Final = 512
+_BACKLOG: Final = 4096  # connections that the system holds until they are accepted
+_TICKS: Final = 10  # between two looks at the connections
 _UNTAKEN_MS: Final = 60_000  # until a connection whose client takes nothing is broken off
 
 
 class _Server(uvicorn.Server):
     """A server that leaves signals to the command, and ends its streams when it is to stop."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, listener: Listener) -> None:
         config = uvicorn.Config(
             build_application(service),
+            http="h11",
+            loop="asyncio",  # no other one asks the listener for connections
+            backlog=_BACKLOG,
             log_config=None,
             log_level="warning",
             access_log=False,
@@ -55,13 +62,22 @@ class _Server(uvicorn.Server):
         )
         super().__init__(config)
         self._service = service
+        self._listener = listener
+        listener.served = self.server_state.connections  # type: ignore[assignment] # all are H11
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Handle no signals."""
         self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(handle_exception)
         yield
+
+    async def on_tick(self, counter: int) -> bool:
+        """Close connections whose clients send nothing; called ten times a second."""
+        if counter % _TICKS == 0:
+            self._listener.close_overdue()
+        return await super().on_tick(counter)
 
     def stop(self) -> None:
         """Stop; safe in a signal handler and in other threads."""
@@ -98,6 +114,7 @@ def serve(
         If settings are unsafe or contradict each other.
     """
     settings.check()
+    settings = _fitting(settings)
     if settings.tokens is not None:
         TokenFile(settings.tokens).check()
     _check_certificate(settings)
@@ -123,7 +140,7 @@ def serve(
 def _serve(service: Service, controller: Controller | None) -> int:
     numbers: list[int] = []
     with _listening(service.settings) as listener:
-        server = _Server(service)
+        server = _Server(service, listener)
 
         def receive(number: int) -> None:
             if numbers:
@@ -176,25 +193,36 @@ def _check_certificate(settings: ServiceSettings) -> None:
         raise ClientError(msg) from err
 
 
+def _fitting(settings: ServiceSettings) -> ServiceSettings:
+    """Return settings whose connections need at most half of the file descriptors.
+
+    The others are for the index, for files that are shown, and for evaluations.
+    """
+    connections = max(settings.max_connections, 2 * settings.max_streams)
+    connections = min(connections, raise_limit() // 2)
+    streams = min(settings.max_streams, connections // 2)
+    return replace(settings, max_connections=connections, max_streams=streams)
+
+
 @contextmanager
-def _listening(settings: ServiceSettings) -> Iterator[socket.socket]:
+def _listening(settings: ServiceSettings) -> Iterator[Listener]:
     """Return a socket that listens where the settings say."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        listener = socket.create_server(
+        listening = socket.create_server(
             (settings.host, settings.port), family=family, backlog=_BACKLOG
         )
     except OSError as err:
         reason = err.strerror or err
         msg = f"Cannot listen on {settings.host}:{settings.port}: {reason}. Choose another --port."
         raise OutputError(msg) from err
-    with listener:
+    with Listener(listening, settings.max_connections, SystemClock()) as listener:
         if hasattr(socket, "TCP_USER_TIMEOUT"):  # its connections inherit it
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNTAKEN_MS)
         yield listener
 
 
-def _address(settings: ServiceSettings, listener: socket.socket) -> str:
+def _address(settings: ServiceSettings, listener: Listener) -> str:
     """Return the address to open in a browser."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     scheme = "https" if settings.is_encrypted else "http"

@@ -32,6 +32,8 @@ class ServiceSettings:
         Names by which the service may be addressed, in addition to those of this machine.
     max_streams
         How many event streams may be open at the same time.
+    max_connections
+        How many connections may be; they include those of streams.
     """
 
     host: str = "127.0.0.1"
@@ -44,6 +46,7 @@ class ServiceSettings:
     user_header: str | None = None
     allowed_hosts: tuple[str, ...] = ()
     max_streams: int = 250
+    max_connections: int = 1000
 
     @property
     def is_loopback(self) -> bool:

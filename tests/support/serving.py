@@ -16,10 +16,12 @@ PATIENCE_S: Final = 60.0
 
 
 class Serving:
-    """A running service."""
+    """A running service, which may open `limit_files` files; None: as many as this process."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, limit_files: int | None = None) -> None:
         command = [sys.executable, "-m", "rule_runner", "serve", "--port", "0", *arguments]
+        if limit_files is not None:
+            command = ["sh", "-c", f'ulimit -n {limit_files} && exec "$@"', "sh", *command]
         self.process = subprocess.Popen(
             command, cwd=folder, stderr=subprocess.PIPE, text=True, env=os.environ
         )

@@ -5,6 +5,8 @@ from typing import Any
 
 import yaml
 
+from rule_runner.config.job_file.json_yaml import NODES
+
 Path = tuple[str | int, ...]
 
 
@@ -42,26 +44,32 @@ def read_yaml(text: str) -> PositionedYaml:
     Raises
     ------
     YamlError
-        If it does not parse, is empty, or has a key twice.
+        If it does not parse, is empty, has a key twice, or stands for more than `NODES` values.
     """
+    document = PositionedYaml()
     try:
         root = yaml.compose(text, Loader=yaml.BaseLoader)
+        if root is not None:
+            document.value = _value(root, (), document)
+            return document
     except yaml.MarkedYAMLError as err:
         mark = err.problem_mark or err.context_mark
         msg = str(err.problem or err.context)
         raise YamlError(msg, mark.line + 1 if mark else 0) from err
-    except (yaml.YAMLError, RecursionError) as err:
+    except yaml.YAMLError as err:
         msg = str(getattr(err, "reason", "") or err).rstrip(".")
         raise YamlError(msg) from err
-    if root is None:
-        msg = "the file is empty"
-        raise YamlError(msg)
-    document = PositionedYaml()
-    document.value = _value(root, (), document)
-    return document
+    except RecursionError as err:
+        msg = "it is nested too deeply"
+        raise YamlError(msg) from err
+    msg = "the file is empty"
+    raise YamlError(msg)
 
 
 def _value(node: yaml.Node, path: Path, document: PositionedYaml) -> Any:
+    if len(document.nodes) >= NODES:  # an alias counts as all that it stands for
+        msg = f"it expands to more than {NODES:,} values"
+        raise YamlError(msg)
     document.nodes[path] = node
     document.lines.setdefault(path, node.start_mark.line + 1)
     if isinstance(node, yaml.SequenceNode):

@@ -14,6 +14,8 @@ from rule_core.format import paths
 from rule_core.modes import ModeKeys
 from rule_core.saving.trial_writer import OPERATIONS, TrialWriter
 from rule_core.sources.names import NameTable
+from rule_core.storage.base import StorageUnavailableError
+from rule_core.storage.size_limit import check_file_size
 from rule_runner.errors import ClientError
 
 # Collections that are named like the first part of their tensors' names.
@@ -212,11 +214,15 @@ def load_npz(path: Path) -> SavedCase:
     """
     try:
         with np.load(path, allow_pickle=False) as stored:
+            nbytes = sum(member.file_size for member in stored.zip.infolist())
+            check_file_size(str(path), nbytes)
             arrays = {name: stored[name] for name in stored.files}
     except OSError as err:
         msg = f"Case {str(path)!r} cannot be read: {err.strerror or err}."
         raise CaseError(msg) from err
-    except (ValueError, EOFError, AttributeError, zipfile.BadZipFile) as err:
+    except StorageUnavailableError as err:
+        raise CaseError(str(err)) from err
+    except (ValueError, EOFError, AttributeError, MemoryError, zipfile.BadZipFile) as err:
         msg = f"Case {str(path)!r} is not an .npz file without pickles."
         raise CaseError(msg) from err
     case = SavedCase()

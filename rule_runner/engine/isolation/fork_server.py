@@ -7,9 +7,12 @@
        |____________/_________________/          when the worker or the runner ends
 
 The worker and its supervisor each have a socket to the runner, so that a rule cannot hide its own
-end. Only processes that a rule has moved to a session of their own outlive the supervisor.
+end. The runner continues the others if a rule has stopped them. Only processes that a rule has
+moved to a session of their own outlive the supervisor.
 """
 
+import os
+import signal
 import socket
 import struct
 import subprocess
@@ -49,11 +52,18 @@ class GoneError(Exception):
 
 
 class WorkerHandle:
-    """The runner's end of a worker: sends requests, receives answers, and ends the process."""
+    """The runner's end of a worker: sends requests, receives answers, and ends the process.
 
-    def __init__(self, connection: Connection, control: socket.socket) -> None:
+    Parameters
+    ----------
+    group
+        The process group of its supervisor.
+    """
+
+    def __init__(self, connection: Connection, control: socket.socket, group: int) -> None:
         self._connection = connection
         self._control = control
+        self._group = group
 
     def ask(self, request: object) -> None:
         """Send a request; `answer` reports a worker that has ended."""
@@ -81,6 +91,7 @@ class WorkerHandle:
         if self._connection in ready:
             with suppress(EOFError, OSError):
                 return self._connection.recv_bytes(_MAX_ANSWER)
+            _continue(self._group)
             wait([self._control], _EXIT_CODE_S)
         raise GoneError(self.close())
 
@@ -92,6 +103,7 @@ class WorkerHandle:
         if self._control.fileno() < 0:
             return None
         ended = bool(wait([self._control], 0))
+        _continue(self._group)
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)
         self._control.settimeout(_KILL_S)
@@ -140,6 +152,7 @@ class ForkServer:
         """
         connection, worker_end = socket.socketpair()
         control, supervisor_end = socket.socketpair()
+        _continue(self._process.pid)
         with worker_end, supervisor_end:
             try:
                 fds = [worker_end.fileno(), supervisor_end.fileno()]
@@ -150,10 +163,16 @@ class ForkServer:
                 code = self._process.poll()
                 msg = f"Cannot start a process for rules: the fork server ended, exit code {code}."
                 raise ClientError(msg) from err
-        return WorkerHandle(Connection(connection.detach()), control)
+        return WorkerHandle(Connection(connection.detach()), control, self._process.pid)
 
     def close(self) -> None:
         """Stop forking. Running workers are stopped by their owners."""
         self._server.close()
         self._process.kill()
         self._process.wait()
+
+
+def _continue(group: int) -> None:
+    """Continue a fork server and its supervisors if a rule has stopped them."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGCONT)

@@ -70,6 +70,7 @@ def _end_with_runner(runner: socket.socket, pid: int) -> None:
     """Kill a worker when the runner has closed its end of the socket, or has ended."""
     with suppress(OSError):
         runner.recv(1)
+    os.killpg(0, signal.SIGCONT)  # a rule may have stopped the fork server, which must end too
     _kill(pid)
 
 

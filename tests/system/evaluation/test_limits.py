@@ -20,10 +20,12 @@ from rule_core.storage import ByteRange, StorageUnavailableError, open_store
 from rule_core.storage.size_limit import METADATA_BYTES
 from rule_runner import file_descriptors
 from rule_runner.cli import main
+from rule_runner.commands.serve import _fitting
 from rule_runner.engine.runner import Runner
 from rule_runner.errors import ClientError, TrialError
 from rule_runner.file_descriptors import exhausted, require
 from rule_runner.loading.trials import open_trial
+from rule_runner.service.settings import ServiceSettings
 from smdebug.exceptions import SMDebugValueError
 
 COLLECTIONS = rawtrial.collections({"gradients": ["^gradient"]})
@@ -179,6 +181,7 @@ class Limits:
     """The limits of a process: the hard one cannot be passed."""
 
     RLIMIT_NOFILE = resource.RLIMIT_NOFILE
+    RLIM_INFINITY = resource.RLIM_INFINITY
 
     def __init__(self, soft: int, hard: int) -> None:
         self.now = (soft, hard)
@@ -215,6 +218,29 @@ def test_soft_limit_is_raised_as_far_as_it_is_needed(
     else:
         require(2, **asked)
         assert limits.now == (after, hard)
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "asked", "expected"),
+    [
+        (256, 1_000_000, 250, (1000, 250)),
+        (256, -1, 3000, (6000, 3000)),
+        (1024, 1024, 250, (512, 250)),
+        (256, 256, 250, (128, 64)),
+    ],
+)
+def test_connections_of_the_service_leave_half_of_the_descriptors(
+    monkeypatch: pytest.MonkeyPatch,
+    soft: int,
+    hard: int,
+    asked: int,
+    expected: tuple[int, int],
+) -> None:
+    limits = Limits(soft, hard)
+    monkeypatch.setattr(file_descriptors, "resource", limits)
+    settings = _fitting(ServiceSettings(max_streams=asked))
+    assert (settings.max_connections, settings.max_streams) == expected
+    assert limits.now == (hard, hard)
 
 
 def test_error_that_comes_of_too_many_open_files_is_known() -> None:

@@ -64,6 +64,10 @@ CASES = """
   losses: {loss: -1}
   expect: {status: Error, details: "raised ValueError at step 0: negative"}
 """
+# Each line stands for ten times as many values as the one before.
+YAML_BOMB = "a: &0 x\n" + "".join(
+    f"a{level}: &{level} [{', '.join([f'*{level - 1}'] * 10)}]\n" for level in range(1, 12)
+)
 
 
 def table(folder: Path, cases: str, name: str = "my.rules.yaml") -> Path:
@@ -160,6 +164,9 @@ def test_a_case_that_cannot_be_used_says_why(
         ("rule: [", ":1: did not find expected node content"),
         ("", ": the file is empty"),
         ("rule: a\nrule: b", ":2: key 'rule' occurs twice"),
+        (YAML_BOMB, ": it expands to more than 100,000 values"),
+        ("rule: &a [*a]", ": it is nested too deeply"),
+        ("rule: " + "[" * 3000, ": it is nested too deeply"),
         ("rule: a\ncase: []", ":2: A test file has no key 'case'. Did you mean 'cases'?"),
         ("rule: a\ncases: []", ":2: 'cases' must be a list of cases"),
     ],

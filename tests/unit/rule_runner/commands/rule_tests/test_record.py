@@ -1,5 +1,7 @@
 """record: what is cut out of a trial, its keys for numpy, and the way back."""
 
+import io
+import zipfile
 from pathlib import Path
 
 import ml_dtypes
@@ -132,3 +134,23 @@ def test_another_file_is_no_case(tmp_path: Path) -> None:
     np.savez(path, **{"values/worker_0/TRAIN/1/x": np.array([None], object)})
     with pytest.raises(CaseError, match="without pickles"):
         load_npz(path)
+
+
+@pytest.mark.parametrize(
+    ("count", "saved", "sentence"),
+    [
+        (1 << 20, 1 << 20, "it has [0-9]+ bytes, more than the 100000 that may be read at once"),
+        (1 << 50, 1, "is not an .npz file without pickles"),
+    ],
+)
+def test_case_that_does_not_fit_into_memory_is_named_and_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, saved: int, sentence: str
+) -> None:
+    monkeypatch.setenv("RULE_RUNNER_METADATA_BYTES", "100000")
+    header = io.BytesIO()
+    fields = {"descr": "|u1", "fortran_order": False, "shape": (count,)}
+    np.lib.format.write_array_header_1_0(header, fields)
+    with zipfile.ZipFile(tmp_path / "case.npz", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("values/worker_0/TRAIN/1/x.npy", header.getvalue() + bytes(saved))
+    with pytest.raises(CaseError, match=sentence):
+        load_npz(tmp_path / "case.npz")

@@ -48,6 +48,13 @@ def write_to_sockets(content):
         if stat.S_ISSOCK(os.fstat(fd).st_mode) if os.path.exists(f"/proc/self/fd/{fd}") else False:
             os.write(fd, content)
 
+def stop(*processes):
+    for pid in processes:
+        os.kill(pid, signal.SIGSTOP)
+
+def parent(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
 def ignore_signals():
     for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_IGN)
@@ -167,6 +174,10 @@ def test_rule_that_hangs_before_it_is_there(
             "os.kill(os.getpid(), signal.SIGKILL)",
             "Rule 'Bad' was ended by SIGKILL, perhaps because memory was short, at step 0.",
         ),
+        (
+            "stop(os.getppid()); os._exit(3)",
+            "Rule 'Bad' ended its process with exit code 3 at step 0.",
+        ),
         ("os.abort()", "Rule 'Bad' was ended by SIGABRT at step 0."),
         # What the rule has left behind holds its end of the connection.
         (
@@ -206,6 +217,12 @@ def is_alive(pid: int) -> bool:
     return state not in {"Z", "X"}
 
 
+def wait_for(file: Path) -> None:
+    """Return when another process has written a file."""
+    while not file.exists() or not file.read_text():
+        time.sleep(0.01)  # noqa: TID251 - another process is waited for
+
+
 def ends(pid: int) -> bool:
     """Return whether a process ends before long."""
     for _ in range(1000):
@@ -221,6 +238,27 @@ def test_what_a_rule_began_ends_with_it(begin: Begin, tmp_path: Path, does: dict
     made.judge(0)
     made.close()
     assert ends(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.parametrize("runner", ["closes", "is-killed"])
+def test_fork_server_that_a_rule_stopped_ends_with_it(
+    begin: Begin, tmp_path: Path, runner: str
+) -> None:
+    """Its supervisor and the worker leave nothing behind either, also no zombie."""
+    stopped = "os.getppid()" if runner == "closes" else "parent(os.getppid())"
+    note = f"(here() / 'pid').write_text(f'{{os.getppid()}} {{parent(os.getppid())}}'); {FOREVER}"
+    pid = os.fork()
+    if not pid:
+        server = ForkServer()
+        made = begin(limit=None, judges=f"stop({stopped}); {note}", fork_server=server)
+        threading.Thread(target=made.judge, args=(0,), daemon=True).start()
+        wait_for(tmp_path / "pid")
+        if runner == "closes":
+            made.close()
+            server.close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert all(map(ends, map(int, (tmp_path / "pid").read_text().split())))
 
 
 def test_rule_sees_little_of_the_environment(begin: Begin, tmp_path: Path) -> None:
@@ -240,8 +278,7 @@ def test_it_ends_with_the_runner_even_if_it_lets_nobody_else_run(
         hangs = "(here() / 'pid').write_text(str(os.getpid())); re.match('(a+)+$', 'a' * 60 + 'b')"
         made = begin(limit=None, judges=hangs, fork_server=ForkServer())
         threading.Thread(target=made.judge, args=(0,)).start()
-        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
-            time.sleep(0.01)  # noqa: TID251 - another process is waited for
+        wait_for(tmp_path / "pid")
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(pid, 0)
     assert ends(int((tmp_path / "pid").read_text()))

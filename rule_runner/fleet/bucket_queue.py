@@ -9,6 +9,7 @@ from urllib.parse import unquote_plus
 
 import msgspec
 
+from rule_core.failures import Contained
 from rule_core.storage import aws
 from rule_runner.escape import printable
 from rule_runner.logs import get_logger
@@ -46,14 +47,9 @@ class BucketQueue:
 
     def run(self) -> None:
         """Follow the queue until `stop`; errors are logged once, and tried again."""
-        errors = aws.errors()
         while not self._stopping.is_set():
-            try:
+            with Contained(self._fail):
                 self.receive()
-            except errors as err:
-                self._fail(aws.fault(err).reason)
-                self._stopping.wait(RETRY_S)
-            else:
                 if self._trouble:
                     _log.info("queue_available", queue=self._url)
                 self._trouble = ""
@@ -92,10 +88,14 @@ class BucketQueue:
         if done:
             self._client.delete_message_batch(QueueUrl=self._url, Entries=done)
 
-    def _fail(self, reason: str) -> None:
+    def _fail(self, err: Exception) -> None:
+        is_defect = not isinstance(err, aws.errors())
+        reason = repr(err) if is_defect else aws.fault(err).reason
         if reason != self._trouble:
-            _log.warning("queue_unavailable", queue=self._url, reason=printable(reason))
+            details = {"exc_info": err} if is_defect else {}
+            _log.warning("queue_unavailable", queue=self._url, reason=printable(reason), **details)
         self._trouble = reason
+        self._stopping.wait(RETRY_S)
 
 
 def objects_of(body: str) -> list[str] | None:

@@ -34,10 +34,10 @@ def healthz(request: Request) -> Response:
 
 
 def readyz(request: Request) -> Response:
-    """Answer whether the index can be read and its controller works; reasons are for users."""
+    """Answer whether the index can be followed and its controller works; reasons are for users."""
     service = service_of(request)
     commands = service.commands
-    reason = "" if commands is None else commands.failure
+    reason = (commands.failure if commands is not None else "") or service.changes.failure
     try:
         with service.index() as index:
             index.counts()

@@ -1,14 +1,17 @@
 """Changes: looks at the index once for all event streams, and tells each what has changed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+import re
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
 
-from rule_runner.errors import OutputError
+from rule_core.failures import Contained
+from rule_runner.errors import OutputError, RuleRunnerError
 from rule_runner.fleet.watch.index_reader import IndexReader
 from rule_runner.fleet.watch.records import RuleRecord, TrialRecord
 from rule_runner.logs import get_logger
@@ -16,46 +19,77 @@ from rule_runner.results.status import Outcome
 
 _log: Final = get_logger(__name__)
 LOOK_S: Final = 0.5
+LONGEST_PAUSE_S: Final = 8.0  # between two looks that fail
 MOST_CHANGES: Final = 200  # trials; a page that hears of more reads all anew
 END: Final = "end"  # of a stream
 MOST_WAITING: Final = 500  # events of a stream that its client has not taken
+_DEFECT: Final = "The index cannot be followed because of a defect; the log has the details."
+
+_Steps: TypeAlias = Mapping[str, int | None]  # of issues, by rule job
 
 
 class StreamEvent(NamedTuple):
-    """An event of a stream: its type, its data as JSON, and the revision of the index."""
+    """An event of a stream: its type, its data as JSON, and the revision that it completes."""
 
     type: str
-    data: str
+    data: str = "{}"
+    id: str | None = None
+
+
+class _State(NamedTuple):
+    """A state of the index: its revision, and its issues by trial."""
+
+    removals: int
     revision: int
+    issues: Mapping[int, _Steps]
+
+
+StreamQueue: TypeAlias = "asyncio.Queue[StreamEvent]"
 
 
 class Changes:
     """Tells event streams what has changed in the index.
 
-    The index is read only while there are streams.
+    The index is read only while there are streams, and after a failure.
 
     Parameters
     ----------
     open_index
         Opens the index, which may be gone.
+
+    Attributes
+    ----------
+    failure
+        Why the index cannot be followed, in a sentence; "" if it can. Meanwhile no stream is open.
     """
 
     def __init__(self, open_index: Callable[[], IndexReader], look_s: float = LOOK_S) -> None:
         self._open_index = open_index
         self._look_s = look_s
-        self._streams: set[asyncio.Queue[StreamEvent]] = set()
-        self._revision = -1
-        self._removals = 0
-        self._issues: dict[int, dict[str, int | None]] = {}  # steps by rule job, by trial
+        self._lock = asyncio.Lock()  # of the state and the streams
+        self._state = _State(-1, 0, {})  # of no index
+        self._streams: set[StreamQueue] = set()
+        self._owners: dict[StreamQueue, str] = {}  # also of streams that are about to begin
+        self._key = secrets.token_hex(4)  # in revisions, which a restart of the machine may repeat
+        self.failure = ""
 
     def __len__(self) -> int:
-        return len(self._streams)
+        return len(self._owners)
+
+    def count(self, owner: str) -> int:
+        """Return the number of streams of an owner."""
+        return [*self._owners.values()].count(owner)
+
+    def revision(self, index: IndexReader) -> str:
+        """Return the present revision of the index, from which a stream can continue."""
+        changes = index.changes_since(0, limit=0)
+        return self._id(changes.removals, changes.revision)
 
     def end(self) -> None:
         """End all streams; call it in their event loop."""
-        for queue in self._streams:
+        for queue in self._owners:
             _empty(queue)
-            queue.put_nowait(StreamEvent(END, "", self._revision))
+            queue.put_nowait(StreamEvent(END))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -69,81 +103,124 @@ class Changes:
                 await task
 
     @asynccontextmanager
-    async def stream(self) -> AsyncIterator["asyncio.Queue[StreamEvent]"]:
-        """Return the events from now on; a queue that is full becomes one event ``reload``."""
-        queue: asyncio.Queue[StreamEvent] = asyncio.Queue(MOST_WAITING)
-        self._streams.add(queue)
+    async def stream(self, owner: str = "", last_id: str = "") -> AsyncIterator[StreamQueue]:
+        """Return the events from now on; a queue that is full becomes one event ``reload``.
+
+        The first events are those after revision `last_id`, or ``reload`` if it is unknown.
+
+        Raises
+        ------
+        OutputError
+            If the index cannot be read.
+        """
+        queue: StreamQueue = asyncio.Queue(MOST_WAITING)
+        self._owners[queue] = owner
         try:
+            async with self._lock:
+                if not self.failure:
+                    with Contained(self._fail):
+                        await self._advance()
+                        _put(queue, await self._missed(last_id))
+                        self._streams.add(queue)
+                if self.failure:
+                    raise OutputError(self.failure)
             yield queue
         finally:
             self._streams.discard(queue)
+            del self._owners[queue]
 
     async def _run(self) -> None:
+        pause = self._look_s
         while True:
-            if self._streams:
-                try:
-                    events = await run_in_threadpool(self._look)
-                except OutputError:
-                    self._revision = -1
-                else:
-                    self._tell(events)
-            else:
-                self._revision = -1
-            await asyncio.sleep(self._look_s)
+            if self._streams or self.failure:
+                async with self._lock:
+                    with Contained(self._fail):
+                        await self._advance()
+            pause = min(2 * pause, LONGEST_PAUSE_S) if self.failure else self._look_s
+            await asyncio.sleep(pause)
 
-    def _look(self) -> list[StreamEvent]:
-        """Return the events since the last look; before the first, anything may have changed."""
-        with self._open_index() as index:
-            changes = index.changes_since(max(self._revision, 0), MOST_CHANGES + 1)
-            before, self._revision = self._revision, changes.revision
-            removals, self._removals = self._removals, changes.removals
-            too_many = len(changes.trials) > MOST_CHANGES
-            is_first = before < 0
-            if is_first or too_many or changes.revision < before or changes.removals != removals:
-                self._issues = _by_trial(index.issues())
-                return [StreamEvent("reload", "{}", changes.revision)]
-            rules = index.rules_of_trials(trial.id for trial in changes.trials)
-        return [event for trial in changes.trials for event in self._events(trial, rules[trial.id])]
-
-    def _events(self, trial: TrialRecord, rules: list[RuleRecord]) -> Iterator[StreamEvent]:
-        """Yield the events of a trial that has changed."""
-
-        def event(kind: str, **data: object) -> StreamEvent:
-            return StreamEvent(kind, msgspec.json.encode(data).decode(), self._revision)
-
-        yield event(
-            "trial",
-            id=trial.id,
-            state=trial.state,
-            outcome=trial.outcome,
-            changed_at=trial.changed_at,
-        )
-        before = self._issues.pop(trial.id, {})
-        issues = [rule for rule in rules if rule.outcome == Outcome.ISSUES_FOUND]
-        if issues:
-            self._issues[trial.id] = {rule.name: rule.step for rule in issues}
-        for rule in issues:
-            if rule.name not in before or before[rule.name] != rule.step:
-                yield event(
-                    "finding",
-                    trial=trial.id,
-                    rule=rule.name,
-                    severity=rule.severity,
-                    step=rule.step,
-                    at=trial.changed_at,
-                )
-        steps = [rule.last_step for rule in rules if rule.last_step is not None]
-        if steps:
-            yield event("series", id=trial.id, last_step=max(steps))
-
-    def _tell(self, events: list[StreamEvent]) -> None:
+    async def _advance(self) -> None:
+        """Look for changes, and tell all streams."""
+        self._state, events = await run_in_threadpool(self._look, self._state)
         for queue in self._streams:
-            if queue.qsize() + len(events) > MOST_WAITING:
-                _empty(queue)
-                queue.put_nowait(StreamEvent("reload", "{}", self._revision))
-                continue
-            for event in events:
-                queue.put_nowait(event)
+            _put(queue, events)
+        if self.failure:
+            _log.info("index_followed_again")
+        self.failure = ""
+
+    def _fail(self, err: Exception) -> None:
+        """Log a failure once, and end all streams, which would be silent otherwise."""
+        is_defect = not isinstance(err, RuleRunnerError)
+        failure = _DEFECT if is_defect else str(err)
+        if failure != self.failure:
+            _log.error("index_not_followed", reason=str(err), exc_info=err if is_defect else None)
+        self.failure = failure
+        self.end()
+
+    async def _missed(self, last_id: str) -> list[StreamEvent]:
+        """Return the events after a revision; ``reload`` if it is unknown."""
+        match = re.fullmatch(rf"{self._key}-([0-9]{{1,18}})-([0-9]{{1,18}})", last_id)
+        if match is None:
+            return [StreamEvent("reload", id=self._id(*self._state[:2]))]
+        since = _State(int(match[1]), int(match[2]), {})
+        _, events = await run_in_threadpool(self._look, since)
+        return events
+
+    def _look(self, since: _State) -> tuple[_State, list[StreamEvent]]:
+        """Return the present state, and the events since another one."""
+        with self._open_index() as index, index.snapshot():
+            changes = index.changes_since(since.revision, MOST_CHANGES + 1)
+            too_many = len(changes.trials) > MOST_CHANGES
+            is_reset = changes.removals != since.removals or changes.revision < since.revision
+            revision = self._id(changes.removals, changes.revision)
+            if is_reset or too_many:
+                issues = _by_trial(index.issues())
+                state = _State(changes.removals, changes.revision, issues)
+                return state, [StreamEvent("reload", id=revision)]
+            rules = index.rules_of_trials(trial.id for trial in changes.trials)
+        events: list[StreamEvent] = []
+        for trial in changes.trials:
+            events += _events(trial, rules[trial.id], since.issues.get(trial.id, {}))
+        if events:  # a client that has the last one has them all
+            events[-1] = events[-1]._replace(id=revision)
+        steps = {number: _issue_steps(records) for number, records in rules.items()}
+        return _State(changes.removals, changes.revision, {**since.issues, **steps}), events
+
+    def _id(self, removals: int, revision: int) -> str:
+        return f"{self._key}-{removals}-{revision}"
+
+
+def _events(trial: TrialRecord, rules: list[RuleRecord], before: _Steps) -> Iterator[StreamEvent]:
+    """Yield the events of a trial that has changed, with the issues that it had before."""
+
+    def event(kind: str, **data: object) -> StreamEvent:
+        return StreamEvent(kind, msgspec.json.encode(data).decode())
+
+    yield event(
+        "trial",
+        id=trial.id,
+        state=trial.state,
+        outcome=trial.outcome,
+        changed_at=trial.changed_at,
+    )
+    for rule in rules:
+        is_issue = rule.outcome == Outcome.ISSUES_FOUND
+        if is_issue and (rule.name, rule.step) not in before.items():
+            yield event(
+                "finding",
+                trial=trial.id,
+                rule=rule.name,
+                severity=rule.severity,
+                step=rule.step,
+                at=trial.changed_at,
+            )
+    steps = [rule.last_step for rule in rules if rule.last_step is not None]
+    if steps:
+        yield event("series", id=trial.id, last_step=max(steps))
+
+
+def _issue_steps(rules: list[RuleRecord]) -> _Steps:
+    return {rule.name: rule.step for rule in rules if rule.outcome == Outcome.ISSUES_FOUND}
 
 
 def _by_trial(issues: Mapping[tuple[int, str], int | None]) -> dict[int, dict[str, int | None]]:
@@ -154,6 +231,15 @@ def _by_trial(issues: Mapping[tuple[int, str], int | None]) -> dict[int, dict[st
     return by_trial
 
 
-def _empty(queue: "asyncio.Queue[StreamEvent]") -> None:
+def _put(queue: StreamQueue, events: Sequence[StreamEvent]) -> None:
+    """Queue events; if they are too many, ``reload`` in place of all that wait."""
+    if queue.qsize() + len(events) > MOST_WAITING:
+        _empty(queue)
+        events = [StreamEvent("reload", id=events[-1].id)]
+    for event in events:
+        queue.put_nowait(event)
+
+
+def _empty(queue: StreamQueue) -> None:
     while not queue.empty():
         queue.get_nowait()

@@ -86,6 +86,8 @@ class Served:
     ----------
     streams, opened
         How many streams are open, and how many were.
+    is_down, is_silent
+        Whether streams are refused, and whether they have no pings.
     posted
         The address and body of each action.
     """
@@ -95,6 +97,7 @@ class Served:
         self.streams = 0
         self.opened = 0
         self.is_down = False
+        self.is_silent = False
         self.posted: list[tuple[str, Any]] = []
         self._queues: set[asyncio.Queue[str]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -130,24 +133,23 @@ class Served:
         self.streams += 1
         self.opened += 1
         try:
-            yield ": open\n\n"
-            while text := await _next(queue):
+            yield "event: open\ndata: {}\n\nevent: reload\ndata: {}\n\n"
+            while text := await self._next(queue):
                 yield text
         finally:
             self._queues.discard(queue)
             self.streams -= 1
 
+    async def _next(self, queue: "asyncio.Queue[str]") -> str:
+        """Return the next event, or a ping, by which the server notices a closed connection."""
+        try:
+            return await asyncio.wait_for(queue.get(), 0.1)
+        except TimeoutError:
+            return ": silent\n\n" if self.is_silent else "event: ping\ndata: {}\n\n"
+
     async def _act(self, request: Request) -> Response:
         self.posted.append((request.path_params["action"], await request.json()))
         return JSONResponse({})
-
-
-async def _next(queue: "asyncio.Queue[str]") -> str:
-    """Return the next event, or a comment, by which the server notices a closed connection."""
-    try:
-        return await asyncio.wait_for(queue.get(), 0.1)
-    except TimeoutError:
-        return ": alive\n\n"
 
 
 @contextmanager

@@ -54,11 +54,11 @@ class OpenAlerts:
             return None
         with reader.errors():
             rows = reader.connection.execute(_OPEN).fetchall()
-        self._version = version
         alerts = [
             msgspec.convert(dict(zip(Alert.__struct_fields__, row, strict=True)), Alert)
             for row in rows
         ]
+        self._version = version
         return [alert for alert in alerts if alert.severity.rank >= self._least.rank]
 
     def forget(self) -> None:

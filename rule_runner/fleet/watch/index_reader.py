@@ -164,15 +164,17 @@ class IndexReader(Closing):
         return int(self._rows(f"{_COUNT} {where}", *values)[0][0])
 
     def changes_since(self, revision: int, limit: int) -> IndexChanges:
-        """Return what has changed after a revision; of the trials, at most `limit`."""
-        with self._snapshot():
-            latest, removals = self._rows("SELECT revision, removals FROM changes")[0]
-            text = "WHERE revision > ? ORDER BY revision LIMIT ?"
-            trials = self._trials(text, revision, limit)
+        """Return what has changed after a revision; of the trials, at most `limit`.
+
+        Call it in a `snapshot`, so that the trials are those of the new revision.
+        """
+        latest, removals = self._rows("SELECT revision, removals FROM changes")[0]
+        text = "WHERE revision > ? ORDER BY revision LIMIT ?"
+        trials = self._trials(text, revision, limit)
         return IndexChanges(latest, removals, tuple(trials))
 
     @contextmanager
-    def _snapshot(self) -> Iterator[None]:
+    def snapshot(self) -> Iterator[None]:
         """Let the statements of the block see one state of the index."""
         with self.errors():
             self.connection.execute("BEGIN")

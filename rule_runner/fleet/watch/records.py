@@ -138,7 +138,8 @@ class IndexChanges(msgspec.Struct, frozen=True):
     revision
         The number of the last change.
     removals
-        How many trials have been removed from the index so far.
+        A count of the trials that were removed from the index, which begins at a random number: it
+        tells indexes apart as well.
     trials
         The trials that changed, in the order of their changes.
     """

@@ -65,18 +65,27 @@ class TrialItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrialPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of the trials that a query fits, and how many there are on all pages."""
+    """A page of the trials that a query fits.
+
+    Attributes
+    ----------
+    total
+        How many trials there are on all pages.
+    revision
+        The revision of the index from which an event stream continues.
+    """
 
     trials: list[TrialItem]
     total: int
+    revision: str = ""
 
 
-def trial_list(index: IndexReader, query: TrialQuery) -> TrialPage:
-    """Return the trials that a query fits."""
+def trial_list(index: IndexReader, query: TrialQuery, revision: str = "") -> TrialPage:
+    """Return the trials that a query fits, with a revision that is not later than they are."""
     trials = index.trials(query.filter, order=query.sort, limit=query.limit, offset=query.first)
     rules = index.rules_of_trials(trial.id for trial in trials)
     items = [trial_item(trial, rules[trial.id]) for trial in trials]
-    return TrialPage(trials=items, total=index.total(query.filter))
+    return TrialPage(trials=items, total=index.total(query.filter), revision=revision)
 
 
 def trial_item(trial: TrialRecord, rules: Sequence[RuleRecord]) -> TrialItem:
@@ -118,5 +127,7 @@ def rule_item(rule: RuleRecord) -> RuleItem:
 def list_trials(request: Request) -> Response:
     """Answer ``GET /api/v1/trials``."""
     query = trial_query(request.query_params)
-    with service_of(request).index() as index:
-        return MsgspecResponse(trial_list(index, query))
+    service = service_of(request)
+    with service.index() as index:
+        revision = service.changes.revision(index)  # first: what changes meanwhile comes again
+        return MsgspecResponse(trial_list(index, query, revision))

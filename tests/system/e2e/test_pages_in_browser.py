@@ -22,6 +22,7 @@ HOSTILE: Final = "<img src=x onerror='window.hit=1'>"
 PHONE: Final = {"width": 360, "height": 740}
 ROWS: Final = 60
 RETRY_MS: Final = 30_000
+SILENCE_MS: Final = 45_000
 UNFOLD: Final = "document.querySelectorAll('details').forEach(node => { node.open = true })"
 
 
@@ -262,6 +263,35 @@ def test_a_page_without_shared_workers_tries_again(
     expect(mark).to_have_attribute("data-state", "live")
     expect(page.locator("#trial-42 .badge")).to_contain_text("Error")
     tab.complaints.clear()  # the browser logs failed requests
+
+
+def test_a_stream_that_is_silent_is_not_live(tab: Tab, server: served.Served) -> None:
+    tab.page.add_init_script("delete window.SharedWorker")
+    tab.page.clock.install()
+    page = tab.open("/trials?text=trial-04")
+    mark = page.locator("#live")
+    expect(mark).to_have_attribute("data-state", "live")
+    server.is_silent = True
+    page.clock.fast_forward(SILENCE_MS)
+    expect(mark).to_have_text("Connection lost, retrying")
+    page.clock.fast_forward(RETRY_MS)
+    expect(mark).to_have_attribute("data-state", "live")
+
+
+def test_a_page_beside_a_live_one_misses_no_change(
+    tab: Tab, server: served.Served, fleet: Fleet
+) -> None:
+    expect(tab.open("/trials?text=trial-04").locator("#live")).to_have_text("Live")
+    page = tab.context.new_page()
+
+    def change_after_rendering(route: Any) -> None:
+        fleet.database.update(43, outcome="Error")
+        server.emit("trial", id=43, state="judged", outcome="Error")
+        route.continue_()
+
+    page.route("**/live.js", change_after_rendering)
+    page.goto("/trials?text=trial-04")
+    expect(page.locator("#trial-43 .badge")).to_contain_text("Error")
 
 
 def test_curves_grow(tab: Tab, server: served.Served, fleet: Fleet) -> None:

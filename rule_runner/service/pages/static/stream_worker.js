@@ -1,14 +1,16 @@
-// One event stream for all tabs of a browser. Pages say whether they are visible; the stream is
-// closed while none is.
+// One event stream for all tabs of a browser, or for one page without shared workers. Pages say
+// whether they are visible; the stream is closed while none is.
 "use strict";
 
 const TYPES = ["trial", "finding", "series", "reload"];
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30000;
+const SILENCE_MS = 45000; // the service sends a ping every 15 s
 const ports = new Map(); // port -> whether its page is visible
 let address = "";
 let source = null;
 let timer = 0;
+let silence = 0;
 let pause = FIRST_PAUSE_MS;
 let state = "off";
 
@@ -27,37 +29,42 @@ function open() {
   source.onopen = () => {
     pause = FIRST_PAUSE_MS;
     become("live");
-    // What happened before is unknown.
-    tell({ type: "reload", data: {} });
+    hear();
   };
-  source.onerror = () => {
-    const refused = source.readyState === EventSource.CLOSED;
-    close();
-    become("lost");
-    // Pages learn why, such as a session that has ended, when they look at the service.
-    if (refused) tell({ type: "reload", data: {} });
-    timer = setTimeout(() => {
-      timer = 0;
-      update();
-    }, pause * (0.75 + Math.random() / 2));
-    pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
-  };
+  source.onerror = lose;
+  source.addEventListener("ping", hear);
   for (const type of TYPES) {
     source.addEventListener(type, (event) => {
-      let data = {};
-      try {
-        data = JSON.parse(event.data || "{}");
-      } catch {
-        type = "reload";
-      }
-      tell({ type, data });
+      hear();
+      tell({ type, data: JSON.parse(event.data) });
     });
   }
+  hear();
+}
+
+// A connection may break without an error.
+function hear() {
+  clearTimeout(silence);
+  silence = setTimeout(lose, SILENCE_MS);
+}
+
+function lose() {
+  const refused = source.readyState === EventSource.CLOSED;
+  close();
+  become("lost");
+  // Pages learn why, such as a session that has ended, when they look at the service.
+  if (refused) tell({ type: "reload", data: {} });
+  timer = setTimeout(() => {
+    timer = 0;
+    update();
+  }, pause * (0.75 + Math.random() / 2));
+  pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
 }
 
 function close() {
   source?.close();
   source = null;
+  clearTimeout(silence);
   clearTimeout(timer);
   timer = 0;
 }
@@ -71,7 +78,7 @@ function update() {
   }
 }
 
-onconnect = (connection) => {
+globalThis.onconnect = (connection) => {
   const port = connection.ports[0];
   port.onmessage = ({ data }) => {
     if (data.kind === "bye") {
@@ -79,7 +86,8 @@ onconnect = (connection) => {
     } else {
       address = data.address;
       ports.set(port, data.visible);
-      if (data.visible && source) port.postMessage({ state });
+      // It has missed what was told since it was rendered, or hidden.
+      if (data.visible) port.postMessage(state === "live" ? { state, type: "reload", data: {} } : { state });
     }
     update();
   };

@@ -12,6 +12,8 @@ from rule_core.storage import aws
 from rule_runner.fleet import bucket_queue
 from rule_runner.fleet.bucket_queue import QUEUE, BucketQueue, following, objects_of
 
+PATIENCE_S = 30.0
+
 
 def notification(key: str, name: str = "ObjectCreated:Put") -> str:
     """Return what a bucket sends."""
@@ -125,6 +127,27 @@ def test_a_queue_that_is_missing_is_logged_once_and_followed_when_it_is_there(
     assert events[:1] == ["queue_unavailable"]
     assert events.count("queue_unavailable") == 1
     assert "NonExistentQueue" in logs[0]["reason"]
+
+
+def test_a_queue_is_followed_after_a_defect(
+    queue: tuple[Any, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, url = queue
+    monkeypatch.setattr(bucket_queue, "RETRY_S", 0.02)
+    client.send_message(QueueUrl=url, MessageBody=notification("a"))
+    there = threading.Event()
+    errors = [RuntimeError("defect")]
+
+    def arrived(_: Sequence[str]) -> None:
+        if errors:
+            raise errors.pop()
+        there.set()
+
+    with capture_logs() as logs, following(url, arrived):
+        assert there.wait(PATIENCE_S)
+    assert [(log["event"], log["reason"]) for log in logs[:1]] == [
+        ("queue_unavailable", "RuntimeError('defect')")
+    ]
 
 
 def test_without_a_queue_nothing_is_followed() -> None:

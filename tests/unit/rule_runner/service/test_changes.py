@@ -4,14 +4,24 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from served import add, rule
+from structlog.testing import capture_logs
 
 from rule_runner.errors import OutputError
 from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
 from rule_runner.fleet.watch.index_reader import IndexReader
-from rule_runner.service.changes import END, MOST_CHANGES, MOST_WAITING, Changes, StreamEvent
+from rule_runner.service.changes import (
+    END,
+    LONGEST_PAUSE_S,
+    MOST_CHANGES,
+    MOST_WAITING,
+    Changes,
+    StreamEvent,
+)
 
 LOOK_S = 0.01
+FAILURES = 12  # until pauses are the longest
 
 
 def taken(queue: "asyncio.Queue[StreamEvent]") -> list[tuple[str, str]]:
@@ -38,9 +48,7 @@ def test_streams_hear_of_trials_findings_and_data(tmp_path: Path) -> None:
     async def check(index: WatchDatabase) -> None:
         changes = Changes(lambda: IndexReader(path), LOOK_S)
         async with changes.running(), changes.stream() as queue:
-            assert await until(queue, ["reload"]) == ["reload"]
-            await asyncio.sleep(10 * LOOK_S)
-            assert taken(queue) == []
+            assert taken(queue) == [("reload", "{}")]
             index.set_rules(1, [rule(outcome="IssuesFound", last_step=220)])
             assert await until(queue, ["series"]) == ["trial", "finding", "series"]
             index.set_rules(1, [rule(outcome="IssuesFound", last_step=240)])
@@ -89,7 +97,7 @@ def test_a_stream_that_takes_nothing_is_told_to_reload(tmp_path: Path) -> None:
             await until(slow, ["reload"])
             await until(quick, ["reload"])
             for _ in range(MOST_WAITING):
-                slow.put_nowait(StreamEvent("trial", "{}", 0))
+                slow.put_nowait(StreamEvent("trial"))
             add(index, "/runs/a")
             assert await until(quick, ["trial"]) == ["trial"]
             assert [kind for kind, _ in taken(slow)] == ["reload"]
@@ -98,27 +106,131 @@ def test_a_stream_that_takes_nothing_is_told_to_reload(tmp_path: Path) -> None:
         asyncio.run(check(index))
 
 
-def test_an_index_that_is_gone_comes_back(tmp_path: Path) -> None:
+def test_a_stream_continues_after_the_revision_of_another_or_of_a_list(tmp_path: Path) -> None:
     path = tmp_path / "watch.sqlite"
-    calls: list[int] = []
-
-    def open_index() -> IndexReader:
-        calls.append(1)
-        if len(calls) < 3:
-            msg = "The database is gone."
-            raise OutputError(msg)
-        return IndexReader(path)
 
     async def check(index: WatchDatabase) -> None:
-        changes = Changes(open_index, LOOK_S)
-        async with changes.running(), changes.stream() as queue:
-            assert await until(queue, ["reload"]) == ["reload"]
-            assert len(calls) == 3
-            add(index, "/runs/a")
-            assert await until(queue, ["trial"]) == ["trial"]
-        before = len(calls)
-        await asyncio.sleep(5 * LOOK_S)
-        assert len(calls) == before, "The index is read although nobody listens."
+        changes = Changes(lambda: IndexReader(path), LOOK_S)
+        async with changes.stream() as queue:
+            reload = queue.get_nowait()
+            assert reload.id == changes.revision(index)
+        index.set_rules(1, [rule(outcome="IssuesFound")])
+        async with changes.stream(last_id=reload.id or "") as queue:
+            events = [queue.get_nowait() for _ in range(queue.qsize())]
+        assert [event.type for event in events] == ["trial", "finding", "series"]
+        assert [event.id for event in events] == [None, None, changes.revision(index)]
+        async with changes.stream(last_id=changes.revision(index)) as queue:
+            assert taken(queue) == []
+        index.remove(1)
+        other = Changes(lambda: IndexReader(path), LOOK_S)
+        for last_id in (reload.id or "", "1", "x", other.revision(index), "-".join("9" * 40)):
+            async with changes.stream(last_id=last_id) as queue:
+                assert taken(queue) == [("reload", "{}")]
 
     with WatchDatabase(path) as index:
+        add(index, "/runs/a", [rule()])
         asyncio.run(check(index))
+
+
+def test_a_finding_that_is_written_while_the_index_is_read_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "watch.sqlite"
+
+    async def check(index: WatchDatabase) -> None:
+        class Reader(IndexReader):
+            def issues(self) -> dict[tuple[int, str], int | None]:
+                index.set_rules(1, [rule(outcome="IssuesFound")])
+                return super().issues()
+
+        changes = Changes(lambda: Reader(path), LOOK_S)
+        async with changes.running(), changes.stream() as queue:
+            seen = await until(queue, ["series"])
+            assert seen == ["reload", "trial", "finding", "series"]
+
+    with WatchDatabase(path) as index:
+        add(index, "/runs/a", [rule()])
+        asyncio.run(check(index))
+
+
+def test_an_index_in_place_of_another_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "watch.sqlite"
+
+    async def check() -> None:
+        changes = Changes(lambda: IndexReader(path), LOOK_S)
+        with WatchDatabase(path) as index:
+            add(index, "/runs/a")
+            async with changes.stream():
+                pass
+            revision = changes.revision(index)
+        with WatchDatabase.empty(path) as index:
+            for name in "bcd":  # more changes than the other one had
+                add(index, f"/runs/{name}")
+            async with changes.running(), changes.stream() as queue:
+                assert taken(queue) == [("reload", "{}")]
+            async with changes.stream(last_id=revision) as queue:
+                assert taken(queue) == [("reload", "{}")]
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("error", [OutputError("The database is gone."), RuntimeError("defect")])
+def test_streams_end_when_the_index_cannot_be_followed_and_begin_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    path = tmp_path / "watch.sqlite"
+    errors: list[Exception] = []
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    def open_index() -> IndexReader:
+        if errors:
+            raise errors.pop()
+        return IndexReader(path)
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(LOOK_S)
+
+    async def check() -> None:
+        changes = Changes(open_index, LOOK_S)
+        async with changes.running(), changes.stream() as queue:
+            errors.extend([error] * FAILURES)
+            assert await until(queue, [END]) == ["reload", END]
+            assert changes.failure
+            assert "defect" not in changes.failure or "log" in changes.failure
+            with pytest.raises(OutputError):
+                async with changes.stream():
+                    pass
+            while changes.failure:
+                await sleep(LOOK_S)
+            async with changes.stream() as again:
+                assert taken(again) == [("reload", "{}")]
+        assert len(changes) == 0
+
+    monkeypatch.setattr(asyncio, "sleep", pause)
+    with WatchDatabase(path), capture_logs() as logs:
+        asyncio.run(check())
+    assert [log["event"] for log in logs] == ["index_not_followed", "index_followed_again"]
+    longer = [seconds for seconds in pauses if seconds > LOOK_S]
+    doubled = [LOOK_S * 2**count for count in range(1, FAILURES + 1)]
+    assert longer == [min(seconds, LONGEST_PAUSE_S) for seconds in doubled]
+
+
+def test_an_index_that_nobody_follows_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "watch.sqlite"
+    opened: list[int] = []
+
+    def open_index() -> IndexReader:
+        opened.append(1)
+        return IndexReader(path)
+
+    async def check() -> None:
+        changes = Changes(open_index, LOOK_S)
+        async with changes.running():
+            async with changes.stream():
+                pass
+            before = len(opened)
+            await asyncio.sleep(5 * LOOK_S)
+            assert len(opened) == before
+
+    with WatchDatabase(path):
+        asyncio.run(check())

@@ -1,5 +1,6 @@
 """Event streams over real sockets: a day of one page, revoked tokens, and slow clients."""
 
+import json
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +16,7 @@ from served import add, listening, rule
 from structlog.testing import capture_logs
 
 from rule_runner.fleet.watch.database import WatchDatabase
+from rule_runner.fleet.watch.index_reader import IndexReader
 from rule_runner.service.access.principals import SESSION_S
 from rule_runner.service.access.tokens import Role, TokenFile
 from rule_runner.service.api import streams
@@ -155,6 +157,51 @@ def test_asking_for_the_head_of_a_stream_opens_none(start: Start) -> None:
     assert (refused.status, b"1 event streams already" in refused.read()) == (503, True)
 
 
+def test_a_token_holds_a_quarter_of_the_streams_at_most(start: Start, tmp_path: Path) -> None:
+    tokens = TokenFile(tmp_path / "tokens.json")
+    ann, bob = (
+        {"Authorization": f"Bearer {tokens.add(name, Role.READ)}"} for name in ("ann", "bob")
+    )
+    live = start(tokens=tokens.path, max_streams=8)
+    own = [live.ask(EVENTS, **ann) for _ in range(2)]
+    assert all(until(stream, "open") for stream in own)
+    refused = live.ask(EVENTS, **ann)
+    assert (refused.status, refused.headers["retry-after"]) == (429, "30")
+    assert b"'ann' has 2 of the 8 event streams already." in refused.read()
+    assert until(live.ask(EVENTS, **bob), "open")
+
+
+def test_everybody_on_an_open_service_shares_all_streams(start: Start) -> None:
+    live = start(max_streams=2)
+    streams = [live.ask(EVENTS) for _ in range(2)]
+    assert all(until(stream, "open") for stream in streams)
+    assert live.ask(EVENTS).status == 503
+
+
+def test_a_client_that_lists_before_it_opens_a_stream_misses_nothing(start: Start) -> None:
+    live = start()
+    revision = json.load(live.ask("/api/v1/trials"))["revision"]
+    live.find()
+    assert until(live.ask(EVENTS, **{"Last-Event-ID": revision}), "finding")
+
+
+def test_a_service_that_cannot_follow_its_index_is_not_ready(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = start()
+    stream = live.ask(EVENTS)
+    assert until(stream, "reload")
+    with monkeypatch.context() as patch:
+        patch.setattr(IndexReader, "changes_since", None)
+        assert not until(stream, "finding")  # up to the end
+        answer = live.ask("/readyz")
+        assert (answer.status, b"because of a defect" in answer.read()) == (503, True)
+        assert live.ask(EVENTS).status == 503
+    while live.ask("/readyz").status != 200:
+        Event().wait(LOOK_S)
+    assert until(live.ask(EVENTS), "reload")
+
+
 @contextmanager
 def slow_client(live: LiveService) -> Iterator[BinaryIO]:
     """Open a stream with small buffers, of which nothing is read at first."""
@@ -183,7 +230,7 @@ def test_a_slow_client_delays_nobody_and_is_told_to_reload(start: Start) -> None
         live.until_streams(2)
         for _ in range(FLOODS):
             flood(live, quick)
-        assert until(slow, "open")
+        assert until(slow, "reload")  # at the beginning
         findings = 0
         while (line := slow.readline()) != b"event: reload\r\n":
             findings += line == b"event: finding\r\n"

@@ -189,6 +189,8 @@ def _request(contract: Contract) -> EvaluationRequest:
             },
             parameters=contract.declared,
             profiler=contract.has_profiler_only,
+            training_job_arn=contract.training_job_arn,
+            rule_job_arn=contract.job.processing_job_arn,
         ),
         training_job_name=contract.training_job_name,
         wait_for_trial=inf,

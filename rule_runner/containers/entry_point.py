@@ -50,7 +50,8 @@ def give_up_root() -> None:
             raise
         except OSError:  # a link, a file, a read-only disk: the evaluation reports it
             continue
-    _forbid_new_privileges()
+    # Programs that this process starts, such as ``su``, gain none.
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)
     os.setgroups([])
     os.setresgid(ORDINARY, ORDINARY, ORDINARY)
     os.setresuid(ORDINARY, ORDINARY, ORDINARY)
@@ -107,12 +108,18 @@ def _normal(path: Path) -> Path:
     return Path(os.path.normpath(path.absolute()))
 
 
-def _forbid_new_privileges() -> None:
-    """Keep programs that this process starts, such as ``su``, from gaining privileges."""
+def prctl(option: int, value: int) -> None:
+    """Set an option of this process.
+
+    Raises
+    ------
+    OSError
+        If the kernel refuses.
+    """
     import ctypes
 
     library = ctypes.CDLL(None, use_errno=True)
-    if library.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+    if library.prctl(option, value, 0, 0, 0):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
 

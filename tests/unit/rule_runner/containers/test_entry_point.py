@@ -226,7 +226,7 @@ def test_root_gives_up_root_before_anything_else(
     monkeypatch.setattr(entry_point, "hand_over", lambda folder: order.append(folder.name))
     for name in ("setgroups", "setresgid", "setresuid"):
         monkeypatch.setattr(os, name, lambda *_, name=name: order.append(name))
-    monkeypatch.setattr(entry_point, "_forbid_new_privileges", lambda: order.append("forbidden"))
+    monkeypatch.setattr(entry_point, "prctl", lambda *_: order.append("forbidden"))
     monkeypatch.setenv("HOME", "/root")
     ran(monkeypatch)
     assert order == ["output", "rule", "forbidden", "setgroups", "setresgid", "setresuid"]

@@ -1,4 +1,4 @@
-"""supervise: a process ends as its evaluation recorded, whatever a rule does to the evaluation's.
+"""supervise: a rule container exits as its evaluation recorded, whatever a rule does.
 
 ::
 
@@ -34,7 +34,7 @@ def supervise() -> Callable[[int], None]:
     """Fork; return in the child, with a function that records its exit code.
 
     The parent exits with that code. If the child ends without one, because a rule ended it or it
-    was killed, the parent completes the results. This costs 2 ms.
+    was killed, the parent completes the results.
     """
     recorded = mmap.mmap(-1, 1)  # shared with the child: the exit code plus 1
     since, supervisor = datetime.now(UTC), os.getpid()
@@ -46,7 +46,7 @@ def supervise() -> Callable[[int], None]:
         sys.exit(recorded[0] - 1 if recorded[0] else _conclude(*ending, since))
     os.setpgid(0, 0)
     prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != supervisor:  # it ended before it was asked about
+    if os.getppid() != supervisor:  # the supervisor has ended already
         os._exit(EXIT_CLIENT)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
     return lambda code: recorded.__setitem__(0, code + 1)

@@ -35,9 +35,9 @@ def main() -> None:
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
         flushed = _flush()
-        _handle(lambda *_: os._exit(code), signal.SIGTERM, signal.SIGINT)  # the output is written
         if record is not None:
             record(code)
+        _handle(lambda *_: os._exit(code), signal.SIGTERM, signal.SIGINT)  # the output is written
         if judges and flushed:  # at once: threads and exit functions of rules may never end
             from rule_runner.loading.private_folders import remove_private_folders
 

@@ -69,7 +69,8 @@ WORKDIR /opt/ml/processing/output/rule
 # There is no USER: platforms mount output folders that only root may write to. As root, the entry
 # point gives them to user 1000 and becomes that user for good; as another user it changes nothing.
 # There is no HEALTHCHECK: most commands are jobs that end with an exit code. docs/image.md has one for `serve`.
-ENTRYPOINT ["/opt/rule-runner/bin/python", "-I", "-m", "rule_runner.containers.entry_point"]
+# Signals are blocked before anything is imported: the first process of a container would lose them.
+ENTRYPOINT ["/opt/rule-runner/bin/python", "-I", "-c", "import _signal; _signal.pthread_sigmask(_signal.SIG_BLOCK, (_signal.SIGTERM, _signal.SIGINT)); from rule_runner.containers.entry_point import main; main()"]
 COPY --from=builder /build/extras /opt/rule-runner
 COPY --from=builder /build/sbom.cdx.json /usr/share/doc/rule-runner/sbom.cdx.json
 ARG VARIANT=slim

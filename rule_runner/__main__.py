@@ -4,7 +4,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from types import FrameType
 
 from rule_runner.garbage import collect_rarely
@@ -27,17 +26,48 @@ def main() -> None:
     _open_standard_streams()
     from rule_runner.cli import main as run
 
-    if sys.argv[1:2] not in ([], ["evaluate"]):  # these handle SIGINT before they start work
+    judges = sys.argv[1:2] in ([], ["evaluate"])  # these handle SIGINT before they start work
+    if not judges:
         _handle(signal.default_int_handler, signal.SIGINT)
+    record = _supervise() if judges else None
     try:
         run()
     except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else 1
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):  # the interpreter reports it at exit
-                stream.flush()
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        flushed = _flush()
+        if record is not None:
+            record(code)
         _handle(lambda *_: os._exit(code), signal.SIGTERM, signal.SIGINT)  # the output is written
+        if judges and flushed:  # at once: threads and exit functions of rules may never end
+            from rule_runner.loading.private_folders import remove_private_folders
+
+            remove_private_folders()
+            os._exit(code)
         raise
+
+
+def _supervise() -> Callable[[int], None] | None:
+    """Supervise rule containers, and evaluations that are the first process of a container.
+
+    Return the function that records the exit code; None without a supervisor.
+    """
+    if len(sys.argv) == 1 or os.getpid() == 1:
+        from rule_runner.cli.program.supervised import supervise
+        from rule_runner.config.sagemaker_contract import is_asked_for
+
+        if len(sys.argv) > 1 or is_asked_for():
+            return supervise()
+    return None
+
+
+def _flush() -> bool:
+    """Flush the standard streams; return whether that worked. The interpreter reports errors."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _open_standard_streams() -> None:

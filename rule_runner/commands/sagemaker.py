@@ -74,10 +74,10 @@ def _run(results: TextIO, signals: Signals) -> int:
         sinks = _sinks(request, results)
         evaluated = run_evaluation(config, sinks, messenger, signals)
     except OutputError as err:
-        _write_message(contract, CLIENT_ERROR + str(err))
+        write_message(contract, CLIENT_ERROR + str(err))
         raise
     except ClientError as err:
-        unsent = _refuse(contract, CLIENT_ERROR + str(err))
+        unsent = refuse(contract, CLIENT_ERROR + str(err))
         if unsent:
             raise OutputError(unsent) from err
         raise
@@ -109,7 +109,7 @@ def reject() -> NoReturn:
         f"'{contract.place(JOB)}'. Add it to the rule's parameters."
     )
     if contract.place(MESSAGE).parent.is_dir():
-        _write_message(contract, CLIENT_ERROR + msg)
+        write_message(contract, CLIENT_ERROR + msg)
     raise UsageError(msg)
 
 
@@ -130,7 +130,7 @@ class _Messenger(LogObserver):
         """Write the message of a finding or an error."""
         for state in states:
             if state.status in {RuleStatus.ISSUES_FOUND, RuleStatus.ERROR}:
-                self.unsent = _write_message(self._contract, state.status_details or "")
+                self.unsent = write_message(self._contract, state.status_details or "")
 
 
 def _sinks(request: EvaluationRequest, stdout: TextIO) -> list[EventSink]:
@@ -142,7 +142,7 @@ def _sinks(request: EvaluationRequest, stdout: TextIO) -> list[EventSink]:
         raise ParameterError(msg) from err
 
 
-def _write_message(contract: Contract, details: str) -> str:
+def write_message(contract: Contract, details: str) -> str:
     """Write the exit message; return why it could not be written, or ""."""
     path = contract.place(MESSAGE)
     try:
@@ -154,9 +154,9 @@ def _write_message(contract: Contract, details: str) -> str:
     return ""
 
 
-def _refuse(contract: Contract, details: str) -> str:
-    """Write message and result of a rule job that could not start; see `_write_message`."""
-    unsent = _write_message(contract, details)
+def refuse(contract: Contract, details: str) -> str:
+    """Write message and result of a rule job that could not start; see `write_message`."""
+    unsent = write_message(contract, details)
     now = datetime.now(UTC)
     rule = contract.environment.get(RULE, "")
     evaluation = RuleJobState(rule, contract.configuration_name, False, now)
@@ -189,6 +189,8 @@ def _request(contract: Contract) -> EvaluationRequest:
             },
             parameters=contract.declared,
             profiler=contract.has_profiler_only,
+            training_job_arn=contract.training_job_arn,
+            rule_job_arn=contract.job.processing_job_arn,
         ),
         training_job_name=contract.training_job_name,
         wait_for_trial=inf,

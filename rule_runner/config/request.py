@@ -65,12 +65,16 @@ class ContainerRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
         The declared parameters; None: variables of the process that the rule knows.
     profiler
         Whether a custom rule evaluates profiler data.
+    training_job_arn, rule_job_arn
+        ARNs of the training job and of this rule job; "" if the platform gave none.
     """
 
     name: str
     environment: Mapping[str, str]
     parameters: Mapping[str, str] | None = None
     profiler: bool = False
+    training_job_arn: str = ""
+    rule_job_arn: str = ""
 
 
 class EvaluationRequest(

@@ -71,6 +71,7 @@ class _Input(msgspec.Struct, rename="pascal"):
 class _Job(msgspec.Struct, rename="pascal"):
     """The part of ``processingjobconfig.json`` that is used."""
 
+    processing_job_arn: str = ""
     environment: dict[str, str] = {}
     processing_inputs: list[_Input] = []
     processing_output_config: _Outputs = msgspec.field(default_factory=_Outputs)
@@ -148,9 +149,14 @@ class Contract:
         return stop_file or self.environment.get(RULE, "")
 
     @property
+    def training_job_arn(self) -> str:
+        """The ARN of the training job; "" if it was not given."""
+        return self.environment.get("TRAINING_JOB_ARN", "")
+
+    @property
     def training_job_name(self) -> str | None:
         """The name of the training job, if its ARN was given."""
-        return self.environment.get("TRAINING_JOB_ARN", "").rpartition("/")[2] or None
+        return self.training_job_arn.rpartition("/")[2] or None
 
     @property
     def trial_name(self) -> str | None:

@@ -23,7 +23,8 @@ _PR_SET_NO_NEW_PRIVS: Final = 38
 def main() -> NoReturn:
     """Drop root if this process has it, then become ``rule-runner`` with the same arguments.
 
-    Signals that arrive meanwhile are blocked, and handled by ``rule-runner``.
+    Signals that arrive meanwhile are blocked, and handled by ``rule-runner``. The image blocks
+    them even before it imports this module.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))
     if os.geteuid() == 0:
@@ -32,7 +33,13 @@ def main() -> NoReturn:
         except OSError as err:
             sys.exit(_stay_root(err))
     command = Path(sys.executable).with_name("rule-runner")
-    os.execv(command, [command.name, *sys.argv[1:]])  # noqa: S606 - a program of this package
+    try:
+        os.execv(command, [command.name, *sys.argv[1:]])  # noqa: S606 - a program of this package
+    except OSError as err:  # outside of the image the interpreter may be root's alone
+        sys.exit(
+            f"Error: User {os.geteuid()} cannot run '{command}': {err.strerror}. Use the image, or "
+            "let that user read and execute the program and its interpreter."
+        )
 
 
 def give_up_root() -> None:
@@ -43,6 +50,7 @@ def give_up_root() -> None:
     OSError
         If this process lacks the capabilities for that.
     """
+    mask = os.umask(0o022)  # new parents of the folders are passable
     for folder in output_folders():
         try:
             hand_over(folder)
@@ -50,7 +58,9 @@ def give_up_root() -> None:
             raise
         except OSError:  # a link, a file, a read-only disk: the evaluation reports it
             continue
-    _forbid_new_privileges()
+    os.umask(mask)
+    # Programs that this process starts, such as ``su``, gain none.
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)
     os.setgroups([])
     os.setresgid(ORDINARY, ORDINARY, ORDINARY)
     os.setresuid(ORDINARY, ORDINARY, ORDINARY)
@@ -107,12 +117,18 @@ def _normal(path: Path) -> Path:
     return Path(os.path.normpath(path.absolute()))
 
 
-def _forbid_new_privileges() -> None:
-    """Keep programs that this process starts, such as ``su``, from gaining privileges."""
+def prctl(option: int, value: int) -> None:
+    """Set an option of this process.
+
+    Raises
+    ------
+    OSError
+        If the kernel refuses.
+    """
     import ctypes
 
     library = ctypes.CDLL(None, use_errno=True)
-    if library.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+    if library.prctl(option, value, 0, 0, 0):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rule_runner.notify.event import COMPLETED, EventSubject, RuleProgress, RuleState
+from rule_runner.notify.event import COMPLETED, EventSubject, RuleProgress, RuleState, statuses
 from rule_runner.notify.outbox import Outbox, read_events
 from rule_runner.notify.publisher import publish
 from rule_runner.results.schema import RuleResult
@@ -51,8 +51,15 @@ def _training_job(event: Any) -> EventSubject:
     """Return the subject of an event."""
     detail = event["detail"]
     began = datetime.fromtimestamp(detail["CreationTime"] / 1000, UTC)
-    name, source = detail["TrainingJobName"], event["source"]
-    return EventSubject(name, began, source, event["region"], event["account"])
+    return EventSubject(
+        detail["TrainingJobName"],
+        began,
+        event["source"],
+        event["region"],
+        event["account"],
+        detail["TrainingJobArn"],
+        {rule["RuleConfigurationName"]: rule["RuleEvaluationJobArn"] for rule in statuses(detail)},
+    )
 
 
 def _state(result: RuleResult) -> RuleState:

@@ -143,9 +143,8 @@ class EvaluationContext:
 
     def _publisher(self, sinks: Sequence[EventSink]) -> EventPublisher:
         config = self.config
-        name = config.request.training_job_name or self.step_sources.name
         return EventPublisher(
-            EventSubject(name, self.now(), config.request.event_source),
+            self._event_subject(),
             [job.folder.path for job in self.jobs],
             sinks,
             [job.state for job in self.jobs],
@@ -155,6 +154,19 @@ class EvaluationContext:
             overwrite=config.request.overwrite,
             lag=self._lag,
             run_id=self.jobs[0].folder.run_id,
+        )
+
+    def _event_subject(self) -> EventSubject:
+        request = self.config.request
+        name = request.training_job_name or self.step_sources.name
+        if (rule := request.container) is None:
+            return EventSubject(name, self.now(), request.event_source)
+        return EventSubject.in_sagemaker(
+            name,
+            self.now(),
+            request.event_source,
+            rule.training_job_arn,
+            {rule.name: rule.rule_job_arn},
         )
 
     def _lag(self, name: str) -> float:

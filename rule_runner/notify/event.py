@@ -5,9 +5,9 @@ import json
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import msgspec
 
@@ -29,6 +29,7 @@ JOB_NAME_PART: Final = 26  # characters of each name in the name of a rule's pro
 
 _ACCOUNT: Final = re.compile(r"[0-9]{12}")
 _REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
+_ARN: Final = re.compile(r"arn:[a-z-]+:sagemaker:([a-z0-9-]{1,64}):([0-9]{12}):[a-z-]+/.+")
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9-]")
 
 
@@ -61,6 +62,10 @@ class EventSubject:
         The name that users know; ARNs contain a form that the API accepts.
     started_at
         Start of its evaluation; aware.
+    training_job_arn
+        The ARN of a job in SageMaker; "" makes a synthetic one.
+    rule_job_arns
+        Those of rule jobs in SageMaker, by configuration name; the others are synthetic.
 
     Raises
     ------
@@ -73,6 +78,25 @@ class EventSubject:
     source: str = DEFAULT_SOURCE
     region: str = "us-east-1"
     account: str = "000000000000"
+    training_job_arn: str = ""
+    rule_job_arns: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def in_sagemaker(
+        cls,
+        name: str,
+        started_at: datetime,
+        source: str,
+        training_job_arn: str,
+        rule_job_arns: Mapping[str, str],
+    ) -> Self:
+        """Return a job in the region and account of its ARNs; what is no ARN is ignored."""
+        arns = {key: arn for key, arn in rule_job_arns.items() if _ARN.fullmatch(arn)}
+        training = training_job_arn if _ARN.fullmatch(training_job_arn) else ""
+        match = _ARN.fullmatch(training or next(iter(arns.values()), ""))
+        if match is None:
+            return cls(name, started_at, source)
+        return cls(name, started_at, source, match[1], match[2], training, arns)
 
     def __post_init__(self) -> None:
         """Check the settings of users."""
@@ -86,11 +110,15 @@ class EventSubject:
 
     @property
     def arn(self) -> str:
-        """A synthetic ARN of the training job that passes the API's pattern."""
-        return self._arn("training-job", _name_part(self.name, NAME_LIMIT).rstrip("-"))
+        """The ARN of the training job; a synthetic one passes the API's pattern."""
+        return self.training_job_arn or self._arn(
+            "training-job", _name_part(self.name, NAME_LIMIT).rstrip("-")
+        )
 
     def rule_job_arn(self, configuration_name: str) -> str:
-        """Return a synthetic ARN of the processing job of one rule, in lower case as in AWS."""
+        """Return the ARN of the processing job of one rule; synthetic ones are in lower case."""
+        if configuration_name in self.rule_job_arns:
+            return self.rule_job_arns[configuration_name]
         suffix = _digest(self.name, configuration_name)[:8]
         first = _name_part(self.name, JOB_NAME_PART)
         second = _name_part(configuration_name, JOB_NAME_PART)

@@ -90,7 +90,7 @@ class ProcessInvoker:
         except TimeoutError:
             reason = f"{rule} took longer than {limit:g} s {where}."
         except GoneError as err:
-            reason = f"{rule} {_describe_end(err.code)} {where}."
+            reason = f"{rule} {describe_end(err.code)} {where}."
         except msgspec.DecodeError:
             reason = f"{rule} wrote into its connection to the runner {where}."
         self.close()
@@ -104,7 +104,7 @@ class ProcessInvoker:
         self._worker.close()
 
 
-def _describe_end(code: int | None) -> str:
+def describe_end(code: int | None) -> str:
     """Return how a worker ended, as the predicate of a sentence."""
     if code is None:
         return "broke its connection to the runner"

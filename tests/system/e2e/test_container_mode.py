@@ -515,6 +515,50 @@ def test_events_name_the_training_job_that_the_jobs_addresses_name(
     assert {json.loads(one)["detail"]["TrainingJobName"] for one in events} == {name}
 
 
+TRAINING_ARN = "arn:aws-cn:sagemaker:cn-north-1:111122223333:training-job/mnist-42"
+RULE_ARN = "arn:aws-cn:sagemaker:cn-north-1:111122223333:processing-job/mnist-42-gradients-0a1b2c3d"
+SYNTHETIC = "arn:aws:sagemaker:{}:{}:training-job/mnist-42"
+
+
+@pytest.mark.parametrize(
+    ("training", "rule", "arn", "rule_arn"),
+    [
+        pytest.param(TRAINING_ARN, RULE_ARN, TRAINING_ARN, RULE_ARN, id="both"),
+        pytest.param(
+            "", RULE_ARN, SYNTHETIC.format("cn-north-1", "111122223333"), RULE_ARN, id="rule"
+        ),
+        pytest.param(TRAINING_ARN, "", TRAINING_ARN, None, id="training"),
+        pytest.param("no/arn", "arn:aws:x", None, None, id="neither"),
+    ],
+)
+def test_events_have_the_arns_of_the_platform_not_invented_ones(
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    training: str,
+    rule: str,
+    arn: str | None,
+    rule_arn: str | None,
+) -> None:
+    output = {"S3Output": {"S3Uri": "s3://b/mnist-42/rule-output/Gradients"}}
+    write_job(
+        root,
+        {"rule_to_invoke": "VanishingGradient", "TRAINING_JOB_ARN": training},
+        ProcessingJobArn=rule,
+        ProcessingOutputConfig={"Outputs": [output]},
+    )
+    assert run({}, monkeypatch).exit_code == 0
+    for line in (root / "processing/output/rule/events.jsonl").read_text().splitlines():
+        event = json.loads(line)
+        (entry,) = event["detail"]["DebugRuleEvaluationStatuses"]
+        region, account = ("cn-north-1", "111122223333") if arn else ("us-east-1", "0" * 12)
+        assert (event["region"], event["account"]) == (region, account)
+        invented = SYNTHETIC.format(region, account).replace("mnist-42", "arn")
+        assert event["resources"] == [event["detail"]["TrainingJobArn"]] == [arn or invented]
+        job = f"arn:aws:sagemaker:{region}:{account}:processing-job/"
+        found = entry["RuleEvaluationJobArn"]
+        assert found == rule_arn if rule_arn else found.startswith(job)
+
+
 NO_RULE = (
     "No rule is named: 'rule_to_invoke' is neither in the environment nor in "
     "'{}/config/processingjobconfig.json'. Add it to the rule's parameters."

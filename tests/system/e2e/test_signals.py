@@ -135,6 +135,7 @@ def test_signals_are_handled_before_the_packages_are_imported(
             return lambda: sys.exit(7)
 
     monkeypatch.setattr(os, "_exit", ended.append)
+    monkeypatch.setattr(sys, "argv", ["rule-runner", "rules"])
     monkeypatch.setitem(sys.modules, "rule_runner.cli", Packages("rule_runner.cli"))
     with pytest.raises(SystemExit) as left:
         program.main()

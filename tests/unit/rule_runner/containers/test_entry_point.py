@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from rule_runner.containers import entry_point
 from rule_runner.containers.entry_point import ORDINARY, hand_over, output_folders
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="Only root changes owners.")
+ROOT = Path(__file__).parents[4]
 OUTPUT = "processing/output/rule"
 PROBE = """
 import json, os
@@ -194,6 +196,52 @@ def test_root_without_capabilities_is_advised_of_the_user_flag(root: Path) -> No
     assert (root / OUTPUT).stat().st_uid == 0
 
 
+@as_root
+def test_a_strict_umask_of_root_does_not_lock_the_ordinary_user_out(root: Path) -> None:
+    shutil.rmtree(root)
+    done = probe("sh", "-c", 'umask 077; exec "$@"', "sh")
+    assert done.returncode == 0, done.stderr
+    modes = [(root / name).stat().st_mode & 0o777 for name in ("", "output", "processing", OUTPUT)]
+    assert modes == [0o755] * 4
+
+
+@as_root
+def test_an_interpreter_of_root_alone_is_one_sentence(root: Path, tmp_path: Path) -> None:
+    assert root
+    command = tmp_path / "rule-runner"
+    command.write_text("#!/bin/true\n")
+    command.chmod(0o700)
+    program = (
+        f"import sys; sys.executable = {str(tmp_path / 'python')!r}; "
+        "from rule_runner.containers.entry_point import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"Error: User {ORDINARY} cannot run '{command}': Permission denied. Use the image, or let "
+        "that user read and execute the program and its interpreter.\n"
+    )
+
+
+def test_the_image_blocks_signals_before_it_imports_the_package() -> None:
+    (line,) = re.findall("^ENTRYPOINT (.*)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    _, *options, program = json.loads(line)
+    probe = """
+import sys, _signal
+class Probe:
+    def find_spec(name, *_):
+        blocked = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
+        sys.exit(f"{name} {sorted(map(int, blocked))}")
+sys.meta_path.insert(0, Probe)
+"""
+    done = subprocess.run(
+        [sys.executable, *options, probe + program], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == f"rule_runner {[int(signal.SIGINT), int(signal.SIGTERM)]}\n"
+
+
 def ran(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[Path, Sequence[str]]:
     """Return the program that the entry point becomes, and its arguments."""
     programs: list[tuple[Path, Sequence[str]]] = []
@@ -226,7 +274,7 @@ def test_root_gives_up_root_before_anything_else(
     monkeypatch.setattr(entry_point, "hand_over", lambda folder: order.append(folder.name))
     for name in ("setgroups", "setresgid", "setresuid"):
         monkeypatch.setattr(os, name, lambda *_, name=name: order.append(name))
-    monkeypatch.setattr(entry_point, "_forbid_new_privileges", lambda: order.append("forbidden"))
+    monkeypatch.setattr(entry_point, "prctl", lambda *_: order.append("forbidden"))
     monkeypatch.setenv("HOME", "/root")
     ran(monkeypatch)
     assert order == ["output", "rule", "forbidden", "setgroups", "setresgid", "setresuid"]

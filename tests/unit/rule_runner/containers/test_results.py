@@ -155,7 +155,9 @@ def test_an_unfinished_result_of_a_killed_container_is_stopped(tmp_path: Path) -
 
 
 def test_the_outboxes_record_how_a_killed_container_ended(tmp_path: Path) -> None:
-    job = EventSubject("mnist", BEGAN, "mine", "eu-west-1", "111122223333")
+    prefix = "arn:aws:sagemaker:eu-west-1:111122223333"
+    arns = {"a": f"{prefix}:processing-job/mine-a"}
+    job = EventSubject.in_sagemaker("mnist", BEGAN, "mine", f"{prefix}:training-job/mnist", arns)
     begun = [RuleState(name, RuleStatus.IN_PROGRESS) for name in ("a", "b", "lost")]
     event = build_event(job, begun, training_ended=True, now=BEGAN, sequence=4)
     for name in ("a", "b"):
@@ -176,6 +178,7 @@ def test_the_outboxes_record_how_a_killed_container_ended(tmp_path: Path) -> Non
             round(BEGAN.timestamp() * 1000),
         )
         states = detail["DebugRuleEvaluationStatuses"]
+        assert states[0]["RuleEvaluationJobArn"] == arns["a"]
         assert [(one["RuleConfigurationName"], one["RuleEvaluationStatus"]) for one in states] == [
             ("a", "Error"),
             ("b", "Error"),

@@ -45,8 +45,8 @@ _ADVERSARIAL: Final = re.compile(r" (gan|adversarial|wasserstein|gradient penalt
 _REINFORCEMENT: Final = re.compile(
     r" (policy( gradient)? loss|pg loss|actor( \d+)? loss|loss actor|loss policy|td error|td loss"
     r"|(qf?\d?|q value) loss|ep rew mean|ep len mean|episod(e|ic) (reward|return)s?"
-    r"|approx kl|clip fraction|policy entropy|explained variance|rollout"
-    r"|advantages?|value loss|ent coef) "
+    r"|approx ?kl|clip ?frac(tion)?|clip ratio|policy entropy|explained variance|rollout"
+    r"|advantages?|value loss|ent coef|reward std|completions?( mean)? length) "
 )
 _LANGUAGE: Final = re.compile(
     r" (lm head|embed tokens|wte|word embeddings?|tok(en)? emb(ed(ding)?s?)?|perplexity|ppl"

@@ -32,6 +32,9 @@ class Names:
         (["rollout/ep_rew_mean"], TrainingKind.REINFORCEMENT),
         (["losses/td_error", "losses/qf1_loss"], TrainingKind.REINFORCEMENT),
         (["train/approx_kl"], TrainingKind.REINFORCEMENT),
+        (["reward", "reward_std", "num_tokens"], TrainingKind.REINFORCEMENT),  # GRPO of TRL
+        (["policy/approxkl_avg", "policy/clipfrac_avg"], TrainingKind.REINFORCEMENT),  # its PPO
+        (["rewards/chosen", "rewards/margins"], TrainingKind.SUPERVISED),  # its DPO
         (["model.embed_tokens.weight", "lm_head.weight"], TrainingKind.LANGUAGE_MODEL),
         (["transformer.wte.weight"], TrainingKind.LANGUAGE_MODEL),
         (["eval_perplexity"], TrainingKind.LANGUAGE_MODEL),

@@ -27,6 +27,7 @@ class Names:
         (["train/loss_G", "train/loss_D"], TrainingKind.ADVERSARIAL),
         (["d_loss", "g_loss"], TrainingKind.ADVERSARIAL),
         (["loss_gan", "loss_l1"], TrainingKind.ADVERSARIAL),
+        (["Sequential_0.weight", "model/idle_models"], TrainingKind.ADVERSARIAL),
         (["generator.weight"], TrainingKind.SUPERVISED),  # alone, such as a text generator
         (["train/policy_gradient_loss", "train/loss"], TrainingKind.REINFORCEMENT),
         (["rollout/ep_rew_mean"], TrainingKind.REINFORCEMENT),

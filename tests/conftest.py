@@ -17,6 +17,8 @@ import structlog
 import uncounted
 from hypothesis import HealthCheck, settings
 
+from rule_core import logger
+
 # A background job of a script ignores SIGINT, and so would the programs that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -162,6 +164,12 @@ def _no_cover_in_processes(request: pytest.FixtureRequest, monkeypatch: pytest.M
     if request.node.get_closest_marker("no_cover"):
         for name in uncounted.NAMES:
             monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _warn_again() -> None:
+    """Let each test see the warnings that an earlier one has logged."""
+    logger.warn_once.cache_clear()
 
 
 class FakeClock:

@@ -4,7 +4,7 @@ import re
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,8 +20,9 @@ from smdebug.core.modes import ModeKeys
 
 # The place of a tensor in the order of execution, by its collections; the first that has it counts.
 ACTIVATION: Final = 2
+SCALARS: Final = "scalars"  # numbers of a log that have no other collection
 _PLACES: Final = (
-    (5, (CollectionKeys.METRICS, "optimizer", CollectionKeys.GRADIENT_NORMS)),
+    (5, (CollectionKeys.METRICS, SCALARS, "optimizer", CollectionKeys.GRADIENT_NORMS)),
     (4, (CollectionKeys.GRADIENTS,)),
     (3, (CollectionKeys.LOSSES,)),
     (1, (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, "parameters")),
@@ -30,6 +31,8 @@ _PLACES: Final = (
 _GRADIENT, _LOSS = 4, 3
 _PARAMETER: Final = 1
 _MASK: Final = re.compile(r"(?i)mask|attn|attention")
+_DECISIVE: Final = re.compile(r"(?i)loss|weight|grad|norm(?!al)")  # scalars that are no metrics
+_HOOK_SCALAR: Final = "scalar/"  # begins the names of numbers that hooks log
 _ORDER: Final = "model/execution_order/"
 _SEPARATOR: Final = re.compile(r"[/_.]")
 _NESTED: Final = re.compile(r"[._]")  # between the names of a module and of one in it
@@ -134,8 +137,20 @@ def _scalar(trial: Any, name: str) -> float:
     return float("inf") if array is None else float(np.min(array))
 
 
+class Unsettled(NamedTuple, Generic[_B]):
+    """A tensor that was broken in its latest row, that row's step, and whether it is a metric."""
+
+    item: _B
+    step: int
+    is_metric: bool
+
+
 class PassingValues(Generic[_B]):
-    """Tells values that are broken for good from those that may pass."""
+    """Tells values that are broken for good from those that may pass.
+
+    A metric is a logged number that is no loss, norm, weight or gradient. It may be undefined for a
+    while, so that only the end of the data tells whether it stays broken.
+    """
 
     def __init__(self) -> None:
         # Whether the tensor was broken in its latest rows, if it was in any of them. All below but
@@ -143,22 +158,21 @@ class PassingValues(Generic[_B]):
         self._history: dict[_Row, deque[bool]] = {}
         self._rows: dict[TensorKey, int] = {}  # for how many rows it has been broken
         self._finite: set[TensorKey] = set()  # those that have been finite
-        # By tensor and mode: what may pass in the latest row, and its step.
-        self._latest: dict[_Row, tuple[_B, int]] = {}
+        self._latest: dict[_Row, Unsettled[_B]] = {}  # what may pass in the latest row
         self._last: dict[ModeKeys | None, int] = {}  # the latest step of each mode
         self._skipped: set[_Row] = set()  # broken in the latest row, whose update was skipped
 
-    def unsettled(self) -> list[tuple[_B, int]]:
-        """Return the broken tensors that may pass and were not saved again, and their steps.
+    def unsettled(self) -> list[Unsettled[_B]]:
+        """Return the broken tensors that may pass and were not saved again, by step.
 
         Gradients and norms have passed once any later step of their mode was judged.
         """
         items = [
-            (item, step)
-            for (_, mode), (item, step) in self._latest.items()
-            if step == self._last[mode] or _is_loss_or_metric(item.saved, step)
+            latest
+            for (_, mode), latest in self._latest.items()
+            if latest.step == self._last[mode] or latest.is_metric or _is_loss(latest)
         ]
-        return sorted(items, key=lambda pair: pair[1])
+        return sorted(items, key=lambda latest: latest.step)
 
     def lasting(
         self,
@@ -184,7 +198,8 @@ class PassingValues(Generic[_B]):
 
     def _add_finite(self, finite: Collection[TensorKey], order: ExecutionOrder, step: int) -> None:
         """Record the rows of losses, gradients and metrics that are finite."""
-        passing = [key for key in finite if order.place(key[0]) >= _LOSS]
+        broken_before = {key for key, _ in self._history}
+        passing = [key for key in finite if key in broken_before or order.place(key[0]) >= _LOSS]
         if not passing:
             return
         modes = modes_by_name(order.trial, step, [name for name, _ in passing])
@@ -216,65 +231,51 @@ class PassingValues(Generic[_B]):
         skips = {worker: is_skipped(trial, step, worker) for worker in {key[1] for key in places}}
         metrics = _metrics(trial, step)
         modes = modes_by_name(trial, step, [name for name, _ in places])
-        return {
-            key
-            for item in broken
-            if places[key := item.saved.key] < _LOSS
-            or not self._passes(
-                item,
-                (key, modes[key[0]]),
-                places[key],
-                step,
-                is_metric=key[0] in metrics,
-                skipped=skips[key[1]],
-                sound=key[1] in sound,
-            )
-        }
+        lasting: set[TensorKey] = set()
+        for item in broken:
+            key, place = item.saved.key, places[item.saved.key]
+            row = key, modes[key[0]]
+            skipped = skips[key[1]]
+            if key[0] in metrics:
+                self._record(item, row, step, is_metric=True, may_pass=key in self._finite)
+            elif place < _LOSS:
+                lasting.add(key)
+            elif self._passes(row, place, skipped=skipped, sound=key[1] in sound):
+                may_pass = not skipped or row in self._skipped
+                self._record(item, row, step, is_metric=False, may_pass=may_pass)
+            else:
+                self._record(item, row, step, is_metric=False, may_pass=False)
+                lasting.add(key)
+            (self._skipped.add if skipped else self._skipped.discard)(row)
+        return lasting
 
-    def _passes(
-        self,
-        item: _B,
-        row: _Row,
-        place: int,
-        step: int,
-        *,
-        is_metric: bool,
-        skipped: bool,
-        sound: bool,
-    ) -> bool:
-        """Record a row of a broken loss, gradient or metric, and return whether it may pass."""
-        key, mode = row
-        passes = self._row_passes(
-            row,
-            of_optimizer=place >= _GRADIENT and not is_metric,
-            is_metric=is_metric and place >= _GRADIENT,
-            skipped=skipped,
-            sound=sound,
-        )
-        is_known = key in self._finite or not is_metric
-        self._last[mode] = step
+    def _record(self, item: _B, row: _Row, step: int, *, is_metric: bool, may_pass: bool) -> None:
+        """Record the latest row of a broken tensor."""
+        self._last[row[1]] = step
+        self._history.setdefault(row, deque(maxlen=_ROWS))
         self._latest.pop(row, None)
-        if passes and is_known and (not skipped or row in self._skipped):
-            self._latest[row] = item, step
-        if skipped:
-            self._skipped.add(row)
-        else:
-            self._skipped.discard(row)
-        return passes
+        if may_pass:
+            self._latest[row] = Unsettled(item, step, is_metric)
 
-    def _row_passes(
-        self, row: _Row, *, of_optimizer: bool, is_metric: bool, skipped: bool, sound: bool
-    ) -> bool:
+    def _passes(self, row: _Row, place: int, *, skipped: bool, sound: bool) -> bool:
+        """Count a row of a broken loss, gradient or norm, and return whether it may pass."""
         key, _ = row
         rows = self._history.setdefault(row, deque(maxlen=_ROWS))
+        of_optimizer = place >= _GRADIENT
         if skipped and of_optimizer:
             return True
         rows.append(True)
         self._rows[key] = self._rows.get(key, 0) + 1
-        if is_metric:
-            return key not in self._finite or _is_rare(rows)
         may_search = of_optimizer and (sound or key not in self._finite)
         return _is_rare(rows) or (may_search and self._rows[key] <= _SEARCH_ROWS)
+
+
+def _metrics(trial: Any, step: int) -> set[str]:
+    """Return the names of the metrics at a step."""
+    names = trial.tensor_names(step=step, collection=SCALARS)
+    names += [name for name in trial.tensor_names(step=step) if name.startswith(_HOOK_SCALAR)]
+    scalars = {name for name in names if not _DECISIVE.search(name)}
+    return scalars.union(trial.tensor_names(step=step, collection=CollectionKeys.METRICS))
 
 
 def _is_rare(rows: Iterable[bool]) -> bool:
@@ -283,14 +284,10 @@ def _is_rare(rows: Iterable[bool]) -> bool:
     return not all(flags[-2:] if len(flags) > 1 else [False]) and sum(flags) < _MANY
 
 
-def _metrics(trial: Any, step: int) -> set[str]:
-    return {*trial.tensor_names(step=step, collection=CollectionKeys.METRICS)}
-
-
-def _is_loss_or_metric(saved: SavedTensor, step: int) -> bool:
+def _is_loss(latest: "Unsettled[Any]") -> bool:
+    saved = latest.item.saved
     trial: Any = saved.tensor.trial
-    losses = trial.tensor_names(step=step, collection=CollectionKeys.LOSSES)
-    return saved.name in losses or saved.name in _metrics(trial, step)
+    return saved.name in trial.tensor_names(step=latest.step, collection=CollectionKeys.LOSSES)
 
 
 def is_skipped(trial: Any, step: int, worker: str) -> bool:

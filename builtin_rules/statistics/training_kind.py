@@ -41,12 +41,15 @@ _DISCRIMINATOR: Final = re.compile(
     r" (discriminator|critic|net d|d loss|loss d|disc loss|loss disc|d real|d fake|real loss"
     r"|fake loss) "
 )
-_ADVERSARIAL: Final = re.compile(r" (gan|adversarial|wasserstein|gradient penalty) ")
+# The hook saves model/idle_models where several models are not all called at each step.
+_ADVERSARIAL: Final = re.compile(
+    r" (gan|adversarial|wasserstein|gradient penalty|model idle models) "
+)
 _REINFORCEMENT: Final = re.compile(
     r" (policy( gradient)? loss|pg loss|actor( \d+)? loss|loss actor|loss policy|td error|td loss"
     r"|(qf?\d?|q value) loss|ep rew mean|ep len mean|episod(e|ic) (reward|return)s?"
-    r"|approx kl|clip fraction|policy entropy|explained variance|rollout"
-    r"|advantages?|value loss|ent coef) "
+    r"|approx ?kl|clip ?frac(tion)?|clip ratio|policy entropy|explained variance|rollout"
+    r"|advantages?|value loss|ent coef|reward std|completions?( mean)? length) "
 )
 _LANGUAGE: Final = re.compile(
     r" (lm head|embed tokens|wte|word embeddings?|tok(en)? emb(ed(ding)?s?)?|perplexity|ppl"

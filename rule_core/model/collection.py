@@ -82,7 +82,7 @@ _PARAMETERS: Final = frozenset({CollectionKeys.WEIGHTS, CollectionKeys.BIASES})
 # What hooks measure besides tensors of the model; it belongs to collections by name only.
 _MEASURED: Final = re.compile(
     r"optimizer/(?:lr|update_norm)/|optimizer/(?:\d+/)?(?:(?:stale_)?grad_norm|loss_scale|skipped)"
-    r"|parameters/(?:requires_grad|is_sharded)/|model/(?:execution_order/|training_mode\Z)"
+    r"|parameters/(?:requires_grad|is_sharded)/|model/(?:execution_order/|(?:training_mode|idle_models)\Z)"
     r"|attention/.*/(?:entropy|future_mass)\Z|router/.*/load\Z|activation_statistics/"
     r"|fingerprints/(?:inputs|labels)\Z"
 )

@@ -1,6 +1,6 @@
 """ProfilerFileProblems: the problems of profiler files, each logged once."""
 
-from rule_core.logger import get_logger
+from rule_core.logger import warn_once
 
 PROBLEMS_KEPT = 1000
 
@@ -31,7 +31,7 @@ class ProfilerFileProblems:
             return
         if key in self.problems or len(self.problems) < PROBLEMS_KEPT:
             self.problems[key] = text
-        get_logger().warning("Trial %r: %s", self._uri, f"{key!r}: {text}")
+        warn_once(self._uri, key, text)
 
     def clear(self, key: str) -> None:
         """Drop the problem of a file that could be read after all."""

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from rule_core.exceptions import CorruptFileError, TrialFileError
 from rule_core.format.paths import StepFile
-from rule_core.logger import get_logger
+from rule_core.logger import warn_once
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.wait_budget import WaitEndedError
 
@@ -50,7 +50,7 @@ class TrialFileProblems:
                 self.problems[key] = text
                 if step_file is not None:
                     self._step_files[key] = step_file
-            get_logger().warning("Trial %r: %s", self._uri, f"{key!r}: {text}")
+            warn_once(self._uri, key, text)
 
     def cannot_read(self, key: str, step_file: StepFile, err: Exception) -> None:
         """Record an index file that could not be read."""

@@ -19,6 +19,7 @@ from rule_core.model.segments import MAX_SEGMENTS, SEGMENT_STEPS
 from rule_core.modes import ModeKeys
 
 WORKER: Final = "worker_0"
+SCALARS: Final = "scalars"  # the collection of numbers that have no other
 NUMBER: Final = Entry(raw=Span(0, 0))  # of a tensor that is a column
 POINTS_AT_ONCE: Final = 8192
 FEW_POINTS: Final = 64  # fewer are added one by one
@@ -495,8 +496,7 @@ class SourceRecord:
             lane.leader = column
             column.steps = lane.steps
         self.columns[name] = lane.columns[name] = column
-        if meaning.collection:
-            self.members.setdefault(meaning.collection, set()).add(name)
+        self.members.setdefault(meaning.collection or SCALARS, set()).add(name)
         return column
 
 

@@ -20,6 +20,9 @@ class Finding:
     muted
         Why the evaluation mutes the finding; None if it does not. A muted finding never meets a
         condition. Rules do not set it.
+    mode
+        The mode of the tensor at that step, such as ``EVAL``; None in training, or if it is
+        unknown. Rules do not set it.
     """
 
     step: int
@@ -30,6 +33,7 @@ class Finding:
     note: str | None = None
     severity: Severity = Severity.ERROR
     muted: str | None = None
+    mode: str | None = None
 
     @property
     def counts(self) -> bool:

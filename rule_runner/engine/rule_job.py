@@ -30,6 +30,7 @@ from rule_runner.steps.protocol import StepSource
 if TYPE_CHECKING:
     from rule_runner.notify.actions.runner import JobActions
 
+TRAINING: Final = frozenset({"", "GLOBAL", "TRAIN"})  # modes that findings do not name
 _log: Final = get_logger(__name__)
 WRITE_EVERY_S: Final = 2.0
 
@@ -207,14 +208,21 @@ class RuleJob:
         return [change] if change else []
 
     def _muted(self, invocation: InvocationResult) -> InvocationResult:
-        """Return a result with its findings muted as configured; all muted is no met condition."""
-        if not (self.config.mutes and invocation.findings):
+        """Return a result whose findings have their mode, muted as configured.
+
+        If all findings are muted, the condition is not met.
+        """
+        if not invocation.findings:
             return invocation
-        findings = tuple(map(self._mute, invocation.findings))
+        findings = tuple(self._mute(self._in_mode(finding)) for finding in invocation.findings)
         did = invocation.did
         if did is InvocationOutcome.MET and not any(finding.counts for finding in findings):
             did = InvocationOutcome.CLEAR
         return dataclasses.replace(invocation, did=did, findings=findings)
+
+    def _in_mode(self, finding: Finding) -> Finding:
+        mode = self.step_source.kind(finding.step, finding.tensor)
+        return finding if mode in TRAINING else dataclasses.replace(finding, mode=mode)
 
     def _mute(self, finding: Finding) -> Finding:
         for mute in self.config.mutes:

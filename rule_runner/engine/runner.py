@@ -291,7 +291,7 @@ class Runner:
             steps = job.step_source.steps
             if not steps or job.step_source.ending or job.step_source.ended:
                 continue
-            if job.live and job.position >= steps[-1] and job.wait(steps[-1]):
+            if job.live and job.wait(steps[-1]):
                 self.context.publish(job)
 
     def _end_at_once(self, number: int) -> None:

@@ -375,8 +375,8 @@ def _split(path: str) -> tuple[str, list[str]]:
 
 def _with_root(address: TrialAddress, relative: str) -> str:
     """Return the path of a trial whose path below the root of a search is `relative`."""
-    kind, folder = split_kind(relative)
-    return kind + _path_of(address.path, folder)
+    kind, folder = split_kind(f"{relative}/")  # a path must follow the format
+    return kind + _path_of(address.path, folder.strip("/"))
 
 
 def _path_of(path: str, folder: str) -> str:

@@ -99,7 +99,8 @@ def evidence(finding: "Evidence", unit: str = "step") -> str:
         finding.note or "",
     ]
     abandoned = "" if finding.resumed_from is msgspec.UNSET else " (abandoned)"
-    step = f"{unit} {step_text(finding.global_step)}{abandoned}"
+    mode = "" if finding.mode is msgspec.UNSET else f" ({finding.mode})"
+    step = f"{unit} {step_text(finding.global_step)}{mode}{abandoned}"
     parts = [aside + step, " ".join(filter(None, where)), *what]
     return printable(", ".join(filter(None, parts)))
 

@@ -68,6 +68,8 @@ class Evidence(msgspec.Struct, frozen=True):
         Why the finding is muted, by the job file or in `acknowledgement`; unset if it is not.
     acknowledgement
         What somebody said about the finding after the evaluation; unset in ``rule_result.json``.
+    mode
+        The mode of the tensor at that step; unset in training, or if it is unknown.
     """
 
     step: int
@@ -81,6 +83,7 @@ class Evidence(msgspec.Struct, frozen=True):
     severity: Severity = Severity.ERROR
     muted: str | msgspec.UnsetType = msgspec.UNSET
     acknowledgement: Acknowledgement | msgspec.UnsetType = msgspec.UNSET
+    mode: str | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def global_step(self) -> int:
@@ -440,6 +443,7 @@ def evidence(finding: Finding, segments: Sequence[int] = ()) -> Evidence:
         resumed_from=where.resumed_from,
         severity=finding.severity,
         muted=msgspec.UNSET if finding.muted is None else finding.muted,
+        mode=msgspec.UNSET if finding.mode is None else finding.mode,
     )
 
 

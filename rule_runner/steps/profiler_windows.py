@@ -186,9 +186,9 @@ class ProfilerWindows:
         """Yield the windows after `after` that are ready to be judged, ascending."""
         yield from self.steps[bisect_right(self.steps, after) :]
 
-    def kind(self, step: int) -> str:
+    def kind(self, step: int, tensor: str | None = None) -> str:
         """Return "": all windows are of one kind; see `StepSource`."""
-        del step
+        del step, tensor
         return ""
 
     def missing_workers(self, step: int) -> list[str]:

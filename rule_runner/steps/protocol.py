@@ -69,8 +69,8 @@ class StepSource(Protocol):
         """Yield the steps after `after` that are ready to be judged, ascending."""
         ...
 
-    def kind(self, step: int) -> str:
-        """Return the kind of a step, such as its mode; "" if it is unknown.
+    def kind(self, step: int, tensor: str | None = None) -> str:
+        """Return the kind of a step, or of a tensor at it, such as its mode; "" if it is unknown.
 
         A rule may judge steps of some kinds only.
         """

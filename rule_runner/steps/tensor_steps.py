@@ -236,13 +236,16 @@ class TensorSteps:
             self._visited.add(step)
             yield step
 
-    def kind(self, step: int) -> str:
-        """Return the modes of a step, such as ``EVAL+TRAIN``; see `StepSource`."""
+    def kind(self, step: int, tensor: str | None = None) -> str:
+        """Return the modes of a step, such as ``EVAL+TRAIN``, or of a tensor; see `StepSource`."""
         files = self.base.files.get(step, {})
         if len(files) == 1:
             (file,) = files.values()
             return file.mode.name
-        return "+".join(sorted({file.mode.name for file in files.values()}))
+        modes = {
+            file.mode.name for file in files.values() if tensor is None or tensor in file.entries
+        }
+        return "+".join(sorted(modes))
 
     def missing_workers(self, step: int) -> list[str] | None:
         """Return the workers whose data of a ready step is missing; see `StepSource`."""

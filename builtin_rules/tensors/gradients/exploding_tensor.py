@@ -98,13 +98,15 @@ class ExplodingTensor(DeclaredRule):
     or attention whose only infinities are negative. If only reductions were saved, NaN counts in
     any of them, infinity only in min, max, abs_min and abs_max.
 
-    Gradients, losses, metrics and norms may be broken for a moment; that is a note. They meet the
-    condition if they are broken at two saved steps in a row, at three of ten, or at the last one,
-    in training and in evaluation separately.
+    Gradients, losses and norms may be broken for a moment; that is a note. They meet the condition
+    if they are broken at two saved steps in a row, at three of ten, or at the last one, in training
+    and in evaluation separately.
     Gradients and their norms are an exception while a gradient scaler skips the update
     (`optimizer/skipped`, or a falling loss scale) and, for at most 20 saved steps in a row, if the
-    saved weights stay finite or the gradient has not been finite yet. So are metrics that have
-    never been finite.
+    saved weights stay finite or the gradient has not been finite yet.
+
+    Any other logged number is a metric, such as a reward, which may be undefined for a while: a
+    note. It is a warning if a metric that has been finite is broken in its last row.
 
     Broken tensors are listed in order of execution: inputs, parameters, activations, losses,
     gradients (the last layer first), the rest; the evidence names the first one.
@@ -163,7 +165,8 @@ class ExplodingTensor(DeclaredRule):
         """,
         severity="""
         The findings are errors: after an update with NaN or infinity, nothing that the training
-        computes is of use. Values that pass are notes.
+        computes is of use. Values that pass are notes. A metric that stays broken is a warning: the
+        training itself may be sound.
         """,
     )
     collection_names: tuple[str, ...]
@@ -220,8 +223,8 @@ class ExplodingTensor(DeclaredRule):
         """Report what was not finite in its last row: it did not pass."""
         del step
         answers = [
-            self._report(broken, earlier, broken.note)
-            for broken, earlier in self._passing.unsettled()
+            self._report(broken, earlier, broken.note, Severity.WARNING if is_metric else None)
+            for broken, earlier, is_metric in self._passing.unsettled()
         ]
         return any(answers)
 

@@ -29,7 +29,7 @@ from smdebug.exceptions import TensorUnavailableForStep
 from smdebug.rules.extensions import Page, Quantity, Severity, WantedMeasure
 
 MEAN: Final = "mean |gradient|"
-ZERO: Final = "Exactly 0: the parameter may be frozen."
+ZERO: Final = "Exactly 0: no gradient reaches the parameter."
 
 MATRIX_RANK: Final = 2
 # Gradients between this share of the threshold and the threshold must stay there.
@@ -56,7 +56,7 @@ class VanishingGradient(DeclaredRule):
     five saved steps in a row; at the first five saved steps, one of attention's queries and keys
     between a tenth and the threshold must. So must a mean of exactly 0, and more than three times
     as long as ever before it came back: batches may use only a part of a model, and factors that
-    start at zero (LoRA) wait for each other. The note then says that the parameter may be frozen.
+    start at zero (LoRA) wait for each other. The note then says that no gradient reaches it.
 
     A mean must also be less than a thousandth of the largest one of its worker at the step, if
     there are others: if all gradients are small, the training has converged. All may be small if

@@ -110,7 +110,8 @@ class LossSpike(DeclaredRule):
         if verdict.state in UNJUDGED:
             return None
         spikes, far = self._spikes[name], self._far[name]
-        excess = verdict.excess if judge.is_outlier(value) else 0.0
+        is_spike = verdict.excess > 0 and judge.is_outlier(value)
+        excess = verdict.excess if is_spike else 0.0
         is_far = excess > FAR and rows - 1 not in spikes
         if excess > 1:
             spikes.append(rows)

@@ -271,27 +271,26 @@ class PoorWeightInitialization(DeclaredRule):
     def _judge_spreads(self, step: int, names: list[str]) -> Iterator[bool]:
         """Yield for each gradient whether its elements are too close together: check (b)."""
         spreads = {
-            saved: (array.ndim, spread)
+            saved: (array.ndim, spread, _equal(array) if spread == 0 else None)
             for saved in saved_tensors(self.base_trial, step, names)
             if (self.literal or not ROUTED.search(saved.name))
             and (array := numbers(saved, step)) is not None
             and math.isfinite(spread := _spread(array, whole=self.literal))
         }
-        flat = all(rank < MATRIX_RANK for rank, _ in spreads.values())
+        flat = all(rank < MATRIX_RANK for rank, *_ in spreads.values())
         judged = {
-            saved: spread
-            for saved, (rank, spread) in spreads.items()
+            saved: (spread, note)
+            for saved, (rank, spread, note) in spreads.items()
             if self.literal or flat or rank > 1
         }
         limit, are_small = self.distribution_range, True
         if judged and not self.literal:
-            middle = float(np.median(list(judged.values())))
+            middle = float(np.median([spread for spread, _ in judged.values()]))
             are_small = middle < SMALL * limit
             limit *= min(1.0, middle)
-        for saved, spread in judged.items():
+        for saved, (spread, note) in judged.items():
             narrow = (spread < limit and are_small) or (spread == 0 and not self.literal)
             met = self._lasts(saved, narrow=narrow)
-            note = "All elements are 0." if spread == 0 else None
             yield record(self, saved, step, SPREAD, spread, limit, met=met, note=note)
 
     def _lasts(self, saved: SavedTensor, *, narrow: bool) -> bool:
@@ -345,6 +344,15 @@ def _spread(array: Any, *, whole: bool) -> float:
     if np.isnan(flat.min()):
         return math.nan
     return _percentile(flat, 95) - _percentile(flat, 5)
+
+
+def _equal(array: Any) -> str:
+    """Return a sentence on a tensor whose elements do not spread."""
+    others = array[array != 0]
+    if not others.size:
+        return "All elements are 0."
+    subject = "At" if others.size == array.size else "Apart from zeros, at"
+    return f"{subject} least 90 % of the elements are {float(np.median(others)):.3g}."
 
 
 def _percentile(flat: Any, percent: int) -> float:

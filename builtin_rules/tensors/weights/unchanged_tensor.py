@@ -147,7 +147,7 @@ class UnchangedTensor(DeclaredRule):
         - Check that the optimizer has the parameter (`optimizer.param_groups`) and that its `step`
           is called.
         - Check the learning rate at this step: schedules may end at 0.
-        - If the note says that the parameter may be frozen, check whether it is, and on purpose.
+        - If the parameter is bitwise identical, check whether it is frozen, and on purpose.
         - If it says that the parameter got no gradient, look for a `detach()`, a `no_grad()`, or an
           output that the loss does not use.
         - For a loss that is constant from the start, see `VanishingGradient` and `DeadRelu`.
@@ -326,7 +326,7 @@ class UnchangedTensor(DeclaredRule):
     def _note(self, name: str, steps: Sequence[int], change: float) -> str:
         hint = ""
         if change == 0 and name in self._parameters(steps[-1]):
-            hint = " It is bitwise identical, so it may be frozen."
+            hint = " It is bitwise identical."
             if TrainedParameters(self.base_trial, steps[-1]).is_detached(name):
                 hint = " It requires a gradient and got none."
         return f"Unchanged since step {steps[0]}.{hint}"

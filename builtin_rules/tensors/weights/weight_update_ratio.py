@@ -237,7 +237,7 @@ class WeightUpdateRatio(DeclaredRule):
         if not math.isfinite(ratio) or (update.before == 0 and not self.literal):
             return None
         met = False
-        note = "Not changed at all: the weight may be frozen." if ratio == 0 else None
+        note = "Not changed at all." if ratio == 0 else None
         for quantity, limit, outside in (
             (LARGE, self.large_threshold, self._is_large(update, ratio, step)),
             (SMALL, self.small_threshold, self._is_small(update, ratio, step)),

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.modules.loss import _Loss
@@ -27,6 +28,7 @@ LARGEST_LOSS_INPUT: Final = 1 << 20  # bytes
 # Nodes that scale a loss, such as by a gradient scaler or by the number of batches.
 _SCALING: Final = frozenset({"MulBackward0", "DivBackward0"})
 _DEEPEST: Final = 4
+IDLE_MODELS: Final = "model/idle_models"
 
 
 class AutoHook(Hook):
@@ -34,7 +36,9 @@ class AutoHook(Hook):
 
     In addition to the outputs of loss modules, it saves the scalars on which `backward` is called
     as ``loss_output_<n>``, unless they are such an output or a multiple of one. Its collection
-    `loss_inputs` has the predictions that loss modules get, if they are small.
+    `loss_inputs` has the predictions that loss modules get, if they are small. At a training step
+    without a call of some model, as in a GAN, ``model/idle_models`` is the number of such models:
+    rules cannot judge what they did not see.
     """
 
     DEFAULT_COLLECTIONS: ClassVar[Mapping[str, Sequence[str]]] = {
@@ -46,6 +50,7 @@ class AutoHook(Hook):
         super().__init__(*args, **kwargs)
         self._nodes: list[Any] = []
         self._losses_of_step = 0
+        self._called: set[int] = set()  # ids of the models that were called in this step
 
     def register_module(
         self, module: Any, *, counts_steps: bool = True, times_forward: bool = True
@@ -66,6 +71,18 @@ class AutoHook(Hook):
         self._losses_of_step = 0
         self.set_mode(mode)
         self.begin_step()
+
+    def note_call(self, module: Any) -> None:
+        """Note that a model was called."""
+        self._called.add(id(module))
+
+    def _end_step(self) -> None:
+        idle = sum(id(module) not in self._called for _, module in self._models)
+        is_saved = self._in_step and self._saving and self._is_training_step
+        if idle and is_saved and self._recorder is not None:
+            self._recorder.add_array(IDLE_MODELS, np.array([idle], np.uint8))
+        self._called.clear()
+        super()._end_step()
 
     @guarded
     def watch_loss(self, module: Any) -> None:
@@ -228,7 +245,10 @@ class ModelWatcher:
         hook = AUTO.current(AutoHook)
         if hook is not None and root is self._counting:
             self._other_calls = self._backward_calls = 0
-            hook.begin(ModeKeys.TRAIN if module.training else ModeKeys.EVAL)
+            learns = trains and any(value.requires_grad for value in module.parameters())
+            hook.begin(ModeKeys.TRAIN if learns else ModeKeys.EVAL)
+        if hook is not None:
+            hook.note_call(root.module)
         # PyTorch runs callbacks registered during a call from the next call on.
         for key, callback in list(callbacks.items()):
             if key not in before:

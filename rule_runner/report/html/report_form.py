@@ -514,6 +514,8 @@ def _finding(finding: Evidence) -> Html:
 def _remarks(finding: Evidence) -> list[str]:
     """Return what stands below the tensor of a finding."""
     remarks = [display_name(finding.note)] if finding.note else []
+    if isinstance(finding.mode, str):
+        remarks.append(f"in mode {finding.mode}")
     if finding.severity != "error":
         remarks.append(str(finding.severity))
     if finding.acknowledgement:

@@ -33,6 +33,7 @@ class FindingItem(msgspec.Struct, frozen=True, kw_only=True):
     measured: float | None
     limit: float | None
     note: str | None
+    mode: str | None
 
 
 class TrialDetail(TrialItem, frozen=True, kw_only=True):
@@ -95,4 +96,5 @@ def _item(finding_id: str, rule: str, evidence: Evidence) -> FindingItem:
         measured=evidence.measured if isinstance(evidence.measured, float) else None,
         limit=evidence.limit if isinstance(evidence.limit, float) else None,
         note=evidence.note,
+        mode=None if evidence.mode is msgspec.UNSET else evidence.mode,
     )

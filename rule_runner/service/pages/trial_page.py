@@ -210,7 +210,11 @@ def _finding(
     finding_id: str, result: RuleResult, finding: Evidence, moments: Moments
 ) -> FindingView:
     acknowledgement = finding.acknowledgement
-    where = [finding.tensor or "", f"of {finding.worker}" if finding.worker else ""]
+    where = [
+        finding.tensor or "",
+        f"of {finding.worker}" if finding.worker else "",
+        f"in mode {finding.mode}" if isinstance(finding.mode, str) else "",
+    ]
     values = [
         f"measured {_scalar(finding.measured)}" if finding.measured is not None else "",
         f"limit {_scalar(finding.limit)}" if finding.limit is not None else "",

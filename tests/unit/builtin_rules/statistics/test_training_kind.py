@@ -27,11 +27,15 @@ class Names:
         (["train/loss_G", "train/loss_D"], TrainingKind.ADVERSARIAL),
         (["d_loss", "g_loss"], TrainingKind.ADVERSARIAL),
         (["loss_gan", "loss_l1"], TrainingKind.ADVERSARIAL),
+        (["Sequential_0.weight", "model/idle_models"], TrainingKind.ADVERSARIAL),
         (["generator.weight"], TrainingKind.SUPERVISED),  # alone, such as a text generator
         (["train/policy_gradient_loss", "train/loss"], TrainingKind.REINFORCEMENT),
         (["rollout/ep_rew_mean"], TrainingKind.REINFORCEMENT),
         (["losses/td_error", "losses/qf1_loss"], TrainingKind.REINFORCEMENT),
         (["train/approx_kl"], TrainingKind.REINFORCEMENT),
+        (["reward", "reward_std", "num_tokens"], TrainingKind.REINFORCEMENT),  # GRPO of TRL
+        (["policy/approxkl_avg", "policy/clipfrac_avg"], TrainingKind.REINFORCEMENT),  # its PPO
+        (["rewards/chosen", "rewards/margins"], TrainingKind.SUPERVISED),  # its DPO
         (["model.embed_tokens.weight", "lm_head.weight"], TrainingKind.LANGUAGE_MODEL),
         (["transformer.wte.weight"], TrainingKind.LANGUAGE_MODEL),
         (["eval_perplexity"], TrainingKind.LANGUAGE_MODEL),

@@ -13,6 +13,17 @@ CORRUPT = CorruptFileError("events/1", "a record", "none")
 CUT = TruncatedFileError("events/1", "9 bytes", "3")
 
 
+def test_a_problem_of_a_trial_that_is_opened_again_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for _ in range(3):
+        TrialFileProblems("runs/a").report("log.jsonl", "It is not a JSON object.")
+    TrialFileProblems("runs/b").report("log.jsonl", "It is not a JSON object.")
+    assert [record.getMessage() for record in caplog.records] == [
+        f"Trial 'runs/{name}': 'log.jsonl': It is not a JSON object." for name in "ab"
+    ]
+
+
 def test_damaged_file_is_logged_once_for_all_its_tensors(caplog: pytest.LogCaptureFixture) -> None:
     problems = TrialFileProblems("/t")
     for key in ("events/1", "events/2"):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import evaluating
+import msgspec
 import numpy as np
 import pytest
 import rawtrial
@@ -27,6 +28,7 @@ from rule_runner.notify.delivery import Undelivered
 from rule_runner.notify.event import Event
 from rule_runner.notify.publisher import EventPublisher
 from rule_runner.notify.sinks import Sent
+from rule_runner.report import text
 from rule_runner.results import durable_files
 from rule_runner.results.schema import RuleResult
 from smdebug.core.modes import ModeKeys
@@ -449,6 +451,31 @@ def test_other_trials_are_waited_for(tmp_path: Path) -> None:
     found = runner(config, {"/base": MemoryStore(base), "/other": MemoryStore(other)}, script)
     result = only(found.run())
     assert [(one.step, one.measured) for one in result.evidence] == [(1, 5.0), (2, 6.0)]
+
+
+def test_silence_is_judged_though_one_worker_is_a_step_ahead(tmp_path: Path) -> None:
+    class Silence(Below):
+        limit = -1.0
+
+        def invoke_while_waiting(self, step: int) -> bool:
+            return self.found(step, worker="worker_0")
+
+    files = two_workers({0: [0, 1], 1: [0, 1], 2: [1]}, ended=False)
+    script = Script(WoundClock(), [int] * 3)
+    result = only(run(tmp_path, files, Silence, script=script))
+    assert (result.outcome, result.step, result.coverage.judged) == ("IssuesFound", 2, 3)
+
+
+def test_a_finding_in_an_evaluation_names_the_mode(tmp_path: Path) -> None:
+    class Always(Rule):
+        def invoke_at_step(self, step: int) -> bool:
+            self.base_trial.tensor("loss").value(step)
+            return self.found(step, "loss", measured=1.0)
+
+    files = losses(1) | rawtrial.step_files(1, {"loss": np.float32([1])}, mode="EVAL")
+    findings = only(run(tmp_path, files, Always, keep_going=True)).findings
+    assert [finding.mode for finding in findings] == [msgspec.UNSET, "EVAL"]
+    assert text.evidence(findings[1]) == "step 1 (EVAL), loss, measured 1"
 
 
 def test_window_gives_up_waiting_for_a_worker(tmp_path: Path) -> None:

@@ -77,6 +77,12 @@ def test_path_that_is_a_trial_itself(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert find_trials(f"file://{tmp_path}/run").trials[0].path == f"{tmp_path}/run"
 
 
+def test_a_folder_whose_files_are_one_run_is_found_by_its_format(tmp_path: Path) -> None:
+    (tmp_path / "metrics.csv").write_text("step,loss\n0,3\n1,2\n2,1\n")
+    for path in (tmp_path, tmp_path / "metrics.csv"):
+        assert [trial.path for trial in find_trials(f"csv:{path}").trials] == [f"csv:{path}"]
+
+
 def test_links_below_the_path_are_not_followed(tmp_path: Path) -> None:
     rawtrial.write(tmp_path / "run", TENSORS)
     (tmp_path / "latest").symlink_to("run")

@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from judging import Judged, judge, judge_to_the_end, opened, save
+from judging_rows import judge_rows, rows_of, verdicts
 
 from builtin_rules import ExplodingTensor
 from smdebug.core.modes import ModeKeys
@@ -261,7 +262,7 @@ LASTING = [(0, 1.0), (1, NAN), (2, NAN)]
         ),
         pytest.param(series(GRADIENT, [INF] * 23), [20, 21, 22], id="never-ends"),
         pytest.param(series("precision", [NAN] * 4), [], id="a-metric-not-evaluated"),
-        pytest.param(series("precision", [1, NAN, NAN]), [2], id="a-metric-that-breaks"),
+        pytest.param(series("precision", [1, NAN, NAN]), [], id="a-metric-that-breaks"),
     ],
 )
 def test_what_passes_is_a_note(steps: list[dict[str, Any]], met: list[int], tmp_path: Path) -> None:
@@ -328,6 +329,29 @@ def test_metrics_never_evaluated_and_skipped_updates_pass_at_the_end(tmp_path: P
     assert judge_to_the_end(ExplodingTensor, written(tmp_path, steps)).met == []
     again = written(tmp_path / "2", [*steps, steps[1]])
     assert [one.tensor for one in judge_to_the_end(ExplodingTensor, again).findings] == [GRADIENT]
+
+
+@pytest.mark.parametrize(
+    ("values", "severities"),
+    [
+        pytest.param([NAN, NAN, NAN, 1, 2], [Severity.NOTE] * 3, id="undefined-at-first"),
+        pytest.param([NAN] * 3, [Severity.NOTE] * 3, id="never-defined"),
+        pytest.param([1, NAN, NAN, NAN, 2], [Severity.NOTE] * 3, id="undefined-for-a-while"),
+        pytest.param([1, INF, NAN], [Severity.NOTE] * 2 + [Severity.WARNING], id="to-the-end"),
+    ],
+)
+@pytest.mark.parametrize("name", ["episode_len_mean", "train/explained_variance", "novelty"])
+def test_a_scalar_that_is_undefined_is_no_error(
+    name: str, values: list[float], severities: list[Severity]
+) -> None:
+    judged = judge_rows(ExplodingTensor, rows_of(**{name: values}))
+    assert [severity for _, severity in verdicts(judged)] == severities
+
+
+@pytest.mark.parametrize("name", ["train/value_loss", "grad_norm", "weight_norm"])
+def test_a_scalar_that_training_needs_is_an_error(name: str) -> None:
+    judged = judge_rows(ExplodingTensor, rows_of(**{name: [1, NAN, NAN, 1]}))
+    assert Severity.ERROR in {severity for _, severity in verdicts(judged)}
 
 
 # -- the order of execution ----------------------------------------------------------------------

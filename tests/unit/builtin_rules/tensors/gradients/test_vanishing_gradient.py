@@ -90,7 +90,7 @@ def test_a_gradient_that_is_exactly_zero_may_be_frozen(tmp_path: Path) -> None:
     found = judged(tmp_path, [matrix(0.0)] * 5)
     (finding,) = found.findings
     assert (found.met, found.skipped) == ([4], {})
-    assert finding.note == "Exactly 0: the parameter may be frozen."
+    assert finding.note == "Exactly 0: no gradient reaches the parameter."
 
 
 @pytest.mark.parametrize(

@@ -247,6 +247,22 @@ def test_evidence_of_a_gradient_that_is_zero_is_reported(tmp_path: Path) -> None
     assert judged(tmp_path, steps).findings == [expected]
 
 
+@pytest.mark.parametrize(
+    ("gradient", "note"),
+    [
+        pytest.param(np.full((4, 4), 0.001), "At least 90 % of the elements are 0.001.", id="all"),
+        pytest.param(
+            np.diag(np.full(4, 0.001)),
+            "Apart from zeros, at least 90 % of the elements are 0.001.",
+            id="beside-zeros",
+        ),
+    ],
+)
+def test_equal_elements_are_not_called_zero(gradient: Any, note: str, tmp_path: Path) -> None:
+    findings = judged(tmp_path, always(5, {GRADIENT: gradient, OTHER: wide(1.0)})).findings
+    assert [finding.note for finding in findings] == [note]
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.bool_, ml_dtypes.bfloat16])
 def test_other_numbers_have_percentiles_too(dtype: Any, tmp_path: Path) -> None:
     steps = always(5, {GRADIENT: np.ones((4, 4), dtype)})

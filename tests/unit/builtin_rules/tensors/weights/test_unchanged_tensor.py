@@ -105,7 +105,7 @@ def test_large_tensors_are_compared_to_their_ends(tmp_path: Path) -> None:
 
 
 def test_evidence_of_a_parameter_says_that_it_may_be_frozen(tmp_path: Path) -> None:
-    note = "Unchanged since step 0. It is bitwise identical, so it may be frozen."
+    note = "Unchanged since step 0. It is bitwise identical."
     found = judged(tmp_path, [1.0, 1.0, 1.0])
     assert found.findings == [Finding(2, NAME, "worker_0", 0.0, 1.0, note, Severity.WARNING)]
 
@@ -218,7 +218,7 @@ def test_gradients_are_found_by_the_names_of_all_frameworks(
     ("flag", "gradient", "notes"),
     [
         pytest.param(0, GRADIENT, [], id="frozen"),
-        pytest.param(1, GRADIENT, ["so it may be frozen."], id="forgotten"),
+        pytest.param(1, GRADIENT, ["is bitwise identical."], id="forgotten"),
         pytest.param(1, "gradient/other", ["It requires a gradient and got none."], id="detached"),
     ],
 )

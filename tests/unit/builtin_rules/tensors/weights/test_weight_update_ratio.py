@@ -17,7 +17,7 @@ from smdebug.rules.extensions import Finding, Severity
 NAME = "fc.weight"
 WARNING = Severity.WARNING
 GRADIENT = f"gradient/{NAME}"
-FROZEN = "Not changed at all: the weight may be frozen."
+FROZEN = "Not changed at all."
 NOTHING = "no weight to compare with an earlier step"
 T, E, P = ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT
 

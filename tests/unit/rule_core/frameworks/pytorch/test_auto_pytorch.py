@@ -247,6 +247,39 @@ train(lambda x, y: criterion(net(other(x)), y))
     assert trained.steps("gradient/Sequential_0.weight") == [0, 1, 2, 3, 4]
 
 
+def test_a_model_that_is_not_called_at_a_step_is_counted(host: Host, tmp_path: Path) -> None:
+    text = """
+other = nn.Sequential(nn.Linear(4, 4, bias=False))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+second = torch.optim.SGD(other.parameters(), lr=0.1)
+for _ in range(3):
+    train(lambda x, y: criterion(net(x), y), steps=1)
+    train(lambda x, y: criterion(net(other(x)), y), steps=1)
+"""
+    trial = Trained(host, tmp_path, text, "losses").trial
+    assert trial.tensor("model/idle_models").steps() == [1, 3, 5]
+    assert trial.tensor("model/idle_models").value(1) == 1
+
+
+@pytest.mark.parametrize("context", ["torch.no_grad()", "torch.inference_mode()", "frozen()"])
+def test_a_model_that_cannot_learn_is_evaluated(host: Host, tmp_path: Path, context: str) -> None:
+    text = f"""
+import contextlib
+@contextlib.contextmanager
+def frozen():
+    net.requires_grad_(False)
+    yield
+    net.requires_grad_(True)
+for _ in range(2):
+    train(lambda x, y: criterion(net(x), y), steps=3)
+    with {context}:
+        criterion(net(batch()[0]), batch()[1])
+"""
+    trained = Trained(host, tmp_path, text, "losses")
+    assert trained.steps(CROSS_ENTROPY, ModeKeys.TRAIN) == [0, 1, 2, 3, 4, 5]
+    assert trained.steps(CROSS_ENTROPY, ModeKeys.EVAL) == [0, 1]
+
+
 def test_each_training_of_a_script_is_a_trial(host: Host, tmp_path: Path) -> None:
     text = """
 for fold in range(3):

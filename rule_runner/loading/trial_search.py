@@ -322,7 +322,7 @@ class _Search:
                 if profiler and not self._formats:
                     runs.append(TrialFolder(folder, tensors=False, profiler=True))
                 return runs, recognition.owned | owned
-        tensors |= END_OF_JOB in names
+        tensors |= END_OF_JOB in names and not profiler  # which may have its end mark here
         if not (tensors or profiler):
             return [], owned
         return [TrialFolder(folder, tensors, profiler)], ours

@@ -293,11 +293,14 @@ class _Section:
 
 
 def _save_config(default: Json, *sections: _Section) -> SaveConfig:
-    """Return the configuration of all modes; later sections take precedence."""
+    """Return the configuration of all modes; later sections take precedence.
+
+    The default is an interval: it does not apply where the sections list steps.
+    """
     modes = {}
     for mode in ModeKeys:
-        values = default.copy()
+        values = {}
         for section in sections:
             values |= section.saving(mode)
-        modes[mode] = SaveConfigMode(**values)
+        modes[mode] = SaveConfigMode(**(values if values.get("save_steps") else default | values))
     return SaveConfig(modes)

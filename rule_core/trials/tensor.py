@@ -249,11 +249,14 @@ class Tensor:
 
     def reduction_values(
         self, step_num: int, mode: ModeKeys | None = ModeKeys.GLOBAL, worker: str | None = None
-    ) -> dict[tuple[str, bool], Any]:
-        """Return ``(reduction, abs)`` -> value of the reductions that were saved at a step."""
+    ) -> dict[tuple[str, bool], Array]:
+        """Return ``(reduction, abs)`` -> value of the reductions that were saved at a step.
+
+        The values are arrays of one element.
+        """
         location = self.trial.find(self.name, step_num, mode, worker)
         return {
-            reduction: reduced_value(self.trial.read(self.name, location, reduction))
+            reduction: self.trial.read(self.name, location, reduction).copy()
             for reduction in location.entry.reductions
         }
 

@@ -313,6 +313,8 @@ class _Search:
         tensors = has_marks(names, marks.TENSORS, listed)
         profiler = has_marks(names, marks.PROFILER, listed) or any(map(has_known_name, names))
         ours = marks.RECORDED if profiler else marks.FOLDERS
+        if tensors:
+            ours |= {marks.TENSORBOARD}
         owned = ours if tensors or profiler else frozenset[str]()
         if not tensors or self._formats:
             recognition = recognize(folder_of(self._store, folder, names, listed), self._formats)

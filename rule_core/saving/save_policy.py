@@ -42,7 +42,7 @@ class Plan:
     shape: bool
     reductions: tuple[tuple[str, bool], ...]
     collections: tuple[str, ...]
-    histogram: bool = False
+    histogram: bool = True
 
 
 class SavePolicy:

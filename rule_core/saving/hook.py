@@ -146,8 +146,7 @@ class Hook(BaseHook):
         self.preset = check_choice(tuple(PRESETS), "preset", preset or "none")
         self.out_dir = os.fspath(out_dir) if out_dir is not None else DEFAULT_OUT_DIR
         if tensorboard_dir or export_tensorboard:
-            folder = tensorboard_dir or f"{self.out_dir.rstrip('/')}/tensorboard"
-            self.tensorboard_dir = os.path.expanduser(folder)  # noqa: PTH111 - it may be in S3
+            self.tensorboard_dir = tensorboard_dir or f"{self.out_dir.rstrip('/')}/tensorboard"
         self.save_all = save_all
         if max_queue_bytes < 1:
             msg = f"Argument 'max_queue_bytes' must be at least 1, got {max_queue_bytes!r}."

@@ -67,7 +67,7 @@ class TensorBoardWriter:
             remote = open_output(self._folder).open(key)
             write, close = remote.write, remote.publish
         else:
-            path = Path(self._folder, key)
+            path = Path(self._folder, key).expanduser()
             path.parent.mkdir(parents=True, exist_ok=True)
             local = path.open("xb", buffering=0)
             write, close = local.write, local.close

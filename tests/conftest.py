@@ -239,11 +239,12 @@ def aws_endpoint(aws_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture(autouse=True)
 def _fresh_log() -> Iterator[None]:
-    """Put logging back as it was: commands configure it."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
+    """Put logging back as it was: commands and `invoke_rule` configure it."""
+    loggers = [logging.getLogger(), logging.getLogger("smdebug")]
+    states = [(logger, [*logger.handlers], logger.level) for logger in loggers]
     yield
-    root.handlers[:] = handlers
-    root.setLevel(level)  # not by its attribute: what loggers remember of it is forgotten so
+    for logger, handlers, level in states:
+        logger.handlers[:] = handlers
+        logger.setLevel(level)  # not by its attribute: what loggers remember of it is forgotten so
     structlog.reset_defaults()
     structlog.contextvars.clear_contextvars()

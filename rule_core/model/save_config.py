@@ -66,8 +66,8 @@ class SaveConfigMode:
     Parameters
     ----------
     save_interval
-        Multiples of the interval are saved, regardless of the start. Numbers may be text; None
-        means the default.
+        Multiples of the interval are saved, regardless of the start. Numbers may be text; without
+        one, it is 500, or None if there are `save_steps`: exactly these are saved.
     start_step, end_step
         The range of the interval: ``start_step <= step < end_step``; unbounded without `end_step`.
     save_steps
@@ -83,9 +83,11 @@ class SaveConfigMode:
     >>> config = SaveConfigMode(save_interval=3, start_step=2, end_step=7, save_steps=[10])
     >>> [step for step in range(20) if config.should_save_step(step)]
     [3, 6, 10]
+    >>> SaveConfigMode(save_steps=[1, 5, 7]).should_save_step(0)
+    False
     """
 
-    save_interval: int
+    save_interval: int | None
     start_step: int
     end_step: int | None
     save_steps: list[int]
@@ -101,6 +103,8 @@ class SaveConfigMode:
         self.start_step = start_step  # type: ignore[assignment]
         self.end_step = end_step  # type: ignore[assignment]
         self.save_steps = save_steps  # type: ignore[assignment]
+        if save_interval is None and self.save_steps:
+            object.__setattr__(self, "save_interval", None)
 
     def __setattr__(self, name: str, value: object) -> None:
         """Check and convert a value as the constructor does, and set the attribute."""
@@ -113,7 +117,7 @@ class SaveConfigMode:
         """Return whether to save a mode step."""
         if step in self.save_steps:
             return True
-        if step < self.start_step or step % self.save_interval:
+        if self.save_interval is None or step < self.start_step or step % self.save_interval:
             return False
         return self.end_step is None or step < self.end_step
 

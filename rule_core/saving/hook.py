@@ -45,7 +45,8 @@ class Hook(BaseHook):
         Root of the trial, a folder or ``s3://bucket/prefix``; ``/opt/ml/output/tensors`` by
         default.
     export_tensorboard, tensorboard_dir
-        Accepted for compatibility, but ignored with a warning.
+        Whether to write what is saved for TensorBoard too, and the folder, a local one or in S3;
+        ``<out_dir>/tensorboard`` by default. A folder alone has the same effect as both.
     dry_run
         Whether to count steps without writing anything.
     reduction_config
@@ -144,7 +145,8 @@ class Hook(BaseHook):
     ) -> None:
         self.preset = check_choice(tuple(PRESETS), "preset", preset or "none")
         self.out_dir = os.fspath(out_dir) if out_dir is not None else DEFAULT_OUT_DIR
-        self.tensorboard_dir = tensorboard_dir
+        if tensorboard_dir or export_tensorboard:
+            self.tensorboard_dir = tensorboard_dir or f"{self.out_dir.rstrip('/')}/tensorboard"
         self.save_all = save_all
         if max_queue_bytes < 1:
             msg = f"Argument 'max_queue_bytes' must be at least 1, got {max_queue_bytes!r}."
@@ -175,8 +177,6 @@ class Hook(BaseHook):
             profiling=None if profiler_config is None else config_of(profiler_config),
         )
         self._name_table = NameTable()
-        if export_tensorboard:
-            self._warn_once("tensorboard", "TensorBoard files are not written.")
         if not resume and self._writes:
             self._reject_existing_trial()
         atexit.register(self.close)

@@ -144,7 +144,7 @@ def test_on_sagemaker_tensorboard_has_a_file_of_its_own(
             file.write_text(content)
         config = load(tmp_path, hook)
         found.append((config.tensorboard_dir, config.export_tensorboard))
-    assert found == [(None, False), (None, False), ("/own", True)]
+    assert found == [(None, False), ("/opt/ml/output/tensorboard", True), ("/own", True)]
 
 
 def test_what_has_no_effect_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -319,7 +319,7 @@ def test_only_what_is_saved_is_computed(tmp_path: Path, monkeypatch: pytest.Monk
         tmp_path,
         include_collections=["average_shap", "full_shap"],
         train_data=given.train,
-        save_config=smd.SaveConfig(save_steps=[3]),
+        save_config=smd.SaveConfig(save_steps=[0, 3]),
         on_error="raise",
     ) as hook:
         hook.get_collection("metrics").save_config = smd.SaveConfig(save_interval=1)

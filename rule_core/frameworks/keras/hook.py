@@ -285,5 +285,10 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
         self._add_member(collection, name)
 
 
-# ``get_hook(create_if_not_exists=False)``: the latest hook, or a new one from the JSON file.
-get_hook = partial(current_hook.get_hook_of, KerasHook)
+def get_hook(
+    hook_type: str | None = None,  # noqa: ARG001 - smdebug has hooks of several types
+    json_config_path: str | None = None,
+    create_if_not_exists: bool = False,
+) -> KerasHook | None:
+    """Return the latest hook, or a new one from the JSON file; the type of hook is ignored."""
+    return current_hook.get_hook_of(KerasHook, json_config_path, create_if_not_exists)

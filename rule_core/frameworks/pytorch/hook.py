@@ -575,5 +575,5 @@ class Hook(CoreHook):
             self._record(name, gradient if factor == 1.0 else gradient.detach() * factor)
 
 
-# ``get_hook(create_if_not_exists=False)``: the latest hook, or a new one from the JSON file.
+# ``get_hook(json_config_path=None, create_if_not_exists=False)``: the latest hook, or a new one from the JSON file.
 get_hook = partial(current_hook.get_hook_of, Hook)

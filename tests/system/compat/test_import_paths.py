@@ -220,6 +220,7 @@ def test_names_of_training_scripts_are_there(framework: str) -> None:
     assert [name for name in HOOK_NAMES if not hasattr(found, name)] == []
     found.del_hook()
     assert found.get_hook() is None
+    assert found.get_hook(json_config_path="no.json", create_if_not_exists=True) is None
     hook = found.KerasHook if framework == "keras" else found.Hook
     made = hook("unused", dry_run=True)
     found.set_hook(made)

@@ -286,9 +286,10 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
 
 
 def get_hook(
-    hook_type: str | None = None,  # noqa: ARG001 - smdebug has hooks of several types
+    hook_type: str | None = None,
     json_config_path: str | None = None,
     create_if_not_exists: bool = False,
 ) -> KerasHook | None:
-    """Return the latest hook, or a new one from the JSON file; the type of hook is ignored."""
+    """Return the latest hook, or a new one from the JSON file."""
+    del hook_type  # there is one type; smdebug has several
     return current_hook.get_hook_of(KerasHook, json_config_path, create_if_not_exists)

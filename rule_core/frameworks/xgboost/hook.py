@@ -38,7 +38,7 @@ class Hook(CoreHook):
     List the hook before callbacks that stop the training: XGBoost hides the last round from later
     callbacks. With ``xgboost.cv`` only the means of the metrics are saved. `close` ends the trial,
     and is called at exit. A copy of the hook, as made when estimators are cloned or stored, writes
-    nothing. `hyperparameters`, `train_data` and `validation_data` may also be assigned as attributes.
+    nothing. Hyperparameters and data may also be assigned, as attributes of the parameters' names.
 
     Parameters
     ----------

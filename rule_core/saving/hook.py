@@ -313,13 +313,15 @@ class Hook(BaseHook):
         self._record(tensor_name, tensor_value)
 
     @guarded
-    def _write_raw_tensor_simple(self, tensor_name: str, tensor_value: Any, **_: Any) -> None:
+    def _write_raw_tensor_simple(
+        self, tensor_name: str, tensor_value: Any, timestamp: float | None = None
+    ) -> None:
         """Save a tensor of no collection, if anything is saved at the current step.
 
         Public scripts call this method of smdebug.
         """
         if self._recorder is not None and self._saving and self._has_valid_name(tensor_name):
-            self._recorder.add_value(tensor_name, tensor_value)
+            self._recorder.add_array(tensor_name, self.access.copy(tensor_value), timestamp)
 
     @guarded
     def step(self) -> None:

@@ -72,7 +72,7 @@ def watch_tape(
     """
     base: Any = type(tape)
 
-    class Watched(base):  # type: ignore[misc]  # TensorFlow has no types
+    class Watched(base):
         def __enter__(self) -> Any:
             on_enter()
             return super().__enter__()

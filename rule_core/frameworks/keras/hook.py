@@ -98,7 +98,8 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
 
     def add_to_collection(self, collection_name: str, variable: Any) -> None:
         """Add a variable, or several in a list, to a collection."""
-        self.get_collection(collection_name).add(variable)
+        collection: Any = self.get_collection(collection_name)
+        collection.add(variable)
 
     @guarded
     def register_model(self, model: Any) -> None:

@@ -162,8 +162,9 @@ class SaveConfig(JsonText):
     >>> config = SaveConfig({ModeKeys.TRAIN: SaveConfigMode(save_interval=2)})
     >>> config.should_save_step(ModeKeys.TRAIN, 4)
     True
-    >>> config.get_save_config(ModeKeys.EVAL) is None
-    True
+    >>> config.merge_default_save_config(SaveConfig())
+    >>> config.get_save_config(ModeKeys.EVAL).save_interval
+    500
     """
 
     def __init__(
@@ -193,6 +194,16 @@ class SaveConfig(JsonText):
         SMDebugValueError
             If the mode has no configuration.
         """
+        return self.get_save_config(mode).should_save_step(step)
+
+    def get_save_config(self, mode: ModeKeys) -> SaveConfigMode:
+        """Return the configuration of a mode.
+
+        Raises
+        ------
+        SMDebugValueError
+            If the mode has none.
+        """
         config = self.mode_save_configs[mode]
         if config is None:
             msg = (
@@ -200,11 +211,7 @@ class SaveConfig(JsonText):
                 "Merge it with a default."
             )
             raise SMDebugValueError(msg)
-        return config.should_save_step(step)
-
-    def get_save_config(self, mode: ModeKeys) -> SaveConfigMode | None:
-        """Return the configuration of a mode, or None."""
-        return self.mode_save_configs[mode]
+        return config
 
     def set_save_config(self, mode: ModeKeys, save_config_mode: SaveConfigMode | None) -> None:
         """Configure one mode.

@@ -43,7 +43,7 @@ class Hook(BaseHook):
     ----------
     out_dir
         Root of the trial, a folder or ``s3://bucket/prefix``; ``/opt/ml/output/tensors`` by
-        default.
+        default, the working folder if empty.
     export_tensorboard, tensorboard_dir
         Whether to write what is saved for TensorBoard too, and the folder, a local one or in S3;
         ``<out_dir>/tensorboard`` by default. A folder alone has the same effect as both.
@@ -164,7 +164,7 @@ class Hook(BaseHook):
             collection_type=self.COLLECTION,
         )
         super().__init__(
-            open_output(self.out_dir),
+            open_output(self.out_dir or os.curdir),
             policy,
             rank=rank,
             world_size=world_size,
@@ -197,8 +197,10 @@ class Hook(BaseHook):
 
         Raises
         ------
+        OSError
+            If the file cannot be read.
         SMDebugValueError
-            If the file is missing or contains an invalid value.
+            If the file contains an invalid value.
         """
         config = load_hook_config(json_file_path, save_interval=cls.DEFAULT_SAVE_INTERVAL)
         return cls(**vars(config), **options)
@@ -309,6 +311,17 @@ class Hook(BaseHook):
             self._add_member(name, tensor_name, include=True)
         self._save_at_this_step(self._collections_to_save())
         self._record(tensor_name, tensor_value)
+
+    @guarded
+    def _write_raw_tensor_simple(
+        self, tensor_name: str, tensor_value: Any, timestamp: float | None = None
+    ) -> None:
+        """Save a tensor of no collection, if anything is saved at the current step.
+
+        Public scripts call this method of smdebug.
+        """
+        if self._recorder is not None and self._saving and self._has_valid_name(tensor_name):
+            self._recorder.add_array(tensor_name, self.access.copy(tensor_value), timestamp)
 
     @guarded
     def step(self) -> None:

@@ -131,18 +131,18 @@ def load_hook_config(
 
     Raises
     ------
+    OSError
+        If the file cannot be read.
     SMDebugValueError
-        If the file cannot be read or contains an invalid value. Unknown keys are ignored with a
-        warning.
+        If the file contains an invalid value. Unknown keys are ignored with a warning.
     """
     path = os.fspath(
         json_file_path or os.environ.get(CONFIG_FILE_PATH_ENV_STR) or DEFAULT_CONFIG_FILE
     )
     try:
         return _hook_config(path, _read(path), save_interval)
-    except (SMDebugError, OSError, msgspec.DecodeError, RecursionError) as err:
-        reason = os.strerror(err.errno) if isinstance(err, OSError) and err.errno else str(err)
-        msg = f"Hook configuration {path!r} cannot be used: {reason.rstrip('.')}."
+    except (SMDebugError, msgspec.DecodeError, RecursionError) as err:
+        msg = f"Hook configuration {path!r} cannot be used: {str(err).rstrip('.')}."
         raise SMDebugValueError(msg) from err
 
 

@@ -216,8 +216,8 @@ class SavePolicy:
 
     def _save_config(self, collection: Collection, mode: ModeKeys) -> SaveConfigMode:
         """Return the configuration for a mode, even of a collection created after `prepare`."""
-        config = collection.save_config and collection.save_config.get_save_config(mode)
-        return config or self.save_config.get_save_config(mode) or SaveConfigMode()
+        config = collection.save_config and collection.save_config.mode_save_configs[mode]
+        return config or self.save_config.get_save_config(mode)
 
     def _reductions(self, collection: Collection) -> ReductionConfig:
         if collection.name in SCALAR_COLLECTIONS:

@@ -17,7 +17,7 @@ import structlog
 import uncounted
 from hypothesis import HealthCheck, settings
 
-from rule_core import logger
+from rule_core.logger import warn_once
 
 # A background job of a script ignores SIGINT, and so would the programs that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -169,7 +169,7 @@ def _no_cover_in_processes(request: pytest.FixtureRequest, monkeypatch: pytest.M
 @pytest.fixture(autouse=True)
 def _warn_again() -> None:
     """Let each test see the warnings that an earlier one has logged."""
-    logger.warn_once.cache_clear()
+    warn_once.cache_clear()
 
 
 class FakeClock:

@@ -47,6 +47,10 @@ class Commands:
             self._waiting.append(command)
 
     def taken(self) -> Iterator[Command]:
-        """Take the commands one after the other, the oldest first."""
+        """Take the commands one after the other, the oldest first.
+
+        One that the caller could not carry out is taken again.
+        """
         while self._waiting:
-            yield self._waiting.popleft()
+            yield self._waiting[0]
+            self._waiting.popleft()

@@ -31,11 +31,13 @@ class Pace:
 
     @contextmanager
     def measured(self) -> Iterator[None]:
-        """Do the work in the block; the pause begins after it, also after an exception."""
-        began = self._clock.monotonic()
+        """Do the work in the block; the pause begins after it.
+
+        After an exception it is the shortest one: the block has waited for something, not worked.
+        """
+        began, pause = self._clock.monotonic(), 0.0
         try:
             yield
+            pause = min(IDLE_SHARE * (self._clock.monotonic() - began), LONGEST_S)
         finally:
-            end = self._clock.monotonic()
-            long_pause = min(IDLE_SHARE * (end - began), LONGEST_S)
-            self._next = end + max(self._seconds, long_pause)
+            self._next = self._clock.monotonic() + max(self._seconds, pause)

@@ -16,11 +16,11 @@ from rule_runner.errors import OutputError, TemporaryError
 from rule_runner.fleet.commands import Command, TrialAction
 from rule_runner.fleet.watch import controller
 from rule_runner.fleet.watch.config import Assignment
-from rule_runner.fleet.watch.controller import ABSENT_S
 from rule_runner.fleet.watch.index_reader import IndexReader
 from rule_runner.fleet.watch.outputs import SavedOutput, read_output
 from rule_runner.fleet.watch.retention import Expiry
 from rule_runner.fleet.watch.states import RESTARTS
+from rule_runner.fleet.watch.turns import ABSENT_S
 from rule_runner.notify.outbox import Cursor
 from rule_runner.results.acknowledgements import (
     ACKNOWLEDGEMENTS,
@@ -62,7 +62,7 @@ def test_at_most_so_many_run_and_the_oldest_start_first(watch: Watch) -> None:
     assert [watch.state(trial) for trial in trials] == ["running", "running", "queued", "queued"]
     watch.end(trials[1])
     watch.tick()
-    assert [watch.state(trial) for trial in trials] == ["running", "judged", "running", "queued"]
+    assert [watch.state(trial) for trial in trials] == ["queued", "judged", "running", "running"]
 
 
 def test_verdicts_are_in_the_index_while_the_evaluation_runs(watch: Watch) -> None:
@@ -450,8 +450,8 @@ def test_a_locked_database_delays_and_loses_nothing(watch: Watch) -> None:
         watch.tick(60.0)
         watch.tick(60.0)
     assert [watch.state(path) for path in (trial, late)] == ["judged", "running"]
-    events = [entry["event"] for entry in logs if entry["event"].startswith("index")]
-    assert events == ["index_unavailable", "index_available"]
+    events = [entry["event"] for entry in logs if entry["event"].startswith("controller")]
+    assert events == ["controller_hindered", "controller_recovered"]
 
 
 def test_once_does_not_wait_for_a_database_that_cannot_be_used(tmp_path: Path, clock: Any) -> None:

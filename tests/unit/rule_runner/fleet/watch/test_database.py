@@ -182,8 +182,8 @@ def test_a_pause_of_before_the_clock_was_set_back_does_not_count(path: Path) -> 
     with WatchDatabase(path) as database:
         database.add([new("a")], 10.0)
         database.update(1, state=WatchState.QUEUED, not_before=1000.0)
-        assert database.startable(990.0, 5) == []
-        assert len(database.startable(100.0, 5)) == 1
-        assert len(database.startable(1000.0, 5)) == 1
+        assert database.startable(990.0, 5, is_new=True) == []
+        assert len(database.startable(100.0, 5, is_new=True)) == 1
+        assert len(database.startable(1000.0, 5, is_new=True)) == 1
         database.forget_pauses()
-        assert len(database.startable(990.0, 5)) == 1
+        assert len(database.startable(990.0, 5, is_new=True)) == 1

@@ -31,7 +31,7 @@ class Commands:
     Attributes
     ----------
     failure
-        Why no controller carries them out, in a sentence; "" while one does.
+        Why no controller carries them out or can record anything, in a sentence; "" while one does.
     problem
         Why the controller can start no evaluations now, in a sentence; "" if it can.
     """
@@ -40,6 +40,11 @@ class Commands:
         self._waiting: deque[Command] = deque()
         self.failure = ""
         self.problem = ""
+
+    @property
+    def hindrance(self) -> str:
+        """Why no evaluation can be started now, in a sentence; "" if nothing is wrong."""
+        return self.failure or self.problem
 
     def send(self, command: Command) -> None:
         """Ask for an action, once until it is carried out."""

@@ -7,7 +7,14 @@ from typing import Any, Final
 
 from rule_core.clock import Clock
 from rule_core.storage.uri import is_s3
-from rule_runner.errors import EXIT_CLIENT, EXIT_USAGE, OutputError, RuleRunnerError, TemporaryError
+from rule_runner.errors import (
+    EXIT_CLIENT,
+    EXIT_TEMPORARY,
+    EXIT_USAGE,
+    OutputError,
+    RuleRunnerError,
+    TemporaryError,
+)
 from rule_runner.fleet.commands import TrialAction
 from rule_runner.fleet.watch.config import Assignment, WatchConfig
 from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
@@ -309,17 +316,13 @@ class Controller:
         if problem and self._options.once:
             raise TemporaryError(problem)
         self._options.commands.problem = problem
-        return self._evaluations.is_ready and not self._lack_of_space
-
-    @property
-    def _lack_of_space(self) -> str:
-        """Why nothing can be written, in a sentence; "" if there is space."""
-        return lack_of_space(self.database.path, self._config.output)
+        is_full = lack_of_space(self.database.path, self._config.output)
+        return self._evaluations.is_ready and not is_full
 
     def _check_space(self) -> None:
         """Raise `OutputError` if nothing can be written."""
-        if self._lack_of_space:
-            raise OutputError(self._lack_of_space)
+        if problem := lack_of_space(self.database.path, self._config.output):
+            raise OutputError(problem)
 
     def _start(self, trial: TrialRecord) -> bool:
         """Start the evaluation of a trial if possible; return whether it runs."""
@@ -407,7 +410,8 @@ class Controller:
             self._judge(trial, saved, _CANCELLED, Outcome.STOPPED)
         elif (self._stopping or ended.pause is not None) and not saved.final:
             not_before = self._clock.time() + (ended.pause or 0.0)
-            self._change(trial, TrialInput.STOPPED, not_before=not_before)
+            restarts = 0 if code == EXIT_TEMPORARY else trial.restarts  # it has worked
+            self._change(trial, TrialInput.STOPPED, not_before=not_before, restarts=restarts)
         elif saved.ended and not (died and not is_finished(trial.output)):
             self._judge(trial, saved)
         elif code in _HOPELESS:
@@ -417,13 +421,11 @@ class Controller:
 
     def _restart(self, trial: TrialRecord, ended: EndedEvaluation) -> None:
         """Queue a trial whose evaluation died; on a full disk this is not counted."""
-        if self._lack_of_space:
-            self._change(trial, TrialInput.STOPPED, problem=self._lack_of_space)
+        if problem := lack_of_space(self.database.path, self._config.output):
+            self._change(trial, TrialInput.STOPPED, problem=problem)
             return
         self._change(trial, TrialInput.DIED, problem=ended.last_line)
-        lost = self.database.trial(trial.id)
-        if lost is not None:
-            self._settle_lost(lost, ended.last_line)
+        self._settle_lost(self.database.trial(trial.id) or trial, ended.last_line)
 
     def _settle_lost(self, trial: TrialRecord, last_line: str) -> None:
         """Queue a trial whose evaluation died, or give it up."""

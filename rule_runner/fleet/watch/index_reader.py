@@ -17,7 +17,7 @@ from rule_runner.results.durable_files import Closing
 
 SCHEMA_VERSION: Final = 3
 BUSY_MS: Final = 5000  # how long a statement waits for another process
-LONGEST_PAUSE_S: Final = 600.0  # before an evaluation is started
+LONGEST_PAUSE_S: Final = 60.0  # before an evaluation is started
 _TRIALS: Final = "SELECT * FROM trials"
 _COUNT: Final = "SELECT count(*) FROM trials"
 _RULES: Final = "SELECT * FROM rule_jobs"

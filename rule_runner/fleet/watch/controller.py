@@ -296,13 +296,10 @@ class Controller:
         if not (free or self._turns.pace.is_due) or self._stopping or not self._is_ready():
             return
         with self._turns.pace.measured():
-            waiting = [*self._turns.waiting(self.database, self._clock.time(), most + _BATCH)]
-            is_crowded = len(waiting) > free
-            while waiting and free and not self._stopping:
-                trial = waiting.pop(0)
-                if not is_crowded or self._turns.is_due(self.database, trial):
-                    free -= self._start(trial)
-            self._turns.make_room(self.database, waiting[:most])
+            waiting = self._turns.waiting(self.database, free, most + _BATCH)
+        while waiting and free and not self._stopping:
+            free -= self._start(waiting.popleft())
+        self._turns.make_room(self.database, waiting)
 
     def _is_ready(self) -> bool:
         """Return whether evaluations can be started now, and tell people why not.

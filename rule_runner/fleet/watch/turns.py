@@ -1,7 +1,7 @@
 """Turns: decides which evaluations make room for trials that wait."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from rule_core.clock import Clock
@@ -18,7 +18,7 @@ TURN_S: Final = 30.0  # the shortest turn while only trials wait that have had o
 # The ratio of a turn to the time of its rules: a paused evaluation starts from the first step.
 TURN_SHARE: Final = 10.0
 FIRST_SHARE: Final = 3.0  # the same while a trial waits for its first turn
-CONTINUED_SHARE: Final = 4  # of so many starts, one continues an evaluation while new trials wait
+CONTINUED_SHARE: Final = 8  # of so many starts, one continues an evaluation while new trials wait
 
 
 class Turns:
@@ -48,11 +48,20 @@ class Turns:
         self._starts = 0
         self.pace = Pace(clock, LOOK_S)
 
-    def waiting(self, index: IndexReader, now: float, limit: int) -> Iterator[TrialRecord]:
-        """Yield the trials that may be started: new ones, and among them continued ones.
+    def waiting(self, index: WatchDatabase, free: int, limit: int) -> deque[TrialRecord]:
+        """Return the trials to start, in this order.
 
-        Of each kind there are at most `limit`, those that wait longest first.
+        If there are more than `free` slots, only those that are due. Of new and of continued ones
+        there are at most `limit`, those that wait longest.
         """
+        trials = deque(self._in_turns(index, limit))
+        if len(trials) <= free:
+            return trials
+        return deque(trial for trial in trials if self.is_due(index, trial))
+
+    def _in_turns(self, index: IndexReader, limit: int) -> Iterator[TrialRecord]:
+        """Yield trials that may be started: new ones, and among them continued ones."""
+        now = self._clock.time()
         new, continued = (
             deque(index.startable(now, limit, is_new=is_new)) for is_new in (True, False)
         )
@@ -88,14 +97,13 @@ class Turns:
         """Record that a trial that waited has been started."""
         self._starts += 1
 
-    def make_room(self, index: WatchDatabase, queued: Sequence[TrialRecord]) -> None:
-        """Pause as many evaluations as queued trials are due, those that have run longest first.
+    def make_room(self, index: WatchDatabase, waiting: Collection[TrialRecord]) -> None:
+        """Pause as many evaluations as trials wait, those that have run longest first.
 
         Their turns must be over. They are shorter while trials wait for their first one.
         """
         if self._once:
             return
-        waiting = [trial for trial in queued if self.is_due(index, trial)]
         now = self._clock.monotonic()
         outputs = self._evaluations.outputs
         self._began = {output: self._began.get(output, now) for output in outputs}

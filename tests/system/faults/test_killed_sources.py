@@ -113,9 +113,12 @@ class Controller:
                 stderr=log,
             )
 
-    def kill(self) -> None:
+    def end(self) -> None:
         self.process.kill()
         self.process.wait()
+
+    def kill(self) -> None:
+        self.end()
         self.start()
 
     def trials(self) -> list[TrialRecord]:
@@ -150,13 +153,18 @@ def essence(records: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
     [pytest.param(100, 50, 30, marks=pytest.mark.nightly)],
 )
 def test_kills_over_growing_runs_of_every_source_change_nothing(
-    tmp_path: Path, evaluations: int, controllers: int, count: int
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    evaluations: int,
+    controllers: int,
+    count: int,
 ) -> None:
     draw, clock = random.Random(count), SystemClock()
     runs = [GrowingRun(tmp_path / "runs", number) for number in range(count)]
     for run in runs:
         run.grow()
     controller = Controller(tmp_path, "killed")
+    request.addfinalizer(controller.end)
     kills = ["evaluation"] * evaluations + ["controller"] * controllers
     draw.shuffle(kills)
     left = sum(len(run._stages) for run in runs)

@@ -33,7 +33,7 @@ ROOT: Final = Path(__file__).parents[3]
 PROGRAM: Final = ROOT / "tests" / "support" / "watch_program.py"
 STEPS: Final = range(1, 9)
 JUDGE: Final = [
-    {"trials": "*/_system_metrics-*", "rules": ["LowGPUUtilization"]},
+    {"trials": "*-_system_metrics", "rules": ["LowGPUUtilization"]},
     {"rules": ["LossNotDecreasing", "ExplodingTensor", "VanishingGradient"]},
 ]
 
@@ -44,7 +44,7 @@ class GrowingRun:
     def __init__(self, folder: Path, number: int) -> None:
         self._source = fleet_sources.SOURCES[number % len(fleet_sources.SOURCES)]
         kind = self._source.args[0] if isinstance(self._source, partial) else self._source.__name__
-        self.folder = folder / f"{kind.replace(' ', '-')}-{number:02}"
+        self.folder = folder / f"{number:02}-{kind.replace(' ', '-')}"
         growth = 2.0 if number % 3 else 0.5
         self._losses = {10 * step: growth**step for step in STEPS}
         self._stages = self._rows() if isinstance(self._source, partial) else self._files()
@@ -62,15 +62,15 @@ class GrowingRun:
         return [{name: data} for name, data in self._source(self._losses).items()]
 
     @property
-    def is_over(self) -> bool:
-        return not self._stages
+    def stages_left(self) -> int:
+        return len(self._stages)
 
     def grow(self) -> None:
         """Write the next rows or files; with the last ones, that the run has ended."""
         stage, *self._stages = self._stages
         for name, data in stage.items():
             self._write(self.folder / name, data)
-        if self.is_over:
+        if not self._stages:
             (self.folder / END_OF_JOB).touch()
 
     @staticmethod
@@ -167,17 +167,18 @@ def test_kills_over_growing_runs_of_every_source_change_nothing(
     request.addfinalizer(controller.end)
     kills = ["evaluation"] * evaluations + ["controller"] * controllers
     draw.shuffle(kills)
-    left = sum(len(run._stages) for run in runs)
+    stages = [run for run in runs for _ in range(run.stages_left - 1)]
+    draw.shuffle(stages)
     for number, kill in enumerate(kills):
-        while sum(len(run._stages) for run in runs) > left * (1 - number / len(kills)):
-            draw.choice([run for run in runs if not run.is_over]).grow()
+        for run in stages[number :: len(kills)]:  # none ends as long as it may be killed
+            run.grow()
         clock.sleep(draw.uniform(0.0, 0.5))
         if kill == "controller":
             controller.kill()
             continue
         controller.kill_evaluation(draw)
     for run in runs:
-        while not run.is_over:
+        while run.stages_left:
             run.grow()
     log = tmp_path / "log"
     fleets.wait_until(lambda: _all_judged(controller.trials(), count), 600.0)

@@ -35,7 +35,7 @@ from rule_runner.fleet.watch.outputs import (
     saved_outputs,
     trial_outcome_of,
 )
-from rule_runner.fleet.watch.pace import Pace
+from rule_runner.fleet.watch.pace import PROMPT_S, Pace
 from rule_runner.fleet.watch.records import TrialRecord
 from rule_runner.fleet.watch.retention import expire
 from rule_runner.fleet.watch.search import RootSearch
@@ -100,7 +100,7 @@ class Controller:
 
         paces = [Pace(clock, config.look_s if is_rare(root) else intervals.look) for root in roots]
         self._search = RootSearch([*zip(roots, paces, strict=True)], config.output, self._add)
-        self._refresh = Pace(clock, intervals.refresh)
+        self._refresh = Pace(clock, intervals.refresh, PROMPT_S)
         self._growth = Pace(clock, intervals.growth)
         self._expire = Pace(clock, intervals.expire)
         self._said = Pace(clock, intervals.growth)

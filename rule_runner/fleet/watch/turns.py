@@ -9,7 +9,7 @@ from rule_runner.fleet.watch.database import WatchDatabase
 from rule_runner.fleet.watch.evaluations import Evaluations
 from rule_runner.fleet.watch.growth import last_change, mark_of
 from rule_runner.fleet.watch.index_reader import IndexReader
-from rule_runner.fleet.watch.pace import Pace
+from rule_runner.fleet.watch.pace import PROMPT_S, Pace
 from rule_runner.fleet.watch.records import TrialRecord
 
 ABSENT_S: Final = 10.0  # until the next look for a queued trial without new data
@@ -46,7 +46,7 @@ class Turns:
         self._began: dict[str, float] = {}
         self._pausing: set[str] = set()
         self._starts = 0
-        self.pace = Pace(clock, LOOK_S)
+        self.pace = Pace(clock, LOOK_S, PROMPT_S)
 
     def waiting(self, index: WatchDatabase, free: int, limit: int) -> deque[TrialRecord]:
         """Return the trials to start, in this order.

@@ -19,7 +19,7 @@ from rule_runner.fleet.watch import controller, outputs
 from rule_runner.fleet.watch.config import Assignment
 from rule_runner.fleet.watch.index_reader import IndexReader
 from rule_runner.fleet.watch.outputs import SavedOutput, read_output
-from rule_runner.fleet.watch.pace import Pace
+from rule_runner.fleet.watch.pace import PROMPT_S, Pace
 from rule_runner.fleet.watch.retention import Expiry
 from rule_runner.fleet.watch.states import RESTARTS
 from rule_runner.fleet.watch.turns import ABSENT_S
@@ -463,6 +463,27 @@ def test_work_that_failed_is_soon_tried_again(watch: Watch) -> None:
         raise OutputError
     watch.clock.now += 1.0
     assert pace.is_due
+
+
+def test_turns_are_soon_looked_at_again_on_a_busy_machine(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials = [log(watch.runs, name) for name in "ab"]
+    startable = watch.controller.database.startable
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        watch.clock.now += 2.0
+        return startable(*arguments, **options)
+
+    monkeypatch.setattr(watch.controller.database, "startable", slow)
+    watch.tick()
+    late = log(watch.runs, "late")
+    for _ in range(25):
+        watch.tick(0.1)
+    watch.tick(PROMPT_S)
+    watch.tick()
+    assert watch.state(late) == "running"
+    assert [watch.state(trial) for trial in trials].count("queued") == 1
 
 
 def test_on_a_full_disk_trials_wait_and_people_are_told_why(

@@ -43,3 +43,7 @@ class Pace:
             pause = min(IDLE_SHARE * (self._clock.monotonic() - began), self._longest)
         finally:
             self._next = self._clock.monotonic() + max(self._seconds, pause)
+
+    def shorten(self) -> None:
+        """Shorten a long pause, after work that is not repeated."""
+        self._next = min(self._next, self._clock.monotonic() + max(self._seconds, PROMPT_S))

@@ -85,6 +85,8 @@ class RootSearch:
                 with OnError(setattr, watched, "is_expected", True):
                     self._add(trials)  # outside of the measured time: it may wait for the index
                 watched.is_searched = not trials
+                if trials:  # recognizing them, with imports the first time, took most of the time
+                    watched.pace.shorten()
 
     def expect(self, addresses: Iterable[str]) -> None:
         """Look soon below the roots of new objects that are in no known trial.

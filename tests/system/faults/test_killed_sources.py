@@ -185,7 +185,7 @@ def test_kills_over_growing_runs_of_every_source_change_nothing(
     controller.process.terminate()
     assert controller.process.wait(60.0) == 143, log.read_text()
     offline = Controller(tmp_path, "offline", "--once")
-    assert offline.process.wait(600.0) == 1, "some rules find nothing to judge"
+    assert offline.process.wait(600.0) == 0, log.read_text()
     assert fleets.verdicts(controller.output) == fleets.verdicts(offline.output)
     assert essence(fleet_kills.records(controller.output)) == essence(
         fleet_kills.records(offline.output)

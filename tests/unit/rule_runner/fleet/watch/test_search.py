@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from clocks import PatientClock
@@ -13,7 +14,7 @@ from rule_runner.errors import OutputError
 from rule_runner.fleet.watch import search as search_module
 from rule_runner.fleet.watch.database import NewTrial
 from rule_runner.fleet.watch.discovery import WatchRoot, parse_root
-from rule_runner.fleet.watch.pace import Pace
+from rule_runner.fleet.watch.pace import PROMPT_S, Pace
 from rule_runner.fleet.watch.search import RootSearch
 
 
@@ -66,6 +67,31 @@ def test_a_locked_index_delays_new_trials_only_while_it_is_locked(tmp_path: Path
     clock.now += 0.2
     search.look(lambda: False)
     assert len(added) == 2, "the wait for the index is no work"
+
+
+def test_a_slow_search_that_finds_trials_is_soon_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, added = PatientClock(), list[NewTrial]()
+    new_trials = search_module.new_trials
+
+    def slow(*arguments: Any) -> Iterator[NewTrial]:
+        clock.now += 10.0
+        return new_trials(*arguments)
+
+    monkeypatch.setattr(search_module, "new_trials", slow)
+    pace = Pace(clock, 0.1)
+    search = RootSearch(
+        [(parse_root(str(tmp_path)), pace)], f"{tmp_path}/out/{{trial}}", added.extend
+    )
+    for name in "ab":
+        log(tmp_path, name)
+        search.look(lambda: False)
+        clock.now += PROMPT_S
+    assert len(added) == 2
+    search.look(lambda: False)
+    clock.now += PROMPT_S
+    assert not pace.is_due, "a slow search that finds nothing is rare"
 
 
 def test_a_path_that_is_no_text_is_left_out_and_logged_once(tmp_path: Path) -> None:

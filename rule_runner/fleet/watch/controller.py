@@ -199,7 +199,8 @@ class Controller:
         try:
             if self.database.is_deleted:
                 self._begin_again()
-            self.database.wait_for_others()
+            with self.database.transaction():
+                pass  # other processes are waited for here, not amid work that is measured
             self._look()
             self._carry_out()
             self._collect()

@@ -204,17 +204,6 @@ class WatchDatabase(IndexReader):
         else:
             call()
 
-    def wait_for_others(self) -> None:
-        """Wait until no other process locks the database.
-
-        Raises
-        ------
-        OutputError
-            If that takes too long.
-        """
-        with self.transaction():
-            pass
-
     def add(self, trials: Iterable[NewTrial], now: float) -> int:
         """Add trials as discovered, and return how many were added.
 

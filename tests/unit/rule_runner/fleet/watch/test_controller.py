@@ -512,16 +512,21 @@ def test_on_a_full_disk_trials_wait_and_people_are_told_why(
     assert watch.trial(dying).problem == ""
 
 
-def test_a_command_waits_until_the_index_can_be_written(watch: Watch) -> None:
+def test_a_command_waits_until_the_index_can_be_written(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*_: object, **__: object) -> None:
+        raise OutputError
+
     trial = log(watch.runs)
     watch.tick()
     watch.end(trial)
     watch.tick()
     watch.options.commands.send(Command(TrialAction.REEVALUATE, watch.trial(trial).id))
-    watch.controller.database.connection.execute("PRAGMA query_only = 1")
+    monkeypatch.setattr(watch.controller.database, "update", locked)
     watch.tick()
     assert watch.state(trial) == "judged"
-    watch.controller.database.connection.execute("PRAGMA query_only = 0")
+    monkeypatch.undo()
     watch.tick()
     assert watch.state(trial) == "running"
 

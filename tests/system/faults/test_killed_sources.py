@@ -59,7 +59,8 @@ class GrowingRun:
             rows = fleet_sources._mlflow_rows(self._losses)
             running = [mlflow_runs.run_files(rows[:count], status=1) for count in STEPS]
             return [*running, self._source(self._losses)]
-        return [{name: data} for name, data in self._source(self._losses).items()]
+        files = sorted(self._source(self._losses).items(), key=lambda file: file[0] == END_OF_JOB)
+        return [dict([file]) for file in files]
 
     @property
     def stages_left(self) -> int:

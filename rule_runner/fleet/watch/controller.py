@@ -361,7 +361,7 @@ class Controller:
             anew=anew,
         )
         self._anew.discard(trial.id)
-        self._turns.begin()
+        self._turns.begin(trial.output)
         running = self._running(trial, mark=mark, started_at=self._clock.time(), problem="")
         try:
             self._evaluations.start(trial.output, request)

@@ -93,9 +93,11 @@ class Turns:
         """Have a queued trial looked at again later."""
         index.update(trial.id, not_before=self._clock.time() + ABSENT_S)
 
-    def begin(self) -> None:
-        """Record that a trial that waited has been started."""
+    def begin(self, output: str) -> None:
+        """Record that the evaluation with this output has been started, maybe once more."""
         self._starts += 1
+        self._pausing.discard(output)
+        self._began[output] = self._clock.monotonic()
 
     def make_room(self, index: WatchDatabase, waiting: Collection[TrialRecord]) -> None:
         """Pause as many evaluations as trials wait, those that have run longest first.

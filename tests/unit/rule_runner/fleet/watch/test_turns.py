@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from watched import Watch, log, result, save
 
+from rule_runner.fleet.commands import Command, TrialAction
 from rule_runner.fleet.watch.turns import TURN_S
 
 
@@ -93,6 +94,23 @@ def test_a_trial_without_new_data_takes_no_turn_from_others_until_it_is_quiet(
     watch.tick()
     first, last = requests[watch.trial(over).output]
     assert (first.wait, last.wait) == (True, False)
+
+
+def test_an_evaluation_that_was_paused_and_continued_at_once_pauses_again(
+    tmp_path: Path, clock: Any
+) -> None:
+    watch = Watch(tmp_path, clock, max_concurrent=1)
+    growing = log(watch.runs, "growing")
+    watch.tick()
+    cancelled = log(watch.runs, "cancelled")
+    watch.tick()
+    watch.options.commands.send(Command(TrialAction.CANCEL, watch.trial(cancelled).id))
+    watch.tick()
+    assert len(watch.evaluations.requests[watch.trial(growing).output]) == 2
+    late = log(watch.runs, "late")
+    for _ in range(3):
+        watch.tick()
+    assert watch.state(late) == "running"
 
 
 def test_an_evaluation_that_does_not_pause_is_asked_once(

@@ -35,10 +35,15 @@ class _Recorded(msgspec.Struct):
     id: str
 
 
+class _Judged(msgspec.Struct):
+    last: int | None = None
+
+
 class _Header(msgspec.Struct):
     fingerprint: str
     ended_at: str | None
     run_id: str = ""
+    coverage: _Judged = msgspec.field(default_factory=_Judged)
 
 
 class OutputFolder(Closing):
@@ -65,6 +70,8 @@ class OutputFolder(Closing):
         Whether the folder holds an evaluation of this rule job.
     ended
         The result of that evaluation, if it has ended.
+    judged_to
+        The last step that an evaluation judged which has not ended; -1 if there is none.
     run_id
         Unique ID of this evaluation, recorded with the first result, before the first event.
 
@@ -85,6 +92,7 @@ class OutputFolder(Closing):
         self.path = path
         self.run_id = run_id
         self.ended: RuleResult | None = None
+        self.judged_to = -1
         self._fingerprint = fingerprint
         make_folder(path)
         with ExitStack() as stack:
@@ -119,6 +127,8 @@ class OutputFolder(Closing):
                 f"parameters, trial or range differ. {_OVERWRITE}"
             )
             raise OutputError(msg)
+        if header.ended_at is None and header.coverage.last is not None:
+            self.judged_to = header.coverage.last
         self.run_id = self.run_id or header.run_id
         return True
 

@@ -32,6 +32,8 @@ def reduced_value(value: NDArray[Any] | np.generic) -> Any:
     >>> float(mean), float(mean[0]), f"{mean:.2f}", bool(mean < 3), np.array([mean, mean]).shape
     (2.5, 2.5, '2.50', True, (2,))
     """
+    if value.size != 1:  # a damaged trial
+        return value
     scalar = value if isinstance(value, np.generic) else value.reshape(())[()]
     indexed_type = _INDEXED_TYPES.get(type(scalar))
     return scalar if indexed_type is None else indexed_type(scalar)

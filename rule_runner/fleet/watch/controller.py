@@ -482,27 +482,31 @@ class Controller:
                 if is_s3(trial.output):
                     continue
                 marks[trial.id] = results_mark(trial.output)
-                if marks[trial.id] != self._result_marks.get(trial.id):
-                    self._refresh_rules(trial)
+                changed = marks[trial.id] != self._result_marks.get(trial.id)
+                if changed and not self._refresh_rules(trial):
+                    del marks[trial.id]  # the next look reads them
             self._result_marks = marks
 
-    def refresh_rules_of(self, number: int) -> None:
-        """Record the verdicts and acknowledgements of a trial as its output has them now."""
-        trial = self.database.trial(number)
-        if trial is not None and not trial.removed:
-            self._refresh_rules(trial)
+    def refresh_rules_of(self, number: int) -> bool:
+        """Record the verdicts and acknowledgements of a trial as its output has them now.
 
-    def _refresh_rules(self, trial: TrialRecord) -> None:
+        Return False if they cannot be read.
+        """
+        trial = self.database.trial(number)
+        return trial is None or bool(trial.removed) or self._refresh_rules(trial)
+
+    def _refresh_rules(self, trial: TrialRecord) -> bool:
+        """Record the verdicts of a trial; return False if they cannot be read."""
         try:
             saved = read_output(trial.output)
-        except OutputError:  # its end will tell
-            return
+        except OutputError:
+            return False
         if saved.undelivered != trial.undelivered:
             self.database.update(trial.id, undelivered=saved.undelivered)
         rules = saved.rules
         before = {rule.name: rule for rule in self.database.rules_of(trial.id)}
         if {rule.name: rule for rule in rules} == before:
-            return
+            return True
         with self.database.transaction():
             self.database.set_rules(trial.id, rules)
         for rule in rules:
@@ -511,6 +515,7 @@ class Controller:
                 earlier is None or (earlier.outcome, earlier.step) != (rule.outcome, rule.step)
             ):
                 _log.info("issues_found", trial=trial.path, rule=rule.name, step=rule.step)
+        return True
 
     def _look_for_acknowledgements(self) -> None:
         """Record what people said about judged trials, and that it no longer holds.
@@ -527,8 +532,9 @@ class Controller:
             }
             today = int(self._clock.time() // _DAY_S)
             for number in {**self._marks, **marks}:
-                if today != self._today or marks.get(number) != self._marks.get(number):
-                    self.refresh_rules_of(number)
+                changed = today != self._today or marks.get(number) != self._marks.get(number)
+                if changed and not self.refresh_rules_of(number):
+                    marks.pop(number, None)  # the next look reads them
             self._marks, self._today = marks, today
             for number in self.database.undelivered():
                 self.refresh_rules_of(number)

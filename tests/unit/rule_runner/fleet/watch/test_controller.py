@@ -114,6 +114,36 @@ def test_results_that_have_not_changed_are_not_read_again(
     assert marks(watch, trial)[0] == (True, "error")
 
 
+def test_results_that_could_not_be_read_once_are_read_again(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    output = watch.trial(trial).output
+    failures: list[str] = []
+
+    def failing_once(folder: str) -> SavedOutput:
+        if not failures:
+            failures.append(folder)
+            raise OutputError("Too many open files.")
+        return read_output(folder)
+
+    monkeypatch.setattr(controller, "read_output", failing_once)
+    save(Path(output), result(trial, outcome="IssuesFound", ended_at=None, step=20))
+    watch.tick(10.0)
+    assert (failures, marks(watch, trial)) == ([output], [])
+    watch.tick(10.0)
+    assert marks(watch, trial) == [(False, "error")]
+    watch.end(trial, outcome="IssuesFound")
+    watch.tick()
+    failures.clear()
+    append_acknowledgement(output, said("acknowledged"))
+    watch.tick(60.0)
+    assert marks(watch, trial) == [(False, "error")]
+    watch.tick(60.0)
+    assert marks(watch, trial) == [(True, "error")]
+
+
 def test_an_evaluation_that_dies_is_restarted_three_times_with_growing_pauses(watch: Watch) -> None:
     trial = log(watch.runs)
     pauses = []

@@ -149,7 +149,7 @@ class RuleJob:
         self.rule_time_s += invocation.seconds
         self.missed = invocation.missed
         self.measurements.add(invocation.measurements)
-        if invocation.did is InvocationOutcome.WAITS and not self.step_source.ended:
+        if invocation.did is InvocationOutcome.WAITS and not self.step_source.is_loaded:
             self.waits = True
             return []
         self.position = self._last = step

@@ -112,8 +112,8 @@ class StepSources:
         request = self._config.request
         base, *others = (trial.index for trial in self.trials)
         waits = (request.end_grace, request.event_file_wait, request.poll_max)
-        once, as_it_is = not request.wait, self._config.as_it_is
-        return (TensorSteps(base, others, clock, *waits, once=once, as_it_is=as_it_is),)
+        once = not request.wait
+        return (TensorSteps(base, others, clock, *waits, once=once, as_it_is=request.as_it_is),)
 
     def _over_windows(self, lengths: Sequence[int], clock: Clock) -> "dict[int, StepSource]":
         if self.profiler is None:
@@ -164,6 +164,13 @@ class StepSources:
         self._recognize(at_once=at_once or last)
         changes = [source.look(at_once=at_once, last=last) for source in self.all]
         return any(changes)
+
+    def settle(self) -> bool:
+        """Let what is there be judged, and return whether that changes anything.
+
+        See `StepSource.settle`.
+        """
+        return any([source.settle() for source in self.all])
 
     def _recognize(self, *, at_once: bool) -> None:
         """Look at trials without known files again: they may be in any format."""

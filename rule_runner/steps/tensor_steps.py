@@ -67,7 +67,7 @@ class TensorSteps:
         once.
     as_it_is
         Whether the last step of a run in another format is ready too, unless its files say that the
-        run goes on: this is the only look, and most formats do not tell whether a run has ended.
+        run goes on; see `settle`.
 
     Attributes
     ----------
@@ -137,6 +137,11 @@ class TensorSteps:
         return self.base.loaded_all_steps and not self._may_grow
 
     @property
+    def is_loaded(self) -> bool:
+        """Whether no further steps of the base trial are expected; see `StepSource`."""
+        return self.base.loaded_all_steps
+
+    @property
     def ending(self) -> bool:
         """Whether a trial has its end mark and files of slow workers may still arrive."""
         return any(
@@ -157,6 +162,11 @@ class TensorSteps:
                 followed.due = float("-inf")
         changes = [self._look_if_due(followed, last=last) for followed in self._followed]
         return any(changes)
+
+    def settle(self) -> bool:
+        """Let the last steps of quiet logs be judged as they are; see `StepSource`."""
+        self._as_it_is = True
+        return self.look(at_once=True)
 
     def _look_if_due(self, followed: _Followed, *, last: bool) -> bool:
         if followed.index.loaded_all_steps or self._clock.monotonic() < followed.due:

@@ -21,7 +21,7 @@ from rule_runner.results.durable_files import (
 from rule_runner.results.finding_ids import FindingIds
 from rule_runner.results.json_text import dump_json, dump_numbers
 from rule_runner.results.measurements import MeasurementsRecord
-from rule_runner.results.schema import Evidence, RuleResult
+from rule_runner.results.schema import Evidence, OtherTrial, RuleResult
 
 RESULT: Final = "rule_result.json"
 FINDINGS: Final = "findings.jsonl"
@@ -39,6 +39,7 @@ class _Header(msgspec.Struct):
     fingerprint: str
     ended_at: str | None
     run_id: str = ""
+    other_trials: list[OtherTrial] = []
 
 
 class OutputFolder(Closing):
@@ -65,6 +66,8 @@ class OutputFolder(Closing):
         Whether the folder holds an evaluation of this rule job.
     ended
         The result of that evaluation, if it has ended.
+    other_trials
+        How much of the other trials an earlier process showed to the rule.
     run_id
         Unique ID of this evaluation, recorded with the first result, before the first event.
 
@@ -85,6 +88,7 @@ class OutputFolder(Closing):
         self.path = path
         self.run_id = run_id
         self.ended: RuleResult | None = None
+        self.other_trials: list[OtherTrial] = []
         self._fingerprint = fingerprint
         make_folder(path)
         with ExitStack() as stack:
@@ -120,6 +124,7 @@ class OutputFolder(Closing):
             )
             raise OutputError(msg)
         self.run_id = self.run_id or header.run_id
+        self.other_trials = header.other_trials
         return True
 
     def _recorded_ids(self) -> set[str]:

@@ -1,15 +1,34 @@
 """The program: ``rule-runner``, or ``python -m rule_runner``."""
 
+import errno
+import io
 import os
 import signal
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 from rule_runner.garbage import collect_rarely
 
 _EXIT_SIGNAL = 128  # plus the signal's number
 _STDERR = 2
+
+
+class _Messages(io.FileIO):
+    """Standard error; on a full disk it loses what is written and says nothing.
+
+    A message that is lost changes neither what a command does nor its exit code.
+    """
+
+    def write(self, data: Any, /) -> int:
+        """Write data, and return how many bytes of it need not be written again."""
+        try:
+            return super().write(data)
+        except OSError as err:
+            if err.errno not in {errno.ENOSPC, errno.EDQUOT}:
+                raise
+            return len(data)
 
 
 def main() -> None:
@@ -83,6 +102,10 @@ def _open_standard_streams() -> None:
             stream = open(number, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - stays open
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
+    messages = _Messages(_STDERR, "w", closefd=False)
+    sys.stderr = io.TextIOWrapper(
+        messages, sys.stderr.encoding, "backslashreplace", write_through=True
+    )
 
 
 def _handle(handler: Callable[[int, FrameType | None], object], *numbers: signal.Signals) -> None:

@@ -17,7 +17,7 @@ import structlog
 import uncounted
 from hypothesis import HealthCheck, settings
 
-from rule_core import logger
+from rule_core.logger import warn_once
 
 # A background job of a script ignores SIGINT, and so would the programs that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -169,7 +169,7 @@ def _no_cover_in_processes(request: pytest.FixtureRequest, monkeypatch: pytest.M
 @pytest.fixture(autouse=True)
 def _warn_again() -> None:
     """Let each test see the warnings that an earlier one has logged."""
-    logger.warn_once.cache_clear()
+    warn_once.cache_clear()
 
 
 class FakeClock:
@@ -239,11 +239,12 @@ def aws_endpoint(aws_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture(autouse=True)
 def _fresh_log() -> Iterator[None]:
-    """Put logging back as it was: commands configure it."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
+    """Put logging back as it was: commands and `invoke_rule` configure it."""
+    loggers = [logging.getLogger(), logging.getLogger("smdebug")]
+    states = [(logger, [*logger.handlers], logger.level) for logger in loggers]
     yield
-    root.handlers[:] = handlers
-    root.setLevel(level)  # not by its attribute: what loggers remember of it is forgotten so
+    for logger, handlers, level in states:
+        logger.handlers[:] = handlers
+        logger.setLevel(level)  # not by its attribute: what loggers remember of it is forgotten so
     structlog.reset_defaults()
     structlog.contextvars.clear_contextvars()

@@ -20,6 +20,7 @@ PROFILER: Final = {
 # Traces of torch.profiler; other names are profiler data only where a user says so.
 TRACES: Final = (".pt.trace.json", ".pt.trace.json.gz")
 FOLDERS: Final = frozenset({*TENSORS, *PROFILER, "closed/"})  # of trials
+TENSORBOARD: Final = "tensorboard/"  # what hooks save, once more, for TensorBoard
 RECORDED: Final = FOLDERS | {"kineto/"}  # of profiles, which may have traces beside them
 
 

@@ -1,8 +1,11 @@
-"""Records of TensorBoard's event files: scalars and texts, as its own writers encode them."""
+"""Records of TensorBoard's event files: scalars, histograms and texts."""
 
 import struct
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rule_core.format import tfrecord
 from rule_core.format.event_encoder import encode_bytes, encode_int
@@ -11,6 +14,7 @@ _VERSION: Final = b"brain.Event:2"
 _DOUBLE: Final = struct.Struct("<Bd")
 _FLOAT: Final = struct.Struct("<Bf")
 _STRING: Final = 7  # DT_STRING
+BUCKETS: Final = 30  # as many as TensorBoard draws
 
 
 def version_record(time: float) -> bytes:
@@ -31,6 +35,57 @@ def scalars_record(step: int, time: float, values: Mapping[str, float]) -> bytes
         for tag, value in values.items()
     )
     return _record(_event(time, step) + encode_bytes(5, summary))
+
+
+def summary_record(
+    step: int,
+    time: float,
+    scalars: Mapping[str, NDArray[Any]],
+    histograms: Mapping[str, NDArray[Any]],
+) -> bytes:
+    """Return a record with scalars and histograms of one step.
+
+    Parameters
+    ----------
+    scalars
+        Arrays of one real number; those beyond the range of 32 bits become infinite.
+    histograms
+        Arrays of real numbers, of any shape. Values that are not finite are left out, and so are
+        histograms without any other.
+    """
+    with np.errstate(over="ignore"):
+        values = [
+            encode_bytes(1, tag.encode()) + _FLOAT.pack(2 << 3 | 5, array.astype(np.float32).item())
+            for tag, array in scalars.items()
+        ]
+    for tag, array in histograms.items():
+        flat = array.astype(np.float64).reshape(-1)
+        finite = flat[np.isfinite(flat)]
+        if finite.size:
+            values.append(encode_bytes(1, tag.encode()) + encode_bytes(5, _histogram(finite)))
+    summary = b"".join(encode_bytes(1, value) for value in values)
+    return _record(_event(time, step) + encode_bytes(5, summary))
+
+
+def _histogram(elements: NDArray[np.float64]) -> bytes:
+    """Return a HistogramProto of finite numbers."""
+    low, high = elements.min(), elements.max()
+    with np.errstate(over="ignore", divide="ignore"):
+        moments = (low, high, elements.size, elements.sum(), elements @ elements)
+        scale = BUCKETS / (high - low)
+    if 0 < scale < np.inf:
+        buckets = ((elements - low) * scale).astype(np.intp)
+        counts = np.bincount(np.minimum(buckets, BUCKETS - 1), minlength=BUCKETS)
+        limits = np.linspace(low, high, BUCKETS + 1)[1:]
+    else:  # all are equal, or the range overflows
+        counts, limits = np.array([elements.size]), np.array([high])
+    return b"".join(
+        [
+            *(_DOUBLE.pack(number << 3 | 1, value) for number, value in enumerate(moments, 1)),
+            encode_bytes(6, limits.astype("<f8").tobytes()),
+            encode_bytes(7, counts.astype("<f8").tobytes()),
+        ]
+    )
 
 
 def text_record(step: int, time: float, tag: str, text: str) -> bytes:

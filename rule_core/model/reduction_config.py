@@ -170,7 +170,7 @@ class ReductionConfig(JsonText):
     def from_dict(cls, params: Mapping[str, Any]) -> Self:
         """Return the configuration for a JSON object such as `to_json_dict` returns.
 
-        ``reductions`` lists all of them: norms end in ``_norm``, and those of magnitudes start
+        ``reductions`` lists all of them: norms may end in ``_norm``, and those of magnitudes start
         with ``abs_``. Flags may be text. Other keys are ignored.
 
         Raises
@@ -184,10 +184,8 @@ class ReductionConfig(JsonText):
         listed = (_texts(key, params.get(key)) for key in ("reductions", "medians"))
         for name in chain.from_iterable(listed):
             operation = name.removeprefix(_ABS)
-            if operation in NORMS:
-                msg = f"A norm among reductions must end in {_NORM!r}, got {name!r}."
-                raise SMDebugValueError(msg)
-            kind = "norms" if operation.endswith(_NORM) else "reductions"
+            is_norm = operation in NORMS or operation.endswith(_NORM)
+            kind = "norms" if is_norm else "reductions"
             key = kind if operation == name else _ABS + kind
             values.setdefault(key, []).append(operation.removesuffix(_NORM))
         return cls(**values)

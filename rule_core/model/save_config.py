@@ -66,8 +66,8 @@ class SaveConfigMode:
     Parameters
     ----------
     save_interval
-        Multiples of the interval are saved, regardless of the start. Numbers may be text; None
-        means the default.
+        Multiples of the interval are saved, regardless of the start. Numbers may be text; without
+        one, it is 500, or None if there are `save_steps`: exactly these are saved.
     start_step, end_step
         The range of the interval: ``start_step <= step < end_step``; unbounded without `end_step`.
     save_steps
@@ -83,9 +83,11 @@ class SaveConfigMode:
     >>> config = SaveConfigMode(save_interval=3, start_step=2, end_step=7, save_steps=[10])
     >>> [step for step in range(20) if config.should_save_step(step)]
     [3, 6, 10]
+    >>> SaveConfigMode(save_steps=[1, 5, 7]).should_save_step(0)
+    False
     """
 
-    save_interval: int
+    save_interval: int | None
     start_step: int
     end_step: int | None
     save_steps: list[int]
@@ -101,6 +103,8 @@ class SaveConfigMode:
         self.start_step = start_step  # type: ignore[assignment]
         self.end_step = end_step  # type: ignore[assignment]
         self.save_steps = save_steps  # type: ignore[assignment]
+        if save_interval is None and self.save_steps:
+            object.__setattr__(self, "save_interval", None)
 
     def __setattr__(self, name: str, value: object) -> None:
         """Check and convert a value as the constructor does, and set the attribute."""
@@ -113,7 +117,7 @@ class SaveConfigMode:
         """Return whether to save a mode step."""
         if step in self.save_steps:
             return True
-        if step < self.start_step or step % self.save_interval:
+        if self.save_interval is None or step < self.start_step or step % self.save_interval:
             return False
         return self.end_step is None or step < self.end_step
 
@@ -158,8 +162,9 @@ class SaveConfig(JsonText):
     >>> config = SaveConfig({ModeKeys.TRAIN: SaveConfigMode(save_interval=2)})
     >>> config.should_save_step(ModeKeys.TRAIN, 4)
     True
-    >>> config.get_save_config(ModeKeys.EVAL) is None
-    True
+    >>> config.merge_default_save_config(SaveConfig())
+    >>> config.get_save_config(ModeKeys.EVAL).save_interval
+    500
     """
 
     def __init__(
@@ -189,6 +194,16 @@ class SaveConfig(JsonText):
         SMDebugValueError
             If the mode has no configuration.
         """
+        return self.get_save_config(mode).should_save_step(step)
+
+    def get_save_config(self, mode: ModeKeys) -> SaveConfigMode:
+        """Return the configuration of a mode.
+
+        Raises
+        ------
+        SMDebugValueError
+            If the mode has none.
+        """
         config = self.mode_save_configs[mode]
         if config is None:
             msg = (
@@ -196,11 +211,7 @@ class SaveConfig(JsonText):
                 "Merge it with a default."
             )
             raise SMDebugValueError(msg)
-        return config.should_save_step(step)
-
-    def get_save_config(self, mode: ModeKeys) -> SaveConfigMode | None:
-        """Return the configuration of a mode, or None."""
-        return self.mode_save_configs[mode]
+        return config
 
     def set_save_config(self, mode: ModeKeys, save_config_mode: SaveConfigMode | None) -> None:
         """Configure one mode.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Generic, TypeVar
 
-from rule_core.format.paths import END_OF_JOB
+from rule_core.format.paths import COLLECTIONS, END_OF_JOB
 from rule_core.profiler import file_names
 from rule_core.profiler.constants import time_buffer_us, trailing_duration_us
 from rule_core.profiler.converted.store import with_conversions
@@ -107,14 +107,21 @@ class ProfilerFiles:
     def has_end_mark(self) -> bool:
         """Return whether the end mark of the training job exists.
 
-        The end mark of its tensors counts too, while there is no profiler data.
+        In the root, beside profiler data, it counts unless it may be that of tensors.
         """
         empty = self.looks > 0 and not (self.system or self.traces)
-        marks = (*file_names.END_MARKS, *((END_OF_JOB,) if empty else ()))
         try:
-            return self.ended or any(mark in self.store.list_keys(mark) for mark in marks)
+            return (
+                self.ended
+                or any(map(self._has, file_names.END_MARKS))
+                or (self._has(END_OF_JOB) and (empty or not self._has(COLLECTIONS)))
+            )
         except ObjectNotFoundError:  # the folder does not exist yet
             return False
+
+    def _has(self, key: str) -> bool:
+        """Return whether a file exists, or for a folder's key whether it has files."""
+        return any(other == key or key.endswith("/") for other in self.store.list_keys(key))
 
     def refresh(
         self, *, whole: bool = False, ended: bool | None = None

@@ -201,14 +201,12 @@ def is_on_host(node_id: str, host: str) -> bool:
 
 
 def get_node_id_from_tracefilename(filename: str) -> str:
-    """Return the `node_id` of the events in a timeline; "" if its name contains none.
+    """Return the `node_id` of the events in a file; "" if its name contains none.
 
     >>> get_node_id_from_tracefilename("/p/pevents/20200702/15930_11-algo-1_model_timeline.json")
     'algo-1-11'
     """
-    if is_valid_tracefilename(filename) or read_tf_profiler_metadata_file(filename)[0]:
-        return ordered_node_id(node_id_of(filename))
-    return ""
+    return ordered_node_id(node_id_of(filename))
 
 
 def get_timestamp_from_tracefilename(filename: str) -> int:

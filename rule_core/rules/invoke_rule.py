@@ -13,7 +13,7 @@ from rule_core.exceptions import (
     TensorUnavailable,
     TensorUnavailableForStep,
 )
-from rule_core.logger import get_logger
+from rule_core.logger import get_logger, show_log
 from rule_core.model.segments import first_of_segment, segment_of, step_in_segment, step_text
 from rule_core.modes import ModeKeys
 from rule_core.rules.rule import Rule
@@ -33,7 +33,9 @@ def invoke_rule(
     for the steps of the trial, with the same verdicts. A profiler trial has no steps: the rule is
     invoked for 0, 1, 2, ... until it raises `NoMoreProfilerData`. The same rule object judges all
     segments of a resumed run; see `Rule.segment_begins`. However the loop ends, the rule's
-    `invoke_at_end` is called last; its result counts if the training job has ended.
+    `invoke_at_end` is called last; its result counts if the training job has ended. The start, each
+    met condition and the end are logged, and printed unless the program configures logging; see
+    `show_log`.
 
     Parameters
     ----------
@@ -50,6 +52,9 @@ def invoke_rule(
     RuleEvaluationConditionMet
         With `raise_eval_cond`, when the condition is met.
     """
+    show_log()
+    logger = get_logger(rule_obj.rule_name)
+    logger.info("Started rule %s at step %d.", rule_obj.rule_name, start_step or 0)
     last_steps: list[int] = []
     result_counts = False
     try:
@@ -68,6 +73,8 @@ def invoke_rule(
     finally:
         if not result_counts:
             rule_obj.invoke_at_end(_last_step(rule_obj, last_steps))
+        last_text = f"after step {step_text(*last_steps)}" if last_steps else "without any step"
+        logger.info("Ended rule %s %s.", rule_obj.rule_name, last_text)
 
 
 def _is_profiler_trial(trial: Any) -> bool:

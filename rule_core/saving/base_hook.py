@@ -17,6 +17,7 @@ from rule_core.profiler.recording.config import RecordingConfig
 from rule_core.profiler.recording.recorder import open_recorder
 from rule_core.saving.save_policy import SavePolicy
 from rule_core.saving.tensor_adapter import NumpyAccess, TensorAccess, check_names
+from rule_core.saving.tensorboard_writer import TensorBoardWriter
 from rule_core.saving.trial_recorder import TrialRecorder
 from rule_core.saving.trial_writer import TrialWriter, reject_existing_trial
 from rule_core.saving.write_queue import WriteQueue
@@ -58,6 +59,7 @@ class BaseHook(FailSafe):
     # Whether a step begins where the one before ended; otherwise the framework tells when.
     STEPS_JOIN: ClassVar[bool] = False
     access: TensorAccess = NumpyAccess()
+    tensorboard_dir: str | None = None
 
     def __init__(
         self,
@@ -213,10 +215,19 @@ class BaseHook(FailSafe):
             resume=self._resume,
         )
         queue = WriteQueue(self._max_queue_bytes, self._fail_in_background)
-        self._recorder = TrialRecorder(writer, queue, self.access, drop=self._drop)
+        self._recorder = TrialRecorder(
+            writer, queue, self.access, drop=self._drop, tensorboard=self._tensorboard_writer()
+        )
         if not self._loaded:
             self.global_step = writer.last_step
             self.mode_steps.update(writer.last_mode_steps)
+
+    def _tensorboard_writer(self) -> TensorBoardWriter | None:
+        """Return the writer of files for TensorBoard; those of further workers are apart."""
+        folder = self.tensorboard_dir
+        if folder and self.rank:
+            folder = f"{folder}/{self.worker}"
+        return TensorBoardWriter(folder) if folder else None
 
     def _end_step(self) -> None:
         """Queue the current step for writing."""

@@ -43,9 +43,10 @@ class Hook(BaseHook):
     ----------
     out_dir
         Root of the trial, a folder or ``s3://bucket/prefix``; ``/opt/ml/output/tensors`` by
-        default.
+        default, the working folder if empty.
     export_tensorboard, tensorboard_dir
-        Accepted for compatibility, but ignored with a warning.
+        Whether to write what is saved for TensorBoard too, and the folder, a local one or in S3;
+        ``<out_dir>/tensorboard`` by default. A folder alone has the same effect as both.
     dry_run
         Whether to count steps without writing anything.
     reduction_config
@@ -144,7 +145,8 @@ class Hook(BaseHook):
     ) -> None:
         self.preset = check_choice(tuple(PRESETS), "preset", preset or "none")
         self.out_dir = os.fspath(out_dir) if out_dir is not None else DEFAULT_OUT_DIR
-        self.tensorboard_dir = tensorboard_dir
+        if tensorboard_dir or export_tensorboard:
+            self.tensorboard_dir = tensorboard_dir or f"{self.out_dir.rstrip('/')}/tensorboard"
         self.save_all = save_all
         if max_queue_bytes < 1:
             msg = f"Argument 'max_queue_bytes' must be at least 1, got {max_queue_bytes!r}."
@@ -162,7 +164,7 @@ class Hook(BaseHook):
             collection_type=self.COLLECTION,
         )
         super().__init__(
-            open_output(self.out_dir),
+            open_output(self.out_dir or os.curdir),
             policy,
             rank=rank,
             world_size=world_size,
@@ -175,8 +177,6 @@ class Hook(BaseHook):
             profiling=None if profiler_config is None else config_of(profiler_config),
         )
         self._name_table = NameTable()
-        if export_tensorboard:
-            self._warn_once("tensorboard", "TensorBoard files are not written.")
         if not resume and self._writes:
             self._reject_existing_trial()
         atexit.register(self.close)
@@ -197,8 +197,10 @@ class Hook(BaseHook):
 
         Raises
         ------
+        OSError
+            If the file cannot be read.
         SMDebugValueError
-            If the file is missing or contains an invalid value.
+            If the file contains an invalid value.
         """
         config = load_hook_config(json_file_path, save_interval=cls.DEFAULT_SAVE_INTERVAL)
         return cls(**vars(config), **options)
@@ -309,6 +311,17 @@ class Hook(BaseHook):
             self._add_member(name, tensor_name, include=True)
         self._save_at_this_step(self._collections_to_save())
         self._record(tensor_name, tensor_value)
+
+    @guarded
+    def _write_raw_tensor_simple(
+        self, tensor_name: str, tensor_value: Any, timestamp: float | None = None
+    ) -> None:
+        """Save a tensor of no collection, if anything is saved at the current step.
+
+        Public scripts call this method of smdebug.
+        """
+        if self._recorder is not None and self._saving and self._has_valid_name(tensor_name):
+            self._recorder.add_array(tensor_name, self.access.copy(tensor_value), timestamp)
 
     @guarded
     def step(self) -> None:

@@ -31,6 +31,7 @@ DEFAULT_OUT_DIR: Final = "/opt/ml/output/tensors"
 # SageMaker configures TensorBoard in a separate file.
 TENSORBOARD_FILE_VARIABLE: Final = "TENSORBOARD_CONFIG_FILE_PATH"
 DEFAULT_TENSORBOARD_FILE: Final = "/opt/ml/input/config/tensorboardoutputconfig.json"
+DEFAULT_TENSORBOARD_DIR: Final = "/opt/ml/output/tensorboard"
 
 
 Json = dict[str, Any]
@@ -130,18 +131,18 @@ def load_hook_config(
 
     Raises
     ------
+    OSError
+        If the file cannot be read.
     SMDebugValueError
-        If the file cannot be read or contains an invalid value. Unknown keys are ignored with a
-        warning.
+        If the file contains an invalid value. Unknown keys are ignored with a warning.
     """
     path = os.fspath(
         json_file_path or os.environ.get(CONFIG_FILE_PATH_ENV_STR) or DEFAULT_CONFIG_FILE
     )
     try:
         return _hook_config(path, _read(path), save_interval)
-    except (SMDebugError, OSError, msgspec.DecodeError, RecursionError) as err:
-        reason = os.strerror(err.errno) if isinstance(err, OSError) and err.errno else str(err)
-        msg = f"Hook configuration {path!r} cannot be used: {reason.rstrip('.')}."
+    except (SMDebugError, msgspec.DecodeError, RecursionError) as err:
+        msg = f"Hook configuration {path!r} cannot be used: {str(err).rstrip('.')}."
         raise SMDebugValueError(msg) from err
 
 
@@ -215,9 +216,10 @@ def _tensorboard(hook: "_Section", out_dir: str) -> tuple[str | None, bool]:
     """Return the folder for TensorBoard files, and whether they are requested."""
     if ON_SAGEMAKER in os.environ:
         path = os.environ.get(TENSORBOARD_FILE_VARIABLE) or DEFAULT_TENSORBOARD_FILE
-        value = _read(path).get("LocalPath") if Path(path).exists() else None
-        folder = _of_type(str, f"LocalPath of {path!r}", value) or None
-        return folder, folder is not None
+        if not Path(path).exists():
+            return None, False
+        value = _of_type(str, f"LocalPath of {path!r}", _read(path).get("LocalPath"))
+        return value or DEFAULT_TENSORBOARD_DIR, True
     export = hook.flag("export_tensorboard", default=False)
     folder = _of_type(str, "tensorboard_dir", hook.params.get("tensorboard_dir")) or None
     return folder or (f"{out_dir}/tensorboard" if export else None), export
@@ -293,11 +295,14 @@ class _Section:
 
 
 def _save_config(default: Json, *sections: _Section) -> SaveConfig:
-    """Return the configuration of all modes; later sections take precedence."""
+    """Return the configuration of all modes; later sections take precedence.
+
+    The default is an interval: it does not apply where the sections list steps.
+    """
     modes = {}
     for mode in ModeKeys:
-        values = default.copy()
+        values: Json = {}
         for section in sections:
             values |= section.saving(mode)
-        modes[mode] = SaveConfigMode(**values)
+        modes[mode] = SaveConfigMode(**(values if values.get("save_steps") else default | values))
     return SaveConfig(modes)

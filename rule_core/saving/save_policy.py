@@ -34,12 +34,15 @@ class Plan:
         Reductions to save, as (operation, of the magnitudes).
     collections
         Names of the saved collections that contain it.
+    histogram
+        Whether one of them has a histogram of it for TensorBoard.
     """
 
     raw: bool
     shape: bool
     reductions: tuple[tuple[str, bool], ...]
     collections: tuple[str, ...]
+    histogram: bool = True
 
 
 class SavePolicy:
@@ -80,7 +83,7 @@ class SavePolicy:
     >>> policy.saving(ModeKeys.TRAIN, 5)
     frozenset()
     >>> policy.plan("my_loss", policy.saving(ModeKeys.TRAIN, 20))
-    Plan(raw=True, shape=False, reductions=(), collections=('losses',))
+    Plan(raw=True, shape=False, reductions=(), collections=('losses',), histogram=False)
     """
 
     def __init__(
@@ -213,8 +216,8 @@ class SavePolicy:
 
     def _save_config(self, collection: Collection, mode: ModeKeys) -> SaveConfigMode:
         """Return the configuration for a mode, even of a collection created after `prepare`."""
-        config = collection.save_config and collection.save_config.get_save_config(mode)
-        return config or self.save_config.get_save_config(mode) or SaveConfigMode()
+        config = collection.save_config and collection.save_config.mode_save_configs[mode]
+        return config or self.save_config.get_save_config(mode)
 
     def _reductions(self, collection: Collection) -> ReductionConfig:
         if collection.name in SCALAR_COLLECTIONS:
@@ -242,12 +245,14 @@ class SavePolicy:
         names = tuple(other for other in self.collections_of(name) if other in saving)
         if not names:
             return None
-        configs = [self._reductions(self.manager.get(collection)) for collection in names]
+        collections = [self.manager.get(collection) for collection in names]
+        configs = [self._reductions(collection) for collection in collections]
         return Plan(
             any(config.save_raw_tensor for config in configs),
             any(config.save_shape for config in configs),
             tuple(dict.fromkeys(key for config in configs for key in config.wanted)),
             names,
+            any(collection.save_histogram for collection in collections),
         )
 
     def collections_of(self, name: str) -> tuple[str, ...]:

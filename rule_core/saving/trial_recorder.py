@@ -11,6 +11,7 @@ from rule_core.modes import ModeKeys
 from rule_core.saving.save_policy import Plan
 from rule_core.saving.step_writer import StepWriter
 from rule_core.saving.tensor_adapter import Array, ReductionKey, TensorAccess
+from rule_core.saving.tensorboard_writer import TensorBoardWriter
 from rule_core.saving.trial_writer import TrialWriter
 from rule_core.saving.write_queue import WriteQueue
 
@@ -30,6 +31,8 @@ class TrialRecorder:
         Access to the tensors of the framework.
     drop
         Whether to drop a whole step when the queue is full, instead of waiting.
+    tensorboard
+        Writer of files for TensorBoard, if any.
 
     Attributes
     ----------
@@ -40,7 +43,13 @@ class TrialRecorder:
     """
 
     def __init__(
-        self, writer: TrialWriter, queue: WriteQueue, access: TensorAccess, *, drop: bool
+        self,
+        writer: TrialWriter,
+        queue: WriteQueue,
+        access: TensorAccess,
+        *,
+        drop: bool,
+        tensorboard: TensorBoardWriter | None = None,
     ) -> None:
         self.resumed_step = writer.last_step
         self.saved = 0
@@ -49,6 +58,8 @@ class TrialRecorder:
         self._queue = queue
         self._access = access
         self._drop = drop
+        self._tensorboard = tensorboard
+        self._mode = ModeKeys.GLOBAL
         self._step: StepWriter | None = None
         self._is_queued = self._is_dropped = False
         self._wall_time = 0.0
@@ -60,12 +71,14 @@ class TrialRecorder:
         self._arrays: list[tuple[str, Array, float]] = []
         self._scalars: list[tuple[str, Any]] = []
         self._shapes: list[tuple[str, tuple[int, ...]]] = []
+        self._histograms: dict[str, Array] = {}
         self._nbytes = 0
 
     def begin(self, step: int, mode: ModeKeys, mode_step: int, wall_time: float) -> None:
         """Begin a step at a wall time in seconds since the epoch."""
         self._is_queued = self._is_dropped = False
         self._wall_time = wall_time
+        self._mode = mode
         self._step = self._writer.begin(step, mode=mode, mode_step=mode_step)
 
     @property
@@ -85,22 +98,31 @@ class TrialRecorder:
             self.add_shape(name, self._access.shape(tensor))
         if plan.reductions:
             self.add_reductions(name, tensor, plan.reductions)
-        if plan.raw:
-            self.add_value(name, tensor)
+        has_histogram = plan.histogram and self._tensorboard is not None
+        if plan.raw or has_histogram:
+            self.add_value(name, tensor, is_saved=plan.raw, has_histogram=has_histogram)
 
     def add_reductions(self, name: str, tensor: Any, keys: tuple[ReductionKey, ...]) -> None:
         """Save reductions of a tensor."""
         for (operation, absolute), scalar in self._access.reduce(tensor, keys):
             self._scalars.append((reduction_record_name(name, operation, absolute), scalar))
 
-    def add_value(self, name: str, tensor: Any) -> None:
-        """Save a copy of a tensor's elements, waiting if the queue is full."""
+    def add_value(
+        self, name: str, tensor: Any, *, is_saved: bool = True, has_histogram: bool = False
+    ) -> None:
+        """Save a copy of a tensor's elements, or its histogram, waiting if the queue is full."""
         nbytes = self._access.nbytes(tensor)
         if not nbytes or self._is_dropped:
             return
         if self._step is not None and self._nbytes and self._nbytes + nbytes > BATCH:
             self._put(self._step)
-        self.add_array(name, self._access.copy(tensor))
+        array = self._access.copy(tensor)
+        if has_histogram:
+            self._histograms[name] = array
+        if is_saved:
+            self.add_array(name, array)
+        else:
+            self._nbytes += array.nbytes
 
     def add_array(self, name: str, array: Array, wall_time: float | None = None) -> None:
         """Save an array that is not changed later."""
@@ -144,6 +166,8 @@ class TrialRecorder:
         if self._step is not None:
             self._queue.put(self._step.discard, 0)
         is_complete = self._queue.close(timeout)
+        if is_complete and self._tensorboard is not None:
+            self._tensorboard.close()
         if is_complete and end_job:
             if self._writer.num_workers > 1:
                 self._writer.close_worker()
@@ -159,6 +183,14 @@ class TrialRecorder:
         self._is_dropped = self._is_dropped or (self._drop and not self._queue.has_room(nbytes))
         if not self._is_dropped:
             scalars = (names, values, self._wall_time)
+            if self._tensorboard is not None:
+                shown = partial(
+                    self._tensorboard.add,
+                    *(step.number, self._mode, self._wall_time),
+                    [(name, array) for name, array, _ in self._arrays],
+                    self._histograms,
+                )
+                self._queue.put(shown, 0)
             write = partial(self._write, step, scalars, self._arrays, self._shapes)
             self._queue.put(write, nbytes)
             self._is_queued = True

@@ -13,6 +13,7 @@ from rule_core.exceptions import (
     TensorUnavailableForStep,
 )
 from rule_core.format.index_file import Entry
+from rule_core.model.reduced_value import reduced_value
 from rule_core.model.reductions import Reduction
 from rule_core.model.streaming_statistics import StreamingStatistic
 from rule_core.modes import ModeKeys
@@ -192,8 +193,8 @@ class Tensor:
 
         Returns
         -------
-        ndarray or numpy scalar
-            The saved array, of shape ``(1,)`` or ``()``, or a computed scalar.
+        numpy scalar
+            Its only element has index 0: ``float(value)`` and ``value[0]`` work.
 
         Raises
         ------
@@ -206,13 +207,13 @@ class Tensor:
         if mode is ModeKeys.GLOBAL:
             prefetched = self.trial.prefetched(self.name, step_num, worker, reduction)
             if prefetched is not None:
-                return prefetched
+                return reduced_value(prefetched)
         location = self.trial.find(self.name, step_num, mode, worker)
         if reduction in location.entry.reductions:
-            return self.trial.read(self.name, location, reduction).copy()
+            return reduced_value(self.trial.read(self.name, location, reduction))
         if location.entry.raw is None:
             self._raise_unavailable(step_num, mode, location)
-        return self.trial.measure(self.name, location, reduction)
+        return reduced_value(self.trial.measure(self.name, location, reduction))
 
     def measure(
         self,
@@ -249,7 +250,10 @@ class Tensor:
     def reduction_values(
         self, step_num: int, mode: ModeKeys | None = ModeKeys.GLOBAL, worker: str | None = None
     ) -> dict[tuple[str, bool], Array]:
-        """Return ``(reduction, abs)`` -> value of the reductions that were saved at a step."""
+        """Return ``(reduction, abs)`` -> value of the reductions that were saved at a step.
+
+        The values are arrays of one element.
+        """
         location = self.trial.find(self.name, step_num, mode, worker)
         return {
             reduction: self.trial.read(self.name, location, reduction).copy()

@@ -23,7 +23,7 @@ from rule_runner.results.status import INTERNAL_ERROR
 
 _ERROR: Final = "Error: "
 SHADOWED: Final = (
-    "Error: Another package named 'smdebug' stands before that of rule-runner. "
+    "Error: The package 'smdebug' of rule-runner is damaged, or another one is imported instead. "
     "Run 'rule-runner doctor'."
 )
 

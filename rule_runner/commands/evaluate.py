@@ -18,7 +18,7 @@ from rule_runner.config.request import EvaluationRequest
 from rule_runner.config.resolve import resolve
 from rule_runner.engine.outcome import EvaluationOutcome, exit_code
 from rule_runner.engine.runner import Runner
-from rule_runner.engine.stop_requests import Signals
+from rule_runner.engine.stop_requests import PAUSED, Signals
 from rule_runner.errors import EXIT_SIGNAL, UsageError
 from rule_runner.escape import printable
 from rule_runner.garbage import collect_as_usual
@@ -212,7 +212,8 @@ def run(
         ).run()
     rules = acknowledged_if_readable(config.output, evaluated.result.rules)
     evaluated = replace(evaluated, result=with_fields(evaluated.result, rules=rules))
-    if evaluated.output_error or not config.request.report:
+    is_over = not evaluated.output_error and evaluated.stop is not PAUSED
+    if not (is_over and config.request.report):
         return evaluated
     folders = [config.folder_of(rule) for rule in config.rules]
     return replace(

@@ -122,6 +122,9 @@ class EvaluationRequest(
     stop_file
         Path of a file that ends the evaluation, relative to the trial; None: that of the
         environment.
+    pause_file
+        Path of a file that pauses the evaluation while it waits for new data: the process ends
+        without verdicts, and the same request continues it.
     """
 
     trial: str | None = None
@@ -150,6 +153,7 @@ class EvaluationRequest(
     window: Step | None = None
     stop_file: str | None = None
     stop_grace: Seconds = 60.0
+    pause_file: str | None = None
     isolate: Isolation = Isolation.NONE
     measure_on: str | None = None
     measurements: str | None = None

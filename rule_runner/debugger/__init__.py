@@ -5,6 +5,7 @@ explains every difference.
 """
 
 from rule_runner.debugger import metrics_config, rule_configs
+from rule_runner.debugger.debugger import DEBUGGER_FLAG, framework_name
 from rule_runner.debugger.debugging_rule import Rule
 from rule_runner.debugger.framework_profile import FrameworkProfile
 from rule_runner.debugger.hook_config import (
@@ -31,6 +32,7 @@ from rule_runner.debugger.ready_rules import (
 from rule_runner.debugger.rule_base import RuleBase
 
 __all__ = [
+    "DEBUGGER_FLAG",
     "CollectionConfig",
     "DataloaderProfilingConfig",
     "DebuggerHookConfig",
@@ -47,6 +49,7 @@ __all__ = [
     "SMDataParallelProfilingConfig",
     "TensorBoardOutputConfig",
     "cProfileTimer",
+    "framework_name",
     "get_default_profiler_processing_job",
     "get_default_profiler_rule",
     "get_rule_container_image_uri",

@@ -1,6 +1,7 @@
 """The image of a rule, with the arguments of the documents and of the SDK."""
 
-from typing import Any, overload
+from inspect import signature
+from typing import Any, get_overloads, overload
 
 
 @overload
@@ -10,16 +11,12 @@ def get_rule_container_image_uri(name: str | None, region: str) -> str: ...
 def get_rule_container_image_uri(*args: Any, **named: Any) -> str:
     """Return the URI of AWS's own image for built-in rules.
 
-    The arguments are `region`, such as ``eu-west-1``, and the optional `name` of the rule
-    configuration. The job that processes detailed profiles has a separate image.
-
     Parameters
     ----------
-    *args
-        `region` and `name`, or `name` and `region`: the region comes first if AWS has an image in
-        a region of that name.
-    **named
-        The same arguments by name.
+    *args, **named
+        `region`, such as ``eu-west-1``, and optionally `name`, that of the rule configuration: the
+        job that processes detailed profiles has a separate image. The order of the SDK, `name`
+        before `region`, works too.
 
     Raises
     ------
@@ -43,3 +40,9 @@ def get_rule_container_image_uri(*args: Any, **named: Any) -> str:
             return uri(region, name, **named)
         case _:
             return uri(*args, **named)
+
+
+# What `help` shows; callables have no such attribute for type checkers.
+get_rule_container_image_uri.__signature__ = signature(  # type: ignore[attr-defined]
+    get_overloads(get_rule_container_image_uri)[0]
+)

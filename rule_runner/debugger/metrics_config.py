@@ -52,7 +52,7 @@ class MetricsConfigBase:
 
     def _to_json(self) -> dict[str, Any]:
         """Return the range and further settings as a dictionary."""
-        return self.range.to_json()
+        return self.range.request()
 
     def to_json_string(self) -> str:
         """Return the text that the training job reads: JSON, but for a comma after the last item.

@@ -18,18 +18,18 @@ class StepRange:
     start_step
         The first step; by default 0.
     num_steps
-        Number of steps; by default 1 if a start is given.
+        Number of steps; by default 1.
     """
 
     def __init__(self, start_step: int | None, num_steps: int | None) -> None:
-        if start_step is not None and num_steps is None:
-            num_steps = 1
         self.start_step = 0 if start_step is None else start_step
-        self.num_steps = num_steps
+        self.num_steps = 1 if num_steps is None else num_steps
 
     def to_json(self) -> dict[str, Any]:
-        """Return the range as a dictionary; `NumSteps` is None without any bounds."""
+        """Return the range as a dictionary."""
         return {"StartStep": self.start_step, "NumSteps": self.num_steps}
+
+    request = to_json
 
 
 class TimeRange:
@@ -38,9 +38,9 @@ class TimeRange:
     Parameters
     ----------
     start_unix_time
-        Its start in seconds; by default the start of the training.
+        Its start in seconds since the epoch; by default step 0.
     duration
-        Duration in seconds; by default until the end.
+        Duration in seconds; by default one step.
     """
 
     def __init__(self, start_unix_time: int | None, duration: float | None) -> None:
@@ -48,7 +48,11 @@ class TimeRange:
         self.duration = duration
 
     def to_json(self) -> dict[str, Any]:
-        """Return the given bounds as a dictionary."""
+        """Return the range as a dictionary; without a start it begins at step 0."""
+        return ({"StartStep": 0} if self.start_unix_time is None else {}) | self.request()
+
+    def request(self) -> dict[str, Any]:
+        """Return the given bounds only, as requests have them."""
         bounds = {"StartTimeInSecSinceEpoch": self.start_unix_time, "Duration": self.duration}
         return {name: value for name, value in bounds.items() if value is not None}
 

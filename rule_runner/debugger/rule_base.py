@@ -1,8 +1,8 @@
 """The common base of debugging and profiling rules, and their parameters."""
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 BUILT_IN_IMAGE: Final = "DEFAULT_RULE_EVALUATOR_IMAGE"  # the service replaces it by its own
 RULE: Final = "rule_to_invoke"
@@ -11,7 +11,7 @@ SOURCE: Final = "source_s3_uri"
 
 @dataclass
 class RuleBase(ABC):
-    """The common base of debugging and profiling rules.
+    """The abstract base of debugging and profiling rules: `Rule` and `ProfilerRule`.
 
     Parameters
     ----------
@@ -38,6 +38,11 @@ class RuleBase(ABC):
     s3_output_path: str | None
     volume_size_in_gb: int | None
     rule_parameters: dict[str, Any]
+
+    @classmethod
+    @abstractmethod
+    def sagemaker(cls, base_config: Any, *args: Any, **named: Any) -> Self:
+        """Create a built-in rule."""
 
     def _to_request_dict(self) -> dict[str, Any]:
         """Return its part of a request; empty values and zeros are omitted."""

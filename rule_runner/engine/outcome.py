@@ -19,7 +19,7 @@ class EvaluationOutcome:
     Attributes
     ----------
     stop
-        Why it stopped early, if it did.
+        Why it stopped early or is paused, if it did or is.
     output_error
         Why the output folder does not hold the whole result; "" if it does.
     report
@@ -92,7 +92,7 @@ def exit_code(
         return EXIT_INTERNAL
     if evaluated.output_error:
         return EXIT_OUTPUT
-    if evaluated.stop and RuleStatus.STOPPED in statuses:
+    if evaluated.stop and statuses & {RuleStatus.STOPPED, RuleStatus.IN_PROGRESS}:
         return evaluated.stop.exit_code
     failed = [rule for rule in rules if rule.status == RuleStatus.ERROR]
     if any(

@@ -319,12 +319,15 @@ class RuleJob:
             other_trials=self.other_trials,
         )
 
-    def write(self, *, final: bool = False) -> None:
+    def write(self, *, final: bool = False, caught_up: bool = False) -> None:
         """Write ``rule_result.json``, and at the end ``measurements.json`` before it.
 
         Only the `final` result has an end time. If the process is killed before that, a restart
-        judges the missing steps and publishes the missing events.
+        judges the missing steps and publishes the missing events. Until it has judged as many
+        steps as the earlier process, or has `caught_up` with the trial, the earlier result stays.
         """
+        if self.live and self.position < self.folder.judged_to and not (final or caught_up):
+            return
         self._written = self._clock.monotonic()
         result = self.result()
         if final and self.keeps_measurements:

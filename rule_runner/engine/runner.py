@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
 from typing import Final
 
 from rule_core.clock import Clock, SystemClock
@@ -15,7 +16,14 @@ from rule_runner.engine.invocation import UNREADABLE
 from rule_runner.engine.observer import Observer, WaitNotices, all_judged
 from rule_runner.engine.outcome import EvaluationOutcome
 from rule_runner.engine.rule_job import RuleJob
-from rule_runner.engine.stop_requests import Signals, StopReason, StopRequests, end_process, signals
+from rule_runner.engine.stop_requests import (
+    PAUSED,
+    Signals,
+    StopReason,
+    StopRequests,
+    end_process,
+    signals,
+)
 from rule_runner.engine.verdicts import Verdicts
 from rule_runner.errors import EXIT_OUTPUT, ClientError, OutputError
 from rule_runner.file_descriptors import exhausted
@@ -85,6 +93,7 @@ class Runner:
             request.idle_timeout or None,
             config.stop_files,
             request.stop_grace,
+            None if request.pause_file is None else Path(request.pause_file),
         )
         patience = WaitBudget(self.clock, self.stops.seconds_left)
         self.context = EvaluationContext(config, sinks, self.clock, patience, recorded, executor)
@@ -147,7 +156,10 @@ class Runner:
             _log.exception("evaluation_failed")
             limit_reached = exhausted(err)
             self._verdicts.fail(CLIENT_ERROR + limit_reached if limit_reached else INTERNAL_ERROR)
-        self._verdicts.give(stop)
+        if stop is PAUSED:
+            self._verdicts.postpone()
+        else:
+            self._verdicts.give(stop)
         return stop
 
     def _stopped_waiting(self, err: StorageUnavailableError | WaitEndedError) -> StopReason | None:
@@ -200,6 +212,8 @@ class Runner:
                 return None
             if not (stop or self.config.request.wait or self.step_sources.ending):
                 return None
+            if self._is_to_pause and not stop:
+                return PAUSED
             stop = stop or self._wait()
             if stop:
                 self._look_for_the_end()
@@ -271,6 +285,11 @@ class Runner:
                 job.skip(step, UNREADABLE)
             elif job.judge(step, missing_workers):
                 self.context.publish(job)
+
+    @property
+    def _is_to_pause(self) -> bool:
+        """Whether a pause is requested, and not the end of a trial is near."""
+        return self.stops.pauses and not self.step_sources.ending
 
     def _wait(self) -> StopReason | None:
         """Wait for new files, and report a long wait to the observer."""

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any, Final, Self
 
 from rule_core.clock import Clock
-from rule_runner.errors import EXIT_SIGNAL, EXIT_TIMEOUT
+from rule_runner.errors import EXIT_SIGNAL, EXIT_TEMPORARY, EXIT_TIMEOUT
 from rule_runner.loading.private_folders import remove_private_folders
 from rule_runner.results.durable_files import Closing
 
@@ -30,8 +30,11 @@ class StopReason:
     exit_code: int
 
 
+PAUSED: Final = StopReason("Paused: others have their turn.", EXIT_TEMPORARY)
+
+
 class StopRequests:
-    """Decides whether to stop because of a signal, a stop file or a time limit.
+    """Decides whether to stop because of a signal, a stop file or a time limit, or to pause.
 
     Parameters
     ----------
@@ -42,6 +45,8 @@ class StopRequests:
     stop_files
         Files whose existence requests a stop: `stop_grace` seconds after the time in the file
         (whole seconds since the epoch), or at once if it holds anything else.
+    pause_file
+        A file whose existence requests a pause; None: there is none.
     """
 
     def __init__(
@@ -51,6 +56,7 @@ class StopRequests:
         idle_timeout: float | None = None,
         stop_files: Sequence[Path] = (),
         stop_grace: float = 60.0,
+        pause_file: Path | None = None,
     ) -> None:
         self._clock = clock
         self._began = self._last_progress = clock.monotonic()
@@ -58,6 +64,7 @@ class StopRequests:
         self._idle_timeout = idle_timeout
         self._stop_files = stop_files
         self._stop_grace = stop_grace
+        self._pause_file = pause_file
         self._signal: StopReason | None = None
         self._stopped_at = math.inf
 
@@ -88,6 +95,11 @@ class StopRequests:
         if self._timeout is not None and now - self._began >= self._timeout:
             return StopReason(f"Stopped after {self._timeout:g} s (--timeout).", EXIT_TIMEOUT)
         return None
+
+    @property
+    def pauses(self) -> bool:
+        """Whether a pause is requested."""
+        return self._pause_file is not None and self._pause_file.exists()
 
     def seconds_left(self) -> float:
         """Return how many seconds waits for storage may take; negative once the stop is past."""

@@ -67,6 +67,13 @@ class Verdicts:
             self.write(job)
             _log_end(job)
 
+    def postpone(self) -> None:
+        """Write the results so far of rule jobs that a later process continues."""
+        self._context.end_actions(wait=True)
+        for job in self._context.jobs:
+            with self.noting_failures():
+                job.write(caught_up=True)
+
     def write(self, job: RuleJob) -> None:
         """Write the final result of a rule job; after a failed write no result is final."""
         with self.noting_failures():

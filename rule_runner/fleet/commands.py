@@ -31,7 +31,7 @@ class Commands:
     Attributes
     ----------
     failure
-        Why no controller carries them out, in a sentence; "" while one does.
+        Why no controller carries them out or can record anything, in a sentence; "" while one does.
     problem
         Why the controller can start no evaluations now, in a sentence; "" if it can.
     """
@@ -41,12 +41,21 @@ class Commands:
         self.failure = ""
         self.problem = ""
 
+    @property
+    def hindrance(self) -> str:
+        """Why no evaluation can be started now, in a sentence; "" if nothing is wrong."""
+        return self.failure or self.problem
+
     def send(self, command: Command) -> None:
         """Ask for an action, once until it is carried out."""
         if command not in self._waiting:
             self._waiting.append(command)
 
     def taken(self) -> Iterator[Command]:
-        """Take the commands one after the other, the oldest first."""
+        """Take the commands one after the other, the oldest first.
+
+        One that the caller could not carry out is taken again.
+        """
         while self._waiting:
-            yield self._waiting.popleft()
+            yield self._waiting[0]
+            self._waiting.popleft()

@@ -313,6 +313,8 @@ class _Search:
         tensors = has_marks(names, marks.TENSORS, listed)
         profiler = has_marks(names, marks.PROFILER, listed) or any(map(has_known_name, names))
         ours = marks.RECORDED if profiler else marks.FOLDERS
+        if tensors:
+            ours |= {marks.TENSORBOARD}
         owned = ours if tensors or profiler else frozenset[str]()
         if not tensors or self._formats:
             recognition = recognize(folder_of(self._store, folder, names, listed), self._formats)
@@ -322,7 +324,7 @@ class _Search:
                 if profiler and not self._formats:
                     runs.append(TrialFolder(folder, tensors=False, profiler=True))
                 return runs, recognition.owned | owned
-        tensors |= END_OF_JOB in names
+        tensors |= END_OF_JOB in names and not profiler  # which may have its end mark here
         if not (tensors or profiler):
             return [], owned
         return [TrialFolder(folder, tensors, profiler)], ours

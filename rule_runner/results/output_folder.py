@@ -35,11 +35,16 @@ class _Recorded(msgspec.Struct):
     id: str
 
 
+class _Judged(msgspec.Struct):
+    last: int | None = None
+
+
 class _Header(msgspec.Struct):
     fingerprint: str
     ended_at: str | None
     run_id: str = ""
     other_trials: list[OtherTrial] = []
+    coverage: _Judged = msgspec.field(default_factory=_Judged)
 
 
 class OutputFolder(Closing):
@@ -68,6 +73,8 @@ class OutputFolder(Closing):
         The result of that evaluation, if it has ended.
     other_trials
         How much of the other trials an earlier process showed to the rule.
+    judged_to
+        The last step that an evaluation judged which has not ended; -1 if there is none.
     run_id
         Unique ID of this evaluation, recorded with the first result, before the first event.
 
@@ -89,6 +96,7 @@ class OutputFolder(Closing):
         self.run_id = run_id
         self.ended: RuleResult | None = None
         self.other_trials: list[OtherTrial] = []
+        self.judged_to = -1
         self._fingerprint = fingerprint
         make_folder(path)
         with ExitStack() as stack:
@@ -123,6 +131,8 @@ class OutputFolder(Closing):
                 f"parameters, trial or range differ. {_OVERWRITE}"
             )
             raise OutputError(msg)
+        if header.ended_at is None and header.coverage.last is not None:
+            self.judged_to = header.coverage.last
         self.run_id = self.run_id or header.run_id
         self.other_trials = header.other_trials
         return True

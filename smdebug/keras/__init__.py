@@ -1,7 +1,8 @@
 """Keras 3: the hook, its configuration and the current hook."""
 
+from rule_core.frameworks.keras.collection import Collection
 from rule_core.frameworks.keras.hook import KerasHook, get_hook
-from rule_core.model.collection import Collection, CollectionKeys
+from rule_core.model.collection import CollectionKeys
 from rule_core.model.reduction_config import ReductionConfig
 from rule_core.model.save_config import SaveConfig, SaveConfigMode
 from rule_core.modes import ModeKeys as modes  # noqa: N813 - the documented name

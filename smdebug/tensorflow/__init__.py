@@ -1,7 +1,9 @@
 """TensorFlow: the names of `smdebug.keras`."""
 
+from rule_core.absent_names import absent_names
+from rule_core.frameworks.keras.collection import Collection
 from rule_core.frameworks.keras.hook import KerasHook, get_hook
-from rule_core.model.collection import Collection, CollectionKeys
+from rule_core.model.collection import CollectionKeys
 from rule_core.model.reduction_config import ReductionConfig
 from rule_core.model.save_config import SaveConfig, SaveConfigMode
 from rule_core.modes import ModeKeys as modes  # noqa: N813 - the documented name
@@ -21,3 +23,6 @@ __all__ = [
     "modes",
     "set_hook",
 ]
+
+_KERAS = "smdebug.tensorflow.KerasHook with Keras 3"
+__getattr__ = absent_names(__name__, {"SessionHook": _KERAS, "EstimatorHook": _KERAS})

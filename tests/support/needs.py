@@ -15,6 +15,11 @@ NEEDS: Final = (
         ".venv/bin/python -m pip install --requirement requirements-frameworks.txt",
     ),
     (
+        re.compile("tensorflow is not installed"),
+        "tensorflow",
+        ".venv/bin/python -m pip install tensorflow-cpu",
+    ),
+    (
         re.compile("RULE_RUNNER_IMAGE"),
         "an image",
         "scripts/build_image rule-runner; export RULE_RUNNER_IMAGE=rule-runner",

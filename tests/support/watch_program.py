@@ -8,6 +8,6 @@ from rule_runner.logs import configure
 
 if __name__ == "__main__":  # processes of executors import this module
     configure(1)
-    intervals = Intervals(refresh=0.5, restart=0.1, reconnect=1.0, orphans=1.0)
+    intervals = Intervals(refresh=0.5, growth=5.0, restart=0.1, reconnect=1.0, orphans=1.0)
     once = "--once" in sys.argv
     sys.exit(watch([], sys.argv[1], None, once=once, intervals=intervals))

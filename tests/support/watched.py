@@ -99,6 +99,9 @@ class ScriptedEvaluations:
     def terminate_one(self, output: str) -> None:
         self.end(output, 143)
 
+    def pause_one(self, output: str) -> None:
+        self.end(output, 75, pause=0.0)
+
     def terminate(self) -> None:
         self.terminated = True
         for output in self.running:

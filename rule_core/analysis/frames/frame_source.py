@@ -70,11 +70,6 @@ class FrameSource:
         return min((files[0].start_us for files in self._files.system.values()), default=0)
 
     @property
-    def last_trace_us(self) -> int:
-        """The end of timelines in epoch microseconds, by file names; 0 without any."""
-        return max((files[-1].end_us for files in self._files.traces.values()), default=0)
-
-    @property
     def keys(self) -> tuple[SeriesKey, ...]:
         """The series of samples, by number."""
         return self._system.series.keys
@@ -100,16 +95,13 @@ class FrameSource:
         if start_us < end_us:
             rows.extend(self.events(start_us, end_us, names))
 
-    def take_matching(
-        self, rows: EventRows, start_us: int, end_us: int, patterns: Sequence[str]
-    ) -> None:
-        """Add the events of a range whose name or phase matches a pattern; all without patterns."""
-        if start_us < end_us:
-            rows.extend(
-                event
-                for event in self.events(start_us, end_us, ())
-                if not patterns or _matches(event, patterns)
-            )
+    def take_matching(self, rows: EventRows, patterns: Sequence[str]) -> None:
+        """Add all events whose name or phase matches a pattern; all without patterns."""
+        rows.extend(
+            event
+            for event in self.events(*EVER_US, ())
+            if not patterns or _matches(event, patterns)
+        )
 
 
 def _matches(event: TraceEvent, patterns: Sequence[str]) -> bool:

@@ -103,7 +103,7 @@ class PandasFrame:
     def get_all_framework_metrics(
         self, selected_framework_metrics: Sequence[str] = ()
     ) -> "pd.DataFrame":
-        """Return all framework events from the first system metrics to the newest timeline.
+        """Return all framework events.
 
         Parameters
         ----------
@@ -117,12 +117,10 @@ class PandasFrame:
             ``start_time_us``, ``end_time_us``, ``tid``, ``pid``, ``framework_metric``
             (``layer_name`` or ``name`` in the event's args, otherwise the event's name), ``step``
             and ``bytes`` (-1 if missing), ``process`` (the phase), ``nodeID``; by kind of timeline,
-            then by file. Without rows if all timelines end before the system metrics begin.
+            then by file.
         """
-        self._source.refresh()
         return self.get_profiler_data_by_time(
-            self._source.first_system_us,
-            self._source.last_trace_us,
+            *EVER_US,
             selected_framework_metrics=selected_framework_metrics,
             get_system_metrics=False,
         )[1]
@@ -147,8 +145,7 @@ class PandasFrame:
         """
         self._source.refresh()
         rows = EventRows(DATALOADER_COLUMNS)
-        start, end = self._source.first_system_us, self._source.last_trace_us
-        self._source.take_matching(rows, start, end, selected_framework_metrics)
+        self._source.take_matching(rows, selected_framework_metrics)
         return rows.frame(self.start_time)
 
     # -- frames by range ---------------------------------------------------------------------

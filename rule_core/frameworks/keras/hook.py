@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rule_core.error_guard import guarded
 from rule_core.frameworks.keras import layers
+from rule_core.frameworks.keras.collection import Collection, variable_name
 from rule_core.frameworks.keras.keras_access import KerasAccess
 from rule_core.modes import ModeKeys
 from rule_core.saving import current_hook
@@ -40,12 +41,17 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
       with validation, with the next step that is saved.
     - weights and biases ``<path of the variable>``, optimizer_variables likewise: after the step.
     - learning_rates ``optimizer/lr/0``: if included, the rate of the step.
-    - gradients ``gradients/<path>Grad``, without loss scaling: with the backend torch.
+    - gradients ``gradients/<path>Grad``, without loss scaling: with the backends torch and
+      tensorflow.
     - layers ``<layer>/inputs`` and ``<layer>/outputs``; relu_output, tanh_output, sigmoid_output
       and the ``..._input`` of pure activations; inputs ``inputs``, outputs ``predictions`` and
       ``labels`` of the model: only in uncompiled models, that is with the backend torch unless
       ``jit_compile`` is set, and with tensorflow if ``run_eagerly`` is set. Further tensors of the
       same name in a step end in ``_1, _2, ...``.
+
+    In a loop of your own with the backend tensorflow, pass each tape to `wrap_tape`: its block
+    begins a step of mode TRAIN, and ``gradient`` saves loss, gradients and variables. With
+    `register_model`, layers are saved, too. `record_tensor_value` saves metrics.
 
     A warning names tensors that the backend does not expose.
 
@@ -70,6 +76,7 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
         *(f"{kind}_{side}" for kind in layers.KINDS for side in ("input", "output")),
         *("labels", "predictions", "learning_rates"),
     )
+    COLLECTION = Collection
     access = KerasAccess()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -80,11 +87,71 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
         self._loss_before = np.zeros(2)
         self._calls: Counter[str] = Counter()
         self._unwatch: list[Callable[[], None]] = []
+        self._optimizer: Any = None
+        self._held: Any = None
         current_hook.set_hook(self)
 
     def wrap_optimizer(self, optimizer: Any) -> Any:
-        """Return the optimizer unchanged: this hook does not need to wrap it."""
+        """Save the variables of an optimizer in a loop of your own; return it unchanged."""
+        self._optimizer = optimizer
         return optimizer
+
+    def add_to_collection(self, collection_name: str, variable: Any) -> None:
+        """Add a variable, or several in a list, to a collection."""
+        collection: Any = self.get_collection(collection_name)
+        collection.add(variable)
+
+    @guarded
+    def register_model(self, model: Any) -> None:
+        """Watch the layers of a model that a loop of your own trains."""
+        self.set_model(model)
+        self._watch(always=True)
+
+    def wrap_tape(self, tape: Any) -> Any:
+        """Watch a tape of TensorFlow, and return it.
+
+        Its block begins a step of mode TRAIN. When its gradients are computed, they are saved with
+        their variables and the loss.
+
+        Parameters
+        ----------
+        tape
+            A `tf.GradientTape`.
+        """
+        from rule_core.frameworks.keras.tensorflow_gradients import watch_tape
+
+        watch_tape(tape, self._enter_tape, self._record_tape)
+        return tape
+
+    @guarded
+    def _enter_tape(self) -> None:
+        from rule_core.frameworks.keras.tensorflow_gradients import computes_values
+
+        if computes_values():
+            self.mode = ModeKeys.TRAIN
+            self._calls.clear()
+            self._begin_step()
+        else:
+            self._warn_once("tape", "Inside tf.function, what a tape records cannot be saved.")
+
+    @guarded
+    def _record_tape(self, target: Any, sources: Any, gradients: Any) -> None:
+        from rule_core.frameworks.keras.tensorflow_gradients import computes_values, pairs
+
+        if not self._saving or not computes_values():
+            return
+        self._save_all("loss", target, "losses")
+        for variable, gradient in pairs(sources, gradients):
+            if gradient is not None:
+                self._save(_gradient_name(variable), gradient, "gradients")
+            self._save_variable(variable)
+        self._save_optimizer(self._optimizer)
+
+    @guarded
+    def record_tensor_value(self, tensor_name: str, tensor_value: Any) -> None:
+        """Save a value as a metric of the current step."""
+        self._ensure_step()
+        self._save(tensor_name, tensor_value, "metrics")
 
     @guarded
     def on_train_begin(self, *_: Any, **__: Any) -> None:
@@ -116,6 +183,7 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
     def on_train_batch_begin(self, *_: Any, **__: Any) -> None:
         """Begin a step of mode TRAIN."""
         self._begin_batch(ModeKeys.TRAIN)
+        self._hold_gradients()
         optimizer = self.model.optimizer
         if self._saving and optimizer is not None:
             # Applying the gradients may change the loss scale.
@@ -141,8 +209,7 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
         if self._saving:
             self._save_batch(logs or {})
             self._save_gradients()
-            for variable in getattr(self.model.optimizer, "variables", ()):
-                self._save(variable.path, variable, "optimizer_variables")
+            self._save_optimizer(self.model.optimizer)
 
     @guarded
     def on_test_batch_end(self, _: int, logs: Mapping[str, Any] | None = None) -> None:
@@ -198,14 +265,20 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
     def _end_watching(self) -> None:
         while self._unwatch:
             self._unwatch.pop()()
+        if self._held is not None:
+            self._held.close()
+            self._held = None
 
-    def _watch(self) -> None:
-        """Watch the calls of the model and its layers, if possible and configured."""
+    def _watch(self, *, always: bool = False) -> None:
+        """Watch the calls of the model and its layers, if possible and configured.
+
+        `always` watches them though the model would compile a `fit`.
+        """
         self._end_watching()
         model = self.model
         if not self._needs_calls():
             return
-        if not layers.are_visible(model):
+        if not always and not layers.are_visible(model):
             self._warn_once(
                 "calls", "Inputs and outputs of layers cannot be saved in compiled code."
             )
@@ -257,18 +330,44 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
             elif not self._unwatch:
                 self._save_all("predictions", value, "outputs", "predictions")
         for variable in self.model.weights:
-            self._save(variable.path, variable, "biases" if "bias" in variable.name else "weights")
+            self._save_variable(variable)
+
+    def _save_variable(self, variable: Any) -> None:
+        collection = "biases" if "bias" in variable.name else "weights"
+        self._save(variable_name(variable), variable, collection)
+
+    def _save_optimizer(self, optimizer: Any) -> None:
+        for variable in getattr(optimizer, "variables", ()):
+            self._save(variable_name(variable), variable, "optimizer_variables")
+
+    def _selected_gradients(self, saving: frozenset[str]) -> Iterator[tuple[str, Any]]:
+        """Yield the names of the gradients that collections select, with their variables."""
+        for variable in self.model.trainable_weights:
+            name = _gradient_name(variable)
+            self._assign(name, "gradients")
+            if self._policy.plan(name, saving) is not None:
+                yield name, variable
+
+    def _hold_gradients(self) -> None:
+        """Have TensorFlow keep the gradients of the fit, if any is saved at any step."""
+        if self._held is not None or keras.backend.backend() != "tensorflow":
+            return
+        if any(True for _ in self._selected_gradients(self._policy.included)):
+            from rule_core.frameworks.keras.tensorflow_gradients import HeldGradients
+
+            self._held = HeldGradients(self.model)
 
     def _save_gradients(self) -> None:
-        for variable in self.model.trainable_weights:
-            name = f"gradients/{variable.path}Grad"
-            self._assign(name, "gradients")
-            if self._policy.plan(name, self._saving) is None:
-                continue
-            if keras.backend.backend() != "torch":
-                self._warn_once("gradients", "Gradients can be saved with the backend torch only.")
+        for name, variable in self._selected_gradients(self._saving):
+            if self._held is not None:
+                gradient = self._held.get(variable_name(variable))
+            elif keras.backend.backend() == "torch":
+                gradient = variable.value.grad
+            else:
+                self._warn_once(
+                    "gradients", "Gradients can be saved with the backends torch and tensorflow."
+                )
                 return
-            gradient = variable.value.grad
             if gradient is not None:
                 self._record(name, gradient / self._scale)
 
@@ -285,5 +384,15 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
         self._add_member(collection, name)
 
 
-# ``get_hook(create_if_not_exists=False)``: the latest hook, or a new one from the JSON file.
-get_hook = partial(current_hook.get_hook_of, KerasHook)
+def _gradient_name(variable: Any) -> str:
+    return f"gradients/{variable_name(variable)}Grad"
+
+
+def get_hook(
+    hook_type: str | None = None,
+    json_config_path: str | None = None,
+    create_if_not_exists: bool = False,
+) -> KerasHook | None:
+    """Return the latest hook, or a new one from the JSON file."""
+    del hook_type  # there is one type; smdebug has several
+    return current_hook.get_hook_of(KerasHook, json_config_path, create_if_not_exists)

@@ -84,4 +84,6 @@ def tensors_in(value: Any) -> Iterator[Any]:
 def _has_value(value: Any) -> bool:
     if isinstance(value, keras.KerasTensor) or getattr(value, "is_meta", False):
         return False  # the model is being built
+    if keras.backend.backend() == "tensorflow" and not hasattr(value, "numpy"):
+        return isinstance(value, np.ndarray)  # a tensor of the backend is being compiled
     return isinstance(value, np.ndarray) or keras.ops.is_tensor(value)

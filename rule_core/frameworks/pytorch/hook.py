@@ -53,6 +53,13 @@ class Hook(CoreHook):
     no module. Weights are those before the step, gradients those of each backward (not accumulated,
     and without the scale of mixed precision). It takes the arguments of `smdebug.core.hook.Hook`.
 
+    A subclass may override `forward_hook` to decide what to save of a module, as in smdebug.
+
+    Attributes
+    ----------
+    module_maps
+        The names of the modules that `forward_hook` is called for, if a subclass overrides it.
+
     Examples
     --------
     >>> hook = Hook(out_dir, save_config=SaveConfig(save_interval=100))  # doctest: +SKIP
@@ -88,6 +95,7 @@ class Hook(CoreHook):
         self._choose(self.preset)
         self._models: list[tuple[str, Any]] = []
         self._losses: list[Any] = []
+        self.module_maps: dict[Any, str] = {}
         self._handles: list[Any] = []
         # By id while the parameter lives, because some trainings replace parameters in each step.
         self._with_gradient: dict[int, tuple[Any, Any]] = {}
@@ -196,7 +204,35 @@ class Hook(CoreHook):
         """Save the result of a function, such as a loss, as ``<tensor_name>_output_0``."""
         self._begin_without_model()
         self._ensure_step()
-        self._record_all(f"{tensor_name}_output", tensor_value, "recorded output")
+        self._write_outputs(tensor_name, tensor_value)
+
+    def forward_hook(self, module: Any, inputs: Any, outputs: Any) -> None:
+        """Save the inputs and outputs of a module.
+
+        If a subclass overrides it, it is called after each call of a registered model, of the
+        modules inside, and of a registered loss. Its errors do not break the training.
+        """
+        name = self.module_maps[module]
+        self._write_inputs(name, inputs)
+        self._write_outputs(name, outputs)
+
+    @property
+    def _overrides_forward_hook(self) -> bool:
+        return type(self).forward_hook is not Hook.forward_hook
+
+    @guarded
+    def _call_forward_hook(self, module: Any, inputs: Any, outputs: Any) -> None:
+        self.forward_hook(module, inputs, outputs)
+
+    def backward_hook(self, tname: str) -> Callable[[Any], None]:
+        """Return a hook of a tensor that saves its gradient as ``gradient/<tname>``."""
+        return partial(self._record_gradient, f"gradient/{tname}")
+
+    def _write_inputs(self, name: str, inputs: Any) -> None:
+        self._record_all(f"{name}_input", inputs, "recorded input")
+
+    def _write_outputs(self, name: str, outputs: Any) -> None:
+        self._record_all(f"{name}_output", outputs, "recorded output")
 
     def close(self) -> None:
         """Write all pending steps, end the trial and remove all callbacks from the model."""
@@ -449,7 +485,7 @@ class Hook(CoreHook):
         """Watch the modules inside a model whose inputs or outputs may be saved."""
         hidden = []
         for inner, is_visible in self._inside(name, model):
-            if self._may_be_saved(inner):
+            if self._overrides_forward_hook or self._may_be_saved(inner):
                 if is_visible:
                     self._watch(inner)
                 else:
@@ -485,6 +521,12 @@ class Hook(CoreHook):
 
     def _watch(self, named: modules.Named) -> None:
         """Watch the outputs of a module, and its inputs before it can overwrite them."""
+        if self._overrides_forward_hook:
+            self.module_maps[named.module] = named.name
+            vars(named.module)["_module_name"] = named.name  # read by overridden hooks
+            after_call = Callback(self._call_forward_hook)
+            self._handles.append(named.module.register_forward_hook(after_call))
+            return
 
         # `kwargs` is missing if the hook is closed during the call of the module.
         def before(_: Any, args: Any, kwargs: Any = None) -> None:
@@ -575,5 +617,6 @@ class Hook(CoreHook):
             self._record(name, gradient if factor == 1.0 else gradient.detach() * factor)
 
 
-# ``get_hook(create_if_not_exists=False)``: the latest hook, or a new one from the JSON file.
+# ``get_hook(json_config_path=None, create_if_not_exists=False)``: the latest hook, or a new one
+# from the JSON file.
 get_hook = partial(current_hook.get_hook_of, Hook)

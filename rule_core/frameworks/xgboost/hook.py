@@ -1,9 +1,10 @@
 """Hook: saves tensors of an XGBoost training job in each round, as a callback of XGBoost."""
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 import xgboost
 from xgboost.callback import TrainingCallback
@@ -19,9 +20,16 @@ from rule_core.saving.hook import Hook as CoreHook
 # scikit-learn's ``validation_0``, these are the metrics where larger is better.
 MATCHED_BY_PATTERN: Final = re.compile("^[a-zA-z]+-")
 RISING: Final = frozenset({"auc", "aucpr", "map", "ndcg", "pre"})
+CALLBACK_METHODS: Final = (
+    "before_training",
+    "after_training",
+    "before_iteration",
+    "after_iteration",
+)
+DATA: Final = frozenset({"train_data", "validation_data"})
 
 
-class Hook(CoreHook, TrainingCallback):
+class Hook(CoreHook):
     """Save metrics, predictions, importances, SHAP values and trees of an XGBoost training job.
 
     Pass it to ``xgboost.train(..., callbacks=[hook])`` or ``XGBClassifier(callbacks=[hook])``. A
@@ -30,7 +38,7 @@ class Hook(CoreHook, TrainingCallback):
     List the hook before callbacks that stop the training: XGBoost hides the last round from later
     callbacks. With ``xgboost.cv`` only the means of the metrics are saved. `close` ends the trial,
     and is called at exit. A copy of the hook, as made when estimators are cloned or stored, writes
-    nothing.
+    nothing. Hyperparameters and data may also be assigned, as attributes of the parameters' names.
 
     Parameters
     ----------
@@ -86,16 +94,25 @@ class Hook(CoreHook, TrainingCallback):
         validation_data: Any = None,
         **kwargs: Any,
     ) -> None:
-        self._inputs = BoosterInputs(
-            hyperparameters,
-            matrix("train_data", train_data),
-            matrix("validation_data", validation_data),
-        )
+        self.hyperparameters = hyperparameters
+        self.train_data = train_data
+        self.validation_data = validation_data
         super().__init__(*args, **kwargs)
         self._first_round = 0
         self._placed: set[tuple[str, str]] = set()
         if not self.dry_run:
             current_hook.set_hook(self)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Prefer the methods of the hook to XGBoost's empty ones, whatever the order of bases."""
+        super().__init_subclass__(**kwargs)
+        for method in CALLBACK_METHODS:
+            if getattr(cls, method) is getattr(TrainingCallback, method):
+                setattr(cls, method, getattr(Hook, method))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set an attribute; data is checked, and read if it is a file."""
+        super().__setattr__(name, matrix(name, value) if name in DATA else value)
 
     def __reduce__(self) -> tuple[Callable[[type["Hook"], str], "Hook"], tuple[type["Hook"], str]]:
         return _copy, (type(self), self.out_dir)
@@ -107,9 +124,18 @@ class Hook(CoreHook, TrainingCallback):
             return xgboost.collective.get_rank(), xgboost.collective.get_world_size()
         return super().rank_and_size()
 
+    @classmethod
+    def hook_from_config(cls, json_config_path: str | os.PathLike[str] | None = None) -> Self:
+        """Create a hook from a JSON file; the older name of `create_from_json_file`."""
+        return cls.create_from_json_file(json_config_path)
+
     def before_training(self, model: Any) -> Any:
         """Continue the rounds of an existing model."""
         self._begin_training(model)
+        return model
+
+    def after_training(self, model: Any) -> Any:
+        """Return the model: the trial stays open, since a further training may follow."""
         return model
 
     @guarded
@@ -126,7 +152,8 @@ class Hook(CoreHook, TrainingCallback):
             if _is_cross_validation(model):
                 self._warn_once("cv", "Of a cross-validation, only the mean metrics are saved.")
             else:
-                for part in self._inputs.parts(model):
+                inputs = BoosterInputs(self.hyperparameters, self.train_data, self.validation_data)
+                for part in inputs.parts(model):
                     self._save_part(part)
         self._end_step()
 
@@ -180,6 +207,11 @@ class Hook(CoreHook, TrainingCallback):
                 self._add_member(collection, name)
 
 
+# XGBoost takes callbacks of this class only. It is no base class of the hook, so that scripts can
+# list it before the hook among their own bases.
+TrainingCallback.register(Hook)
+
+
 def _is_cross_validation(model: Any) -> bool:
     """Return whether a model is the pack of boosters of a cross-validation."""
     return hasattr(model, "cvfolds")
@@ -190,5 +222,5 @@ def _copy(cls: type[Hook], out_dir: str) -> Hook:
     return cls(out_dir, dry_run=True)
 
 
-# ``get_hook(create_if_not_exists=False)``: the latest hook, or a new one from the JSON file.
-get_hook = partial(current_hook.get_hook_of, Hook)
+# ``get_hook(json_config_path=None)``: the latest hook, or a new one from the JSON file.
+get_hook = partial(current_hook.get_hook_of, Hook, create_if_not_exists=True)

@@ -85,7 +85,7 @@ def _under(prefix: str, names: Sequence[str] | Mapping[str, Any]) -> list[str]:
 
 def _required(argument: str, value: Any) -> Any:
     if value is None:
-        msg = f"The hook needs its argument {argument!r} for that."
+        msg = f"The hook needs its attribute {argument!r} for that."
         raise SMDebugValueError(msg)
     return value
 

@@ -320,6 +320,8 @@ def _range(section: Json, kind: str) -> ProfilingRange:
     if _flag(section.get("defaultprofiling") or False):
         return ProfilingRange(*_DEFAULT_STEPS[kind])
     given_keys = {key for key, value in section.items() if value not in (None, "None", "null")}
+    if given_keys & _TIMES and section.get("startstep") in (0, "0"):  # as `TimeRange` writes it
+        given_keys.remove("startstep")
     if given_keys & _STEPS and given_keys & _TIMES:
         msg = "it has a range of steps and one of time; leave out one."
         raise SMDebugValueError(msg)

@@ -17,7 +17,7 @@ from packaging.version import InvalidVersion, Version
 
 from rule_core.clock import SystemClock
 from rule_core.failures import attempt
-from rule_runner.commands.doctor.checks import Diagnosis, good, warning, wrong
+from rule_runner.commands.doctor.checks import Diagnosis, Grade, good, warning, wrong
 from rule_runner.errors import RuleSourceError
 from rule_runner.loading.loader import every_builtin
 from rule_runner.loading.rule_packages import rule_packages
@@ -29,6 +29,7 @@ EXTENSION: Final = "rule_core.kernels._sweep"
 LEAST_FREE_BYTES: Final = 100 << 20
 _OURS: Final = Path(__file__).parents[3] / "smdebug"
 _REINSTALL: Final = f"Reinstall: pip install --force-reinstall {DISTRIBUTION}."
+# Both install the folder of the package, so that removing one breaks the other.
 _REMOVE: Final = f"Remove it: pip uninstall {OTHER}. Then {_REINSTALL[0].lower()}{_REINSTALL[1:]}"
 _PATIENCE_S: Final = 4.0  # for a notification
 _BY_NUMPY: Final = "Tensors are measured by numpy, which is slower than the compiled kernel"
@@ -36,12 +37,14 @@ _BY_NUMPY: Final = "Tensors are measured by numpy, which is slower than the comp
 
 def examine_installation() -> Iterator[Diagnosis]:
     """Yield the checks of the installation and of the working folder."""
-    yield _imported_package()
+    package = _imported_package()
+    yield package
     yield from _other_distribution()
     yield from _versions()
     yield _numpy()
     yield _kernel()
-    yield from _rule_packages()
+    if package.grade is not Grade.WRONG:
+        yield from _rule_packages()
     yield _notifications()
     yield from _working_folder()
 
@@ -70,7 +73,12 @@ def _imported_package() -> Diagnosis:
     package = attempt(imported, lambda err: type(err).__name__)
     if isinstance(package, str):
         return wrong(f"Package 'smdebug' cannot be imported: {package}. {_REMOVE}")
-    folder = Path(package.__file__ or "").parent
+    if package.__file__ is None:  # a folder without `__init__.py`
+        return wrong(
+            f"Package 'smdebug' has lost files, as after 'pip uninstall {OTHER}': that "
+            f"distribution installs the same folder. {_REINSTALL}"
+        )
+    folder = Path(package.__file__).parent
     if folder.resolve() != _OURS.resolve():
         return wrong(
             f"Package 'smdebug' is imported from {str(folder)!r} and not from {str(_OURS)!r}. "

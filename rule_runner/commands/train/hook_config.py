@@ -121,7 +121,7 @@ def _read(file: Path) -> Json:
     """Return a hook's JSON file that the hook can read, with objects where it may have null."""
     try:
         load_hook_config(file)
-    except SMDebugValueError as err:
+    except (OSError, SMDebugValueError) as err:
         raise ClientError(str(err)) from err
     document = json.loads(file.read_text("utf-8") or "{}") or {}
     document["HookParameters"] = document.get("HookParameters") or {}

@@ -2,13 +2,13 @@
 
 import csv
 import json
-import os
 import tempfile
 import time
 from pathlib import Path
 from typing import Final
 
 from rule_core.format.summary_encoder import scalars_record, version_record
+from rule_core.saving.tensorboard_writer import event_file_name
 from rule_runner.commands.trial_export.saved_parts import SavedPart
 
 STEP: Final = "step"
@@ -68,8 +68,7 @@ class TensorBoardExport:
     def __init__(self, output: Path) -> None:
         output.mkdir()
         now = time.time()
-        name = f"events.out.tfevents.{int(now)}.rule-runner.{os.getpid()}"
-        self._file = (output / name).open("xb")
+        self._file = (output / event_file_name(now)).open("xb")
         self._file.write(version_record(now))
 
     def add(self, saved: SavedPart) -> bool:

@@ -16,6 +16,7 @@ SUFFIX: Final = ".py"
 NAME: Final = "rules"
 # Not __main__: code under that condition is for running the file as a script.
 _RUN_NAME: Final = "rule_runner_job"
+_SDK: Final = ("sagemaker", "smdebug_rulesconfig")  # packages of the configuration classes
 
 
 def rules_of_file(path: Path) -> Sequence[object]:
@@ -58,7 +59,11 @@ def run_file(path: Path) -> dict[str, Any]:
         )
         raise JobError(msg) from err
     except Exception as err:
-        raise JobError(raised(f"Job file {name}", err, _where(err, path))) from err
+        msg = raised(f"Job file {name}", err, _where(err, path))
+        missing = (isinstance(err, ImportError) and err.name) or ""
+        if missing.partition(".")[0] in _SDK:
+            msg += " The SDK is not installed: import these names from rule_runner.debugger."
+        raise JobError(msg) from err
 
 
 @contextmanager

@@ -1,44 +1,52 @@
 """Controller: finds trials, starts their evaluations, and records what becomes of them."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from rule_core.clock import Clock
-from rule_core.sources.address import split_kind
 from rule_core.storage.uri import is_s3
-from rule_runner.errors import EXIT_CLIENT, EXIT_USAGE, OutputError, RuleRunnerError, TemporaryError
+from rule_runner.errors import (
+    EXIT_CLIENT,
+    EXIT_TEMPORARY,
+    EXIT_USAGE,
+    OutputError,
+    RuleRunnerError,
+    TemporaryError,
+)
 from rule_runner.fleet.commands import TrialAction
 from rule_runner.fleet.watch.config import Assignment, WatchConfig
 from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
 from rule_runner.fleet.watch.discovery import WatchRoot
 from rule_runner.fleet.watch.evaluations import EndedEvaluation, Evaluations
-from rule_runner.fleet.watch.growth import last_change, mark_of
+from rule_runner.fleet.watch.evaluations.requests import request_of
+from rule_runner.fleet.watch.growth import has_new_traces, is_absent, is_of_traces, mark_of
 from rule_runner.fleet.watch.options import WatchOptions
 from rule_runner.fleet.watch.outputs import (
     SavedOutput,
     acknowledgements_mark,
     is_finished,
+    lack_of_space,
+    needs_nothing,
     output_of,
     read_output,
     results_mark,
     saved_outputs,
     trial_outcome_of,
 )
-from rule_runner.fleet.watch.pace import Pace
+from rule_runner.fleet.watch.pace import PROMPT_S, Pace
 from rule_runner.fleet.watch.records import TrialRecord
-from rule_runner.fleet.watch.requests import request_of
 from rule_runner.fleet.watch.retention import expire
 from rule_runner.fleet.watch.search import RootSearch
 from rule_runner.fleet.watch.states import TrialInput, WatchState, advance_trial, after_death
-from rule_runner.loading.trials import open_profiler_trial
+from rule_runner.fleet.watch.turns import Turns
 from rule_runner.logs import get_logger
 from rule_runner.results.status import Outcome
 from rule_runner.steps.watcher import Waiter
 
 _log: Final = get_logger(__name__)
 _BATCH: Final = 200  # trials that are sorted at once
-ABSENT_S: Final = 10.0  # until the next look for a queued trial that is not there
 _DAY_S: Final = 86400
 _LOOKED_AT: Final = 10  # unfinished trials, at each tick
 # Exit codes that the same request would have again.
@@ -92,10 +100,11 @@ class Controller:
 
         paces = [Pace(clock, config.look_s if is_rare(root) else intervals.look) for root in roots]
         self._search = RootSearch([*zip(roots, paces, strict=True)], config.output, self._add)
-        self._refresh = Pace(clock, intervals.refresh)
+        self._refresh = Pace(clock, intervals.refresh, PROMPT_S)
         self._growth = Pace(clock, intervals.growth)
         self._expire = Pace(clock, intervals.expire)
         self._said = Pace(clock, intervals.growth)
+        self._turns = Turns(clock, evaluations, config.quiet_s, once=options.once)
         self._marks: dict[int, tuple[int, int]] = {}
         self._result_marks: dict[int, object] = {}  # of running trials
         self._today = 0  # the last day on which they were looked for
@@ -103,7 +112,6 @@ class Controller:
         self._anew: set[int] = set()  # trials whose results are to be replaced
         self._cancelled: set[int] = set()  # trials whose evaluations are stopping
         self._stopping = False
-        self._trouble = ""
         self.database = open_database()
         self._search.known = self.database.paths()
 
@@ -178,18 +186,21 @@ class Controller:
                 self._change(running, TrialInput.STARTED, started_at=self._clock.time())
 
     def tick(self) -> None:
-        """Do what is due; trouble with the index is logged, and tried again the next time.
+        """Do what is due; what hinders it is logged, and it is tried again the next time.
 
         Raises
         ------
         OutputError
-            If the index cannot be used, and nobody waits for it: with `once`.
+            If the index cannot be used or a disk is full, and nobody waits for it: with `once`.
         TemporaryError
             With `once`, if the executor cannot be used.
         """
+        commands = self._options.commands
         try:
             if self.database.is_deleted:
                 self._begin_again()
+            with self.database.transaction():
+                pass  # other processes are waited for here, not amid work that is measured
             self._look()
             self._carry_out()
             self._collect()
@@ -198,16 +209,17 @@ class Controller:
             self._refresh_running()
             self._look_for_acknowledgements()
             self._remove_expired()
+            self._check_space()
         except OutputError as err:
             if self._options.once:
                 raise
-            if str(err) != self._trouble:
-                _log.error("index_unavailable", reason=str(err))
-            self._trouble = str(err)
+            if str(err) != commands.failure:
+                _log.error("controller_hindered", reason=str(err))
+            commands.failure = str(err)
         else:
-            if self._trouble:
-                _log.info("index_available", path=str(self.database.path))
-            self._trouble = ""
+            if commands.failure:
+                _log.info("controller_recovered")
+            commands.failure = ""
 
     def _begin_again(self) -> None:
         """Make the index again after its file was deleted; evaluations go on."""
@@ -226,7 +238,9 @@ class Controller:
         details = {name: fields[name] for name in ("outcome", "problem") if fields.get(name)}
         if fields.get("restarts"):
             details["restart"] = fields["restarts"]
-        _log.info(f"trial_{state}", trial=trial.path, **details)
+        self.database.when_committed(
+            partial(_log.info, f"trial_{state}", trial=trial.path, **details)
+        )
         return state
 
     # -- commands ----------------------------------------------------------------------------
@@ -241,7 +255,7 @@ class Controller:
                 self._refresh_rules(trial)
             elif action is TrialAction.REEVALUATE and trial.state is WatchState.JUDGED:
                 self._anew.add(number)
-                self._change(trial, TrialInput.GREW, final=False)
+                self._change(trial, TrialInput.GREW, final=False, started_at=None)
             elif action is TrialAction.CANCEL:
                 self._cancel(trial)
 
@@ -277,14 +291,16 @@ class Controller:
     # -- evaluations -------------------------------------------------------------------------
 
     def _start_queued(self) -> None:
-        """Start as many evaluations as may run, those that wait longest first."""
-        free = self._config.max_concurrent - len(self._evaluations)
-        if free <= 0 or self._stopping or not self._is_ready():
+        """Start as many evaluations as may run, and have others make room for the rest."""
+        most = self._config.max_concurrent
+        free = max(0, most - len(self._evaluations))
+        if not (free or self._turns.pace.is_due) or self._stopping or not self._is_ready():
             return
-        for trial in self.database.startable(self._clock.time(), free + _BATCH):
-            if free <= 0 or self._stopping:
-                return
-            free -= self._start(trial)
+        with self._turns.pace.measured():
+            waiting = self._turns.waiting(self.database, free, most + _BATCH)
+        while waiting and free and not self._stopping:
+            free -= self._start(waiting.popleft())
+        self._turns.make_room(self.database, waiting)
 
     def _is_ready(self) -> bool:
         """Return whether evaluations can be started now, and tell people why not.
@@ -298,7 +314,13 @@ class Controller:
         if problem and self._options.once:
             raise TemporaryError(problem)
         self._options.commands.problem = problem
-        return self._evaluations.is_ready
+        is_full = lack_of_space(self.database.path, self._config.output)
+        return self._evaluations.is_ready and not is_full
+
+    def _check_space(self) -> None:
+        """Raise `OutputError` if nothing can be written."""
+        if problem := lack_of_space(self.database.path, self._config.output):
+            raise OutputError(problem)
 
     def _start(self, trial: TrialRecord) -> bool:
         """Start the evaluation of a trial if possible; return whether it runs."""
@@ -321,12 +343,12 @@ class Controller:
             If it cannot be requested.
         """
         saved = read_output(trial.output)
-        anew = trial.id in self._anew or (saved.ended and _has_new_traces(trial))
-        if saved.final and not (anew or trial.restarts) and _needs_nothing(trial):
+        anew = trial.id in self._anew or (saved.ended and has_new_traces(trial))
+        if saved.final and not (anew or trial.restarts) and needs_nothing(trial.output):
             self._judge(self._running(trial), saved)
             return False
-        if _is_absent(trial) and not self._options.once:
-            self.database.update(trial.id, not_before=self._clock.time() + ABSENT_S)
+        if is_absent(trial.path) and not self._options.once:
+            self._turns.postpone(self.database, trial)
             return False
         mark = mark_of(trial.path, trial.mark)
         request = request_of(
@@ -335,21 +357,17 @@ class Controller:
             self._config,
             self._options.jobs,
             saved,
-            follow=not (self._options.once or self._is_quiet(trial.path, mark)),
+            follow=not (self._options.once or self._turns.is_quiet(trial, mark)),
             anew=anew,
         )
         self._anew.discard(trial.id)
+        self._turns.begin(trial.output)
         running = self._running(trial, mark=mark, started_at=self._clock.time(), problem="")
         try:
             self._evaluations.start(trial.output, request)
         except OutputError as err:
             self._finish(running, EndedEvaluation(trial.output, None, str(err)))
         return trial.output in self._evaluations
-
-    def _is_quiet(self, path: str, mark: str) -> bool:
-        """Return whether a trial has had no new data for so long that it is not followed."""
-        changed = last_change(path, mark)
-        return changed is not None and self._clock.time() - changed > self._config.quiet_s
 
     def _running(self, trial: TrialRecord, **fields: Any) -> TrialRecord:
         """Record that a trial is being judged; return its new record."""
@@ -390,16 +408,22 @@ class Controller:
             self._judge(trial, saved, _CANCELLED, Outcome.STOPPED)
         elif (self._stopping or ended.pause is not None) and not saved.final:
             not_before = self._clock.time() + (ended.pause or 0.0)
-            self._change(trial, TrialInput.STOPPED, not_before=not_before)
+            restarts = 0 if code == EXIT_TEMPORARY else trial.restarts  # it has worked
+            self._change(trial, TrialInput.STOPPED, not_before=not_before, restarts=restarts)
         elif saved.ended and not (died and not is_finished(trial.output)):
             self._judge(trial, saved)
         elif code in _HOPELESS:
             self._judge(trial, saved, ended.last_line)
         else:
-            self._change(trial, TrialInput.DIED, problem=ended.last_line)
-            lost = self.database.trial(trial.id)
-            if lost is not None:
-                self._settle_lost(lost, ended.last_line)
+            self._restart(trial, ended)
+
+    def _restart(self, trial: TrialRecord, ended: EndedEvaluation) -> None:
+        """Queue a trial whose evaluation died; on a full disk this is not counted."""
+        if problem := lack_of_space(self.database.path, self._config.output):
+            self._change(trial, TrialInput.STOPPED, problem=problem)
+            return
+        self._change(trial, TrialInput.DIED, problem=ended.last_line)
+        self._settle_lost(self.database.trial(trial.id) or trial, ended.last_line)
 
     def _settle_lost(self, trial: TrialRecord, last_line: str) -> None:
         """Queue a trial whose evaluation died, or give it up."""
@@ -442,7 +466,7 @@ class Controller:
                 TrialInput.ENDED,
                 outcome=decided or (outcome if saved.ended else Outcome.ERROR),
                 problem=problem,
-                final=(saved.final and not _is_of_traces(trial)) or decided is not None,
+                final=(saved.final and not is_of_traces(trial)) or decided is not None,
                 restarts=0,
                 ended_at=saved.end_time or self._clock.time(),
                 undelivered=saved.undelivered,
@@ -458,27 +482,31 @@ class Controller:
                 if is_s3(trial.output):
                     continue
                 marks[trial.id] = results_mark(trial.output)
-                if marks[trial.id] != self._result_marks.get(trial.id):
-                    self._refresh_rules(trial)
+                changed = marks[trial.id] != self._result_marks.get(trial.id)
+                if changed and not self._refresh_rules(trial):
+                    del marks[trial.id]  # the next look reads them
             self._result_marks = marks
 
-    def refresh_rules_of(self, number: int) -> None:
-        """Record the verdicts and acknowledgements of a trial as its output has them now."""
-        trial = self.database.trial(number)
-        if trial is not None and not trial.removed:
-            self._refresh_rules(trial)
+    def refresh_rules_of(self, number: int) -> bool:
+        """Record the verdicts and acknowledgements of a trial as its output has them now.
 
-    def _refresh_rules(self, trial: TrialRecord) -> None:
+        Return False if they cannot be read.
+        """
+        trial = self.database.trial(number)
+        return trial is None or bool(trial.removed) or self._refresh_rules(trial)
+
+    def _refresh_rules(self, trial: TrialRecord) -> bool:
+        """Record the verdicts of a trial; return False if they cannot be read."""
         try:
             saved = read_output(trial.output)
-        except OutputError:  # its end will tell
-            return
+        except OutputError:
+            return False
         if saved.undelivered != trial.undelivered:
             self.database.update(trial.id, undelivered=saved.undelivered)
         rules = saved.rules
         before = {rule.name: rule for rule in self.database.rules_of(trial.id)}
         if {rule.name: rule for rule in rules} == before:
-            return
+            return True
         with self.database.transaction():
             self.database.set_rules(trial.id, rules)
         for rule in rules:
@@ -487,6 +515,7 @@ class Controller:
                 earlier is None or (earlier.outcome, earlier.step) != (rule.outcome, rule.step)
             ):
                 _log.info("issues_found", trial=trial.path, rule=rule.name, step=rule.step)
+        return True
 
     def _look_for_acknowledgements(self) -> None:
         """Record what people said about judged trials, and that it no longer holds.
@@ -503,8 +532,9 @@ class Controller:
             }
             today = int(self._clock.time() // _DAY_S)
             for number in {**self._marks, **marks}:
-                if today != self._today or marks.get(number) != self._marks.get(number):
-                    self.refresh_rules_of(number)
+                changed = today != self._today or marks.get(number) != self._marks.get(number)
+                if changed and not self.refresh_rules_of(number):
+                    marks.pop(number, None)  # the next look reads them
             self._marks, self._today = marks, today
             for number in self.database.undelivered():
                 self.refresh_rules_of(number)
@@ -517,7 +547,7 @@ class Controller:
             with self._growth.measured():
                 self._unfinished = self.database.unfinished()
                 for trial in self.database.oldest(WatchState.RUNNING):
-                    if not _is_of_traces(trial):  # it is judged anew after the next change
+                    if not is_of_traces(trial):  # it is judged anew after the next change
                         self.database.update(trial.id, mark=mark_of(trial.path, trial.mark))
         batch, self._unfinished = self._unfinished[:_LOOKED_AT], self._unfinished[_LOOKED_AT:]
         for number in batch:
@@ -526,11 +556,11 @@ class Controller:
     def _queue_if_grown(self, number: int) -> None:
         """Queue a judged trial if it has new data, or if its output was removed by hand."""
         trial = self.database.trial(number)
-        if trial is None or trial.state is not WatchState.JUDGED or _is_absent(trial):
+        if trial is None or trial.state is not WatchState.JUDGED or is_absent(trial.path):
             return
         mark = mark_of(trial.path, trial.mark)
         if mark != trial.mark or not (is_s3(trial.output) or Path(trial.output).exists()):
-            self._change(trial, TrialInput.GREW, mark=trial.mark if _is_of_traces(trial) else mark)
+            self._change(trial, TrialInput.GREW, mark=trial.mark if is_of_traces(trial) else mark)
 
     def _remove_expired(self) -> None:
         """Remove outputs as configured."""
@@ -538,7 +568,7 @@ class Controller:
         if expiry is not None and self._expire.is_due:
             with self._expire.measured():
                 for trial in expire(self.database, expiry, self._config.output, self._clock.time()):
-                    if _is_absent(trial):
+                    if is_absent(trial.path):
                         self.database.remove(trial.id)
                         self._search.known.discard(trial.path)
 
@@ -562,28 +592,3 @@ class Controller:
             self._clock.sleep(0.1)
         if len(self._evaluations):
             _log.warning("evaluations_left", count=len(self._evaluations))
-
-
-def _needs_nothing(trial: TrialRecord) -> bool:
-    return is_s3(trial.output) or is_finished(trial.output)
-
-
-def _has_new_traces(trial: TrialRecord) -> bool:
-    """Return whether traces have arrived since the last evaluation, which read all at once."""
-    return _is_of_traces(trial) and mark_of(trial.path, trial.mark) != trial.mark
-
-
-def _is_of_traces(trial: TrialRecord) -> bool:
-    """Return whether a trial is a folder of traces or other files that are converted.
-
-    A trace covers a time that other ranks' traces cover too, so verdicts are not continued.
-    """
-    if trial.tensors or not trial.profiler:
-        return False
-    return bool(open_profiler_trial(trial.path, None).source.files.store.finds_formats())
-
-
-def _is_absent(trial: TrialRecord) -> bool:
-    """Return whether a trial is not there; unknown for other places than local folders."""
-    place = split_kind(trial.path)[1]
-    return "://" not in place and not Path(place).exists()

@@ -1,7 +1,7 @@
 """WatchDatabase: the index of `watch`, which its controller writes."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
@@ -83,6 +83,8 @@ _SCHEMA: Final = (
     "CREATE INDEX rule_jobs_by_name ON rule_jobs (name, outcome)",
     f"PRAGMA user_version = {SCHEMA_VERSION}",
 )
+# An index that was made without it gets it.
+_BY_TURN: Final = "CREATE INDEX IF NOT EXISTS trials_by_turn ON trials (state, revision)"
 _APPLICATION: Final = 0x72727768  # "rrwh" in the header of the file
 _HEADER: Final = b"SQLite format 3\0"
 _HEADER_SIZE: Final = 100
@@ -126,6 +128,7 @@ class WatchDatabase(IndexReader):
         with output_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
         self._lease = _only_writer(path)
+        self._calls: list[Callable[[], object]] = []
         try:
             _check_own(path)
             super().__init__(path, "mode=rwc")
@@ -147,6 +150,8 @@ class WatchDatabase(IndexReader):
                 for statement in _SCHEMA:
                     self.connection.execute(statement)
         self.check_version()
+        with self.transaction():
+            self.connection.execute(_BY_TURN)
 
     @classmethod
     def empty(cls, path: Path) -> Self:
@@ -185,9 +190,19 @@ class WatchDatabase(IndexReader):
         OutputError
             If the database cannot be written.
         """
+        self._calls.clear()
         with self.errors(), self.connection:  # which commits, or rolls back
             self.connection.execute("BEGIN IMMEDIATE")
             yield
+        for call in self._calls:
+            call()
+
+    def when_committed(self, call: Callable[[], object]) -> None:
+        """Call a function when the open transaction is committed; at once if there is none."""
+        if self.connection.in_transaction:
+            self._calls.append(call)
+        else:
+            call()
 
     def add(self, trials: Iterable[NewTrial], now: float) -> int:
         """Add trials as discovered, and return how many were added.

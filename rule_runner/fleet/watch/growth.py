@@ -11,6 +11,8 @@ from rule_core.exceptions import SMDebugError
 from rule_core.sources.address import split_kind
 from rule_core.storage import open_store
 from rule_core.storage.uri import is_s3
+from rule_runner.fleet.watch.records import TrialRecord
+from rule_runner.loading.trials import open_profiler_trial
 
 _ENTRIES: Final = 100_000  # of a local trial, looked at most
 _STATUSES: Final = 16  # of files in S3, asked for at most; each costs a request
@@ -65,6 +67,27 @@ def last_change(trial: str, mark: str) -> float | None:
         return int(mark.split()[2]) / 1e9 if mark else None
     times = [float(part.partition("-")[2]) for part in mark.partition("\n")[2].split()]
     return max(times, default=None)
+
+
+def is_absent(trial: str) -> bool:
+    """Return whether a trial is not there; unknown for other places than local folders."""
+    place = split_kind(trial)[1]
+    return "://" not in place and not Path(place).exists()
+
+
+def has_new_traces(trial: TrialRecord) -> bool:
+    """Return whether traces have arrived since the last evaluation, which read all at once."""
+    return is_of_traces(trial) and mark_of(trial.path, trial.mark) != trial.mark
+
+
+def is_of_traces(trial: TrialRecord) -> bool:
+    """Return whether a trial is a folder of traces or other files that are converted.
+
+    A trace covers a time that other ranks' traces cover too, so verdicts are not continued.
+    """
+    if trial.tensors or not trial.profiler:
+        return False
+    return bool(open_profiler_trial(trial.path, None).source.files.store.finds_formats())
 
 
 def _local_mark(path: str) -> str:

@@ -17,7 +17,7 @@ from rule_runner.results.durable_files import Closing
 
 SCHEMA_VERSION: Final = 3
 BUSY_MS: Final = 5000  # how long a statement waits for another process
-LONGEST_PAUSE_S: Final = 600.0  # before an evaluation is started
+LONGEST_PAUSE_S: Final = 60.0  # before an evaluation is started
 _TRIALS: Final = "SELECT * FROM trials"
 _COUNT: Final = "SELECT count(*) FROM trials"
 _RULES: Final = "SELECT * FROM rule_jobs"
@@ -193,15 +193,20 @@ class IndexReader(Closing):
         """Return the trials that have been in a state for the longest time."""
         return self._trials("WHERE state = ? ORDER BY changed_at, id LIMIT ?", state, limit)
 
-    def startable(self, now: float, limit: int) -> list[TrialRecord]:
-        """Return the trials that may be started, those that wait longest first.
+    def startable(self, now: float, limit: int, *, is_new: bool) -> list[TrialRecord]:
+        """Return trials that may be started, those that wait longest first.
 
         A pause far in the future is one of before the clock was set back.
+
+        Parameters
+        ----------
+        is_new
+            Whether they are trials that have never been started, or the others.
         """
         return self._trials(
-            "WHERE state = ? AND (not_before <= ? OR not_before > ?) ORDER BY changed_at, id "
-            "LIMIT ?",
-            *(WatchState.QUEUED, now, now + LONGEST_PAUSE_S, limit),
+            "WHERE state = ? AND (not_before <= ? OR not_before > ?) AND (started_at IS NULL) = ? "
+            "ORDER BY revision LIMIT ?",
+            *(WatchState.QUEUED, now, now + LONGEST_PAUSE_S, is_new, limit),
         )
 
     def unfinished(self) -> list[int]:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -28,6 +29,7 @@ from rule_runner.results.status import Outcome
 from rule_runner.results.versions import versions
 
 _template = lru_cache(OutputTemplate)
+SPACE_BYTES: Final = 1 << 20  # that evaluations need at least
 
 
 def output_of(trial: str, template: str) -> str:
@@ -42,6 +44,20 @@ def output_of(trial: str, template: str) -> str:
 def base_of(template: str) -> str:
     """Return the folder of all output folders."""
     return _template(template).base
+
+
+def lack_of_space(index: Path, template: str) -> str:
+    """Return why the index or local outputs cannot be written, in a sentence; "" if they can."""
+    folders = [index.parent] if is_s3(template) else [index.parent, Path(base_of(template))]
+    for folder in folders:
+        with suppress(OSError):  # it is created with the first output
+            status = os.statvfs(folder)
+            if status.f_bavail * status.f_frsize < SPACE_BYTES:
+                return (
+                    f"The disk of {str(folder)!r} is almost full. Evaluations start again when you "
+                    "have freed some space."
+                )
+    return ""
 
 
 class SavedOutput(msgspec.Struct, frozen=True):
@@ -258,3 +274,8 @@ def is_finished(output: str) -> bool:
         and (folder / REPORT).exists()
         and not any(has_undelivered(path) for path in folders if (path / SCRATCH).is_dir())
     )
+
+
+def needs_nothing(output: str) -> bool:
+    """Return whether nothing is left to do for an evaluation whose results are final."""
+    return is_s3(output) or is_finished(output)

@@ -8,6 +8,7 @@ from rule_core.clock import Clock
 
 IDLE_SHARE: Final = 20.0  # ratio of a pause to the work before it
 LONGEST_S: Final = 60.0  # a pause between looks, whatever they cost
+PROMPT_S: Final = 5.0  # the same, where somebody waits for what is seen
 
 
 class Pace:
@@ -15,13 +16,14 @@ class Pace:
 
     Parameters
     ----------
-    seconds
-        The shortest pause.
+    seconds, longest
+        The shortest pause, and the longest one. On a busy machine everything takes long.
     """
 
-    def __init__(self, clock: Clock, seconds: float) -> None:
+    def __init__(self, clock: Clock, seconds: float, longest: float = LONGEST_S) -> None:
         self._clock = clock
         self._seconds = seconds
+        self._longest = longest
         self._next = clock.monotonic()
 
     @property
@@ -31,11 +33,17 @@ class Pace:
 
     @contextmanager
     def measured(self) -> Iterator[None]:
-        """Do the work in the block; the pause begins after it, also after an exception."""
-        began = self._clock.monotonic()
+        """Do the work in the block; the pause begins after it.
+
+        After an exception it is the shortest one: the block has waited for something, not worked.
+        """
+        began, pause = self._clock.monotonic(), 0.0
         try:
             yield
+            pause = min(IDLE_SHARE * (self._clock.monotonic() - began), self._longest)
         finally:
-            end = self._clock.monotonic()
-            long_pause = min(IDLE_SHARE * (end - began), LONGEST_S)
-            self._next = end + max(self._seconds, long_pause)
+            self._next = self._clock.monotonic() + max(self._seconds, pause)
+
+    def shorten(self) -> None:
+        """Shorten a long pause, after work that is not repeated."""
+        self._next = min(self._next, self._clock.monotonic() + max(self._seconds, PROMPT_S))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from rule_core.failures import OnError
 from rule_runner.errors import ClientError
 from rule_runner.fleet.watch.database import NewTrial
 from rule_runner.fleet.watch.discovery import WatchRoot, new_trials
@@ -80,7 +81,12 @@ class RootSearch:
             if (watched.is_expected or watched.pace.is_due) and not is_stopping():
                 watched.is_expected = False  # before the look, which may miss what arrives now
                 with watched.pace.measured():
-                    self._look_below(watched)
+                    trials = self._look_below(watched)
+                with OnError(setattr, watched, "is_expected", True):
+                    self._add(trials)  # outside of the measured time: it may wait for the index
+                watched.is_searched = not trials
+                if trials:  # recognizing them, with imports the first time, took most of the time
+                    watched.pace.shorten()
 
     def expect(self, addresses: Iterable[str]) -> None:
         """Look soon below the roots of new objects that are in no known trial.
@@ -93,15 +99,11 @@ class RootSearch:
                     base = watched.root.base.rstrip("/")
                     watched.is_expected |= address.startswith(f"{base}/")
 
-    def _look_below(self, watched: _RootState) -> None:
-        batch: list[NewTrial] = []
-        before = len(self.known)
+    def _look_below(self, watched: _RootState) -> list[NewTrial]:
+        """Return the new trials below a root; note why if it cannot be searched."""
+        trials: list[NewTrial] = []
         try:
-            for trial in new_trials(watched.root, self.known, self._template):
-                batch.append(trial)
-                if len(batch) == BATCH:
-                    self._add(batch)
-                    batch = []
+            trials.extend(new_trials(watched.root, self.known, self._template))
         except ClientError as err:
             if not watched.problem:
                 _log.warning("root_unavailable", root=watched.root.text, reason=str(err))
@@ -110,14 +112,13 @@ class RootSearch:
             if watched.problem:
                 _log.info("root_available", root=watched.root.text)
             watched.problem = ""
-        self._add(batch)
-        watched.is_searched = len(self.known) == before
+        return trials
 
     def _add(self, trials: Sequence[NewTrial]) -> None:
-        """Hand over trials, except those whose paths are no text."""
+        """Hand over trials, a batch at a time, except those whose paths are no text."""
         texts = [trial for trial in trials if _is_text(trial.path)]
-        if texts:
-            self._add_texts(texts)
+        for begin in range(0, len(texts), BATCH):
+            self._add_texts(texts[begin : begin + BATCH])
         for trial in trials:
             if not _is_text(trial.path):
                 _log.warning("trial_left_out", trial=trial.path, reason="Its path is not UTF-8.")

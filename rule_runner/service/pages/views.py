@@ -39,7 +39,14 @@ from rule_runner.service.pages.trial_page import (
     job_views,
     run_views,
 )
-from rule_runner.service.pages.words import STATES, Verdict, split_path, verdict, verdict_so_far
+from rule_runner.service.pages.words import (
+    STATES,
+    Verdict,
+    split_path,
+    verdict,
+    verdict_so_far,
+    waits_for,
+)
 from rule_runner.service.responses import service_of
 
 _OUTCOMES: Final = {str(outcome): verdict(outcome).word for outcome in ORDER}
@@ -101,7 +108,8 @@ def _table(
 
 def trial(request: Request) -> Response:
     """Show a trial: its verdicts, findings and curves, with those of others laid over them."""
-    with service_of(request).index() as index:
+    service = service_of(request)
+    with service.index() as index:
         own = trial_of(index, request.path_params["trial"])
         others = [trial_of(index, number) for number in _overlaid(request, own)]
         rules = index.rules_of_trials(run.id for run in (own, *others))
@@ -109,6 +117,7 @@ def trial(request: Request) -> Response:
     problem, results = _results(own)
     item = trial_item(own, rules[own.id])
     runs = run_views(own, others)
+    hindrance = service.commands.hindrance if service.commands is not None else ""
     names = sorted({rule.name for run_rules in rules.values() for rule in run_rules})
     return render(
         request,
@@ -117,6 +126,7 @@ def trial(request: Request) -> Response:
         item=item,
         title=split_path(own.path),
         state=STATES[own.state],
+        waits_for=waits_for(own, service.clock.time(), hindrance),
         verdict=verdict_so_far(item.outcome, item.severity),
         jobs=job_views(rules[own.id], results),
         findings=finding_views(results, own.path),

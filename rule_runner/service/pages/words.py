@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 
 from rule_core.severity import Severity
 from rule_runner.escape import printable
+from rule_runner.fleet.watch.index_reader import LONGEST_PAUSE_S
+from rule_runner.fleet.watch.records import TrialRecord
 from rule_runner.fleet.watch.states import WatchState
 from rule_runner.loading.profile_paths import FOLDERS
 from rule_runner.loading.trials import trial_name
@@ -63,6 +65,27 @@ def short(text: Hashable) -> str:
     """Return text of a trial or user for a page: printable, and not too long."""
     shown = printable(text)
     return shown if len(shown) <= NAME_LENGTH else f"{shown[: NAME_LENGTH - 1]}…"
+
+
+def waits_for(trial: TrialRecord, now: float, hindrance: str = "") -> str:
+    """Return what a queued trial waits for, in a sentence; "" if it is not queued.
+
+    Parameters
+    ----------
+    hindrance
+        Why the controller can start nothing, in a sentence; "" if it can.
+    """
+    if trial.state is not WatchState.QUEUED:
+        return ""
+    if hindrance:
+        return hindrance
+    if now < trial.not_before <= now + LONGEST_PAUSE_S:
+        if trial.restarts:
+            return "Its evaluation ended without a verdict and starts again soon."
+        return "It waits for new data."
+    if trial.started_at is None:
+        return "It waits for a free slot."
+    return "It waits for its next turn."
 
 
 class TrialName(NamedTuple):

@@ -149,9 +149,6 @@ def test_signature(name: str) -> None:
         return
     promised = [text for text in SIGNATURES[name].split(", ") if text]
     parameters = [written(parameter) for parameter in inspect.signature(target).parameters.values()]
-    if name == "get_rule_container_image_uri":  # (region), (name, region) or (region, name)
-        assert target("us-east-1") == target(region="us-east-1")
-        return
     assert parameters[: len(promised)] == promised
     assert all("=" in text for text in parameters[len(promised) :])
 
@@ -159,6 +156,11 @@ def test_signature(name: str) -> None:
 @pytest.mark.parametrize("kind", [Rule, ProfilerRule])
 def test_rules_are_of_one_base(kind: type[RuleBase]) -> None:
     assert issubclass(kind, RuleBase)
+
+
+def test_the_base_of_rules_cannot_be_instantiated() -> None:
+    with pytest.raises(TypeError, match="abstract class RuleBase"):
+        RuleBase("n", "i", None, None, None, None, {})  # type: ignore[abstract]
 
 
 @pytest.mark.parametrize("attribute", ATTRIBUTES)
@@ -302,6 +304,7 @@ def test_request_of_what_is_saved(config: Any, request_dict: dict[str, Any]) -> 
         ((5, 3), {"StartStep": 5, "NumSteps": 3}),
         ((None, 3), {"StartStep": 0, "NumSteps": 3}),
         ((5, None), {"StartStep": 5, "NumSteps": 1}),
+        ((None, None), {"StartStep": 0, "NumSteps": 1}),
     ],
 )
 def test_range_of_steps(bounds: tuple[Any, Any], range_dict: dict[str, int]) -> None:
@@ -313,7 +316,7 @@ def test_range_of_steps(bounds: tuple[Any, Any], range_dict: dict[str, int]) -> 
     [
         ((5, 3.5), {"StartTimeInSecSinceEpoch": 5, "Duration": 3.5}),
         ((5, None), {"StartTimeInSecSinceEpoch": 5}),
-        ((None, 3.5), {"Duration": 3.5}),
+        ((None, 3.5), {"StartStep": 0, "Duration": 3.5}),
     ],
 )
 def test_range_of_time(bounds: tuple[Any, Any], range_dict: dict[str, float]) -> None:

@@ -17,7 +17,11 @@ MODES = ("train", "eval", "predict", "global")
 # Parameters of one mode, and the mode steps among the first twelve that they save.
 WHEN: dict[str, tuple[dict[str, str], list[int]]] = {
     "save_interval": ({"save_interval": "5"}, [0, 5, 10]),
-    "save_steps": ({"save_steps": "1,7,9", "save_interval": "100"}, [0, 1, 7, 9]),
+    "save_steps": ({"save_steps": "1,5,7"}, [1, 5, 7]),
+    "save_steps and save_interval": (
+        {"save_steps": "1,7,9", "save_interval": "100"},
+        [0, 1, 7, 9],
+    ),
     "start_step": ({"start_step": "4", "save_interval": "3"}, [6, 9]),
     "end_step": ({"end_step": "4", "save_interval": "3"}, [0, 3]),
 }

@@ -251,9 +251,8 @@ def test_values(ended: Trial, workers: Trial) -> None:
 def test_reduction_that_was_saved(ended: Trial, name: str, absolute: bool) -> None:
     result = ended.tensor("weight").reduction_value(4, name, abs=absolute)
     values = documented.value("weight", 4)
-    assert np.size(result) == 1
-    assert np.ravel(result)[0] == pytest.approx(
-        float(BY_NUMPY[name](np.abs(values) if absolute else values)), rel=1e-6
+    assert (float(result), result[0]) == pytest.approx(
+        (float(BY_NUMPY[name](np.abs(values) if absolute else values)),) * 2, rel=1e-6
     )
 
 
@@ -265,10 +264,10 @@ def test_reduction_of_a_saved_value(ended: Trial, name: str, absolute: bool) -> 
         step_num=2, reduction_name=name, mode=modes.TRAIN, worker=None, abs=absolute
     )
     values = documented.value("relu_output", 2)
-    assert np.size(result) == 1
-    assert np.ravel(result)[0] == pytest.approx(
-        float(BY_NUMPY[name](np.abs(values) if absolute else values)), rel=1e-5
+    assert (float(result), result[0]) == pytest.approx(
+        (float(BY_NUMPY[name](np.abs(values) if absolute else values)),) * 2, rel=1e-5
     )
+    assert type(result) is type(ended.tensor("weight").reduction_value(2, "min"))
 
 
 def test_neither_reduction_nor_value(ended: Trial) -> None:

@@ -220,12 +220,40 @@ def test_names_of_training_scripts_are_there(framework: str) -> None:
     assert [name for name in HOOK_NAMES if not hasattr(found, name)] == []
     found.del_hook()
     assert found.get_hook() is None
+    assert found.get_hook(json_config_path="no.json", create_if_not_exists=True) is None
     hook = found.KerasHook if framework == "keras" else found.Hook
     made = hook("unused", dry_run=True)
     found.set_hook(made)
     assert found.get_hook(create_if_not_exists=True) is made
     made.close()
     found.del_hook()
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "replacement"),
+    [
+        ("smdebug.core.writer", "FileWriter", "TrialWriter"),
+        ("smdebug.core.reader", "FileReader", "create_trial"),
+        ("smdebug.core.locations", "IndexFileLocationUtils", "create_trial"),
+        ("smdebug.rules", "create_rule", "rule-runner evaluate"),
+    ],
+)
+def test_a_name_that_is_not_offered_is_an_error_that_names_the_replacement(
+    module: str, name: str, replacement: str
+) -> None:
+    with pytest.raises(
+        ImportError, match=rf"^{module}\.{name} is not offered: use .*{replacement}"
+    ):
+        exec(f"from {module} import {name}")
+
+
+def test_names_that_notebooks_and_scripts_import_are_there() -> None:
+    pytest.importorskip("xgboost", reason="xgboost is not installed.")
+    from smdebug.core.utils import setup_profiler_report
+    from smdebug.xgboost.collection import CollectionKeys, CollectionManager
+
+    assert setup_profiler_report("arn:aws:sagemaker:eu-west-1:123456789012:job/1") is None  # type: ignore[func-returns-value]
+    assert CollectionManager().get(CollectionKeys.LOSSES).name == "losses"
 
 
 def test_the_short_ways_lead_to_the_same_objects() -> None:

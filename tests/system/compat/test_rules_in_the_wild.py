@@ -231,7 +231,9 @@ def test_the_documented_rule_runs_word_for_word(
     with caplog.at_level(logging.INFO, logger="smdebug"), pytest.raises(NoMoreData):
         invoke_rule(rule, start_step=0, end_step=None)
     assert [record.getMessage() for record in caplog.records] == [
-        f"The condition of rule VanishingGradientRule was met at step {step}." for step in (8, 9)
+        "Started rule VanishingGradientRule at step 0.",
+        *(f"The condition of rule VanishingGradientRule was met at step {n}." for n in (8, 9)),
+        "Ended rule VanishingGradientRule after step 9.",
     ]
 
 

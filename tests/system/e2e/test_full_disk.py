@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,3 +52,13 @@ def test_what_was_found_is_reported_though_it_cannot_be_written(
     )
     written = json.loads((small_disk / "out" / "rule_result.json").read_text())
     assert written["status"] == "InProgress"
+
+
+def test_a_message_that_standard_error_cannot_take_changes_no_exit_code(tmp_path: Path) -> None:
+    with TrialWriter(tmp_path / "trial") as writer:
+        writer.step(0, {"loss": 1.0})
+    (tmp_path / "file").touch()
+    command = [sys.executable, "-m", "rule_runner", "evaluate", "--trial", str(tmp_path / "trial")]
+    options = ["--rule", "LossNotDecreasing", "--output", str(tmp_path / "file" / "out")]
+    with Path("/dev/full").open("w") as full:
+        assert subprocess.run([*command, *options], stderr=full, check=False).returncode == 73

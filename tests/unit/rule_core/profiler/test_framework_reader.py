@@ -13,6 +13,7 @@ from rule_core.profiler.framework_reader import (
     S3AlgorithmMetricsReader,
 )
 from rule_core.profiler.time_units import TimeUnits, get_node_id_from_tracefilename
+from rule_core.profiler.traces.legacy_parser import TraceEventParser
 
 ZERO = tw.START_US
 MINUTE = 60_000_000
@@ -44,6 +45,17 @@ def test_the_node_in_a_name_is_that_of_the_events(tmp_path: Path, node: str) -> 
     path = tw.write(tmp_path, [tw.step(0, 0, 5)], node=node)
     (event,) = LocalAlgorithmMetricsReader(tmp_path).get_events(*ALWAYS)
     assert event.node_id == get_node_id_from_tracefilename(str(path))
+
+
+def test_the_node_in_the_name_of_a_file_outside_of_a_job_is_that_of_its_events(
+    tmp_path: Path,
+) -> None:
+    path = tw.write(tmp_path / "job", [tw.step(0, 0, 5)], node="11-algo-1")
+    alone = path.rename(tmp_path / path.name)
+    parser = TraceEventParser()
+    parser.read_events_from_file(str(alone))
+    (event,) = parser.get_all_events()
+    assert event.node_id == get_node_id_from_tracefilename(str(alone)) == "algo-1-11"
 
 
 @pytest.mark.parametrize("cached", [False, True])

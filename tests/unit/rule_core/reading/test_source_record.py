@@ -42,7 +42,7 @@ def test_the_columns_of_a_row_have_the_modes_of_their_names(record: SourceRecord
     assert [*record.lanes[0, ModeKeys.TRAIN].steps] == [10, 20]
     assert [*record.lanes[0, ModeKeys.EVAL].steps] == [10]
     assert math.isnan(column(record, "eval_loss")[10])
-    assert record.members == {"losses": {"loss", "eval_loss"}}
+    assert record.members == {"losses": {"loss", "eval_loss"}, "scalars": {"lr"}}
     assert record.last == 20
 
 

@@ -27,6 +27,7 @@ from rule_core.rules.invoke_rule import invoke_rule as same
 from rule_core.trials import Trial, create_trial
 
 STEPS = (0, 3, 5, 2_000_000_000)
+MET = [f"The condition of rule Acts was met at step {step}." for step in (3, 5)]
 
 
 def files(*steps: int, ended: bool = True) -> dict[str, bytes]:
@@ -159,7 +160,7 @@ def test_met_condition_is_logged_at_info_with_its_step_and_it_goes_on(
     rule = Acts(trial(), lambda step: step in {3, 5})
     caplog.set_level(logging.INFO, logger=get_logger("Acts").name)
     invoke_rule(rule, end_step=6)
-    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+    assert [(record.levelname, record.getMessage()) for record in caplog.records[1:-1]] == [
         ("INFO", "The condition of rule Acts was met at step 3."),
         ("INFO", "The condition of rule Acts was met at step 5."),
     ]
@@ -195,7 +196,7 @@ def test_what_a_rule_finds_at_the_end_is_a_condition_met(
     with pytest.raises(NoMoreData):
         invoke_rule(rule)
     text = f"The condition of rule Ends was met at step {STEPS[-1]}."
-    assert [record.getMessage() for record in caplog.records] == [text]
+    assert [record.getMessage() for record in caplog.records[1:-1]] == [text]
     told: list[str] = []
     monkeypatch.setattr(rule.actions, "invoke", told.append)
     with pytest.raises(RuleEvaluationConditionMet, match=f"at step {STEPS[-1]}"):
@@ -257,3 +258,37 @@ def test_documents_example(tmp_path: Any) -> None:
     rule = Acts(base, lambda step: base.tensor("loss").value(step)[0] == 1)
     with pytest.raises(RuleEvaluationConditionMet, match="at step 1"):
         invoke_rule(rule, raise_eval_cond=True)
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [
+        ("", ["Started rule Acts at step 0.", *MET, "Ended rule Acts after step 5."]),
+        ("warning", []),
+        ("off", []),
+    ],
+)
+def test_invoke_rule_is_not_silent(
+    level: str,
+    expected: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("SMDEBUG_LOG_LEVEL", level)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # as in a program without logging
+    with pytest.raises(NoMoreData):
+        invoke_rule(Acts(trial(files(0, 3, 5)), lambda step: step > 0))
+    output = capsys.readouterr().out
+    assert [line.partition("] ")[2] for line in output.splitlines()] == expected
+
+
+def test_invoke_rule_leaves_the_logging_of_a_program_alone(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logging.getLogger("smdebug").setLevel(logging.ERROR)
+    invoke_rule(Acts(trial(), lambda _: True), end_step=1)
+    assert not caplog.messages
+    logging.getLogger("smdebug").setLevel(logging.INFO)
+    invoke_rule(Acts(trial(), lambda _: True), end_step=1)
+    assert len(caplog.messages) == 3
+    assert not capsys.readouterr().out

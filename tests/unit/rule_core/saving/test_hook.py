@@ -49,6 +49,25 @@ def test_steps_of_a_configuration(tmp_path: Path, config: Any, expected: list[in
     assert hooked.values(hooked.opened(tmp_path), "w") == {step: [step] for step in expected}
 
 
+def test_an_empty_folder_name_is_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    train(Hook(out_dir=""), 1, "w")
+    assert hooked.values(hooked.opened(tmp_path), "w") == {0: [0]}
+
+
+def test_a_tensor_of_no_collection_is_saved_where_others_are(tmp_path: Path) -> None:
+    with Hook(tmp_path, save_config=SaveConfig(save_interval=2), on_error="raise") as hook:
+        for step in range(3):
+            hook.save_tensor("w", np.float32([step]))
+            hook._write_raw_tensor_simple("tokens", np.array([step]))
+            hook.step()
+    trial = hooked.opened(tmp_path)
+    assert hooked.values(trial, "tokens") == {0: [0], 2: [2]}
+    assert trial.tensor_names(collection="default") == ["w"]
+
+
 def test_each_mode_counts_its_own_steps(tmp_path: Path) -> None:
     config = {
         modes.TRAIN: SaveConfigMode(save_interval=2),

@@ -210,7 +210,7 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
             id="null-values",
         ),
         pytest.param(
-            of({"save_steps": [2, 1]}), {"save": (500, [2, 1], 0, None)}, id="list-of-steps"
+            of({"save_steps": [2, 1]}), {"save": (None, [2, 1], 0, None)}, id="list-of-steps"
         ),
         pytest.param(
             of({"reductions": ["min", "abs_l1_norm"], "save_raw_tensor": "True"}),
@@ -291,7 +291,7 @@ TAKEN = {
         "save_all": True,
         "all.regex": [".*"],
     },
-    "save_steps_list": {"save": (500, [1, 2], 0, None)},
+    "save_steps_list": {"save": (None, [1, 2], 0, None)},
 }
 
 

@@ -47,10 +47,6 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (of({"include_regex": 5}), "include_regex of HookParameters must be a string, got 5"),
         (
-            of({"reductions": "l1"}),
-            "HookParameters: A norm among reductions must end in '_norm', got 'l1'",
-        ),
-        (
             of({}, ("m", {"reductions": "max_norm"})),
             "collection 'm': norms must be among l1, l2, got 'max'",
         ),
@@ -76,10 +72,10 @@ def test_what_cannot_be_understood_is_refused(tmp_path: Path, content: object, r
         load(tmp_path, content)
 
 
-def test_a_file_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    message = f"Hook configuration '{tmp_path}/no.json' cannot be used: No such file or directory."
-    with pytest.raises(SMDebugValueError, match=f"^{re.escape(message)}$"):
-        load_hook_config(tmp_path / "no.json")
+def test_a_missing_hook_file_raises_an_oserror_that_names_it(tmp_path: Path) -> None:
+    file = str(tmp_path / "no.json")
+    with pytest.raises(FileNotFoundError, match=f"No such file or directory: '{file}'"):
+        load_hook_config(file)
 
 
 def test_the_path_comes_from_the_environment(
@@ -92,7 +88,7 @@ def test_the_path_comes_from_the_environment(
     other.write_text("{}")
     assert load_hook_config(str(other)).out_dir == "/opt/ml/output/tensors"
     monkeypatch.delenv("SMDEBUG_CONFIG_FILE_PATH")
-    with pytest.raises(SMDebugValueError, match=r"'/opt/ml/input/config/debughookconfig\.json'"):
+    with pytest.raises(FileNotFoundError, match=r"'/opt/ml/input/config/debughookconfig\.json'"):
         load_hook_config()
 
 
@@ -107,7 +103,6 @@ def test_a_hooks_own_interval_does_not_reach_listed_collections(tmp_path: Path) 
     (weights,) = config.collections
     assert weights.save_config is not None
     interval = weights.save_config.get_save_config(ModeKeys.EVAL)
-    assert interval is not None
     assert interval.save_interval == 500
 
 
@@ -144,7 +139,7 @@ def test_on_sagemaker_tensorboard_has_a_file_of_its_own(
             file.write_text(content)
         config = load(tmp_path, hook)
         found.append((config.tensorboard_dir, config.export_tensorboard))
-    assert found == [(None, False), (None, False), ("/own", True)]
+    assert found == [(None, False), ("/opt/ml/output/tensorboard", True), ("/own", True)]
 
 
 def test_what_has_no_effect_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

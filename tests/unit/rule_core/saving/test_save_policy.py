@@ -229,7 +229,7 @@ def test_what_the_user_changes_before_the_first_step_holds() -> None:
             Plan(True, True, (("min", False), ("l1", True), ("max", False)), ("a", "b")),
         ),
         ("ab", frozenset({"b"}), Plan(True, False, (("max", False), ("min", False)), ("b",))),
-        ("loss", ALWAYS, Plan(True, False, (), ("losses",))),
+        ("loss", ALWAYS, Plan(True, False, (), ("losses",), histogram=False)),
         ("loss_a", frozenset({"losses", "a"}), Plan(True, True, MIN.wanted, ("losses", "a"))),
         ("named", ALWAYS, Plan(False, False, (), ("weights",))),
     ],

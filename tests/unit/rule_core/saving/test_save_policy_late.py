@@ -27,7 +27,7 @@ def test_a_tensor_may_join_a_collection_late() -> None:
     saving = decisions.saving(TRAIN, 0)
     assert decisions.plan("x", saving) is None
     assert decisions.add_tensor("losses", "x") is False
-    assert decisions.plan("x", saving) == Plan(True, False, (), ("losses",))
+    assert decisions.plan("x", saving) == Plan(True, False, (), ("losses",), histogram=False)
     # A collection made now is configured like the others.
     assert decisions.add_tensor("mine", "x", include=True) is True
     assert decisions.add_tensor("mine", "x", include=True) is False
@@ -81,6 +81,6 @@ def test_names_without_end_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
     decisions = made()
     for at in range(10):
         plan = decisions.plan(f"loss{at}", frozenset({"losses"}))
-        assert plan == Plan(True, False, (), ("losses",))
+        assert plan == Plan(True, False, (), ("losses",), histogram=False)
     assert len(decisions._plans) <= 3
     assert len(decisions._members) <= 3

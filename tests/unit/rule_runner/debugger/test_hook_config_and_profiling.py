@@ -96,10 +96,12 @@ def test_default_steps_take_all_timers() -> None:
     assert config._to_json()["cProfileTimer"] == "default"
 
 
-def test_ranges() -> None:
-    assert StepRange(None, None).to_json() == {"StartStep": 0, "NumSteps": None}
+def test_ranges_without_bounds_have_the_documented_defaults() -> None:
+    assert StepRange(None, None).to_json() == {"StartStep": 0, "NumSteps": 1}
     assert StepRange(5, None).to_json() == {"StartStep": 5, "NumSteps": 1}
     assert TimeRange(0, None).to_json() == {"StartTimeInSecSinceEpoch": 0}
+    assert TimeRange(None, 3.5).to_json() == {"StartStep": 0, "Duration": 3.5}
+    assert DetailedProfilingConfig(duration=3.5)._to_json() == {"Duration": 3.5}
 
 
 def test_a_configuration_is_sent_under_its_own_name_and_without_the_range() -> None:

@@ -3,6 +3,7 @@
 import json
 import signal
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -1085,6 +1086,46 @@ def test_another_configuration_does_not_resume(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="holds another evaluation"):
         run(tmp_path, losses(1), rule_job(Never, end_step=5))
     assert seen(only(run(tmp_path, losses(1, 2), Never))) == ("NoIssuesFound", None, 2)
+
+
+def test_an_evaluation_that_pauses_leaves_no_other_trace_than_one_that_follows(
+    tmp_path: Path,
+) -> None:
+    pause, out, whole = (tmp_path / name for name in ("pause", "out", "whole"))
+    saved, shown = out / "Below" / "rule_result.json", list[str]()
+
+    class Watching(Never):
+        def invoke_at_step(self, step: int) -> bool:
+            shown.append(json.loads(saved.read_text())["outcome"] if saved.exists() else "")
+            return super().invoke_at_step(step)
+
+    rules, values = (Below, Never, Watching), (1.0, 1.0, 0.75, 0.25, 0.3)
+    run(whole, losses(*values), *rules)
+    pause.touch()
+    for count in range(1, len(values) + 1):
+        shown.clear()
+        growing = losses(*values[:count], ended=False)
+        found = run(out, growing, *rules, pause_file=str(pause))
+        assert codes(found) == (75, 75)
+        assert json.loads(saved.read_text())["ended_at"] is None
+    assert {*shown} == {"IssuesFound"}, "an issue stays while its steps are judged again"
+    pause.unlink()
+    assert codes(run(out, losses(*values), *rules, pause_file=str(pause))) == (0, 10)
+    for rule in ("Below", "Never", "Watching"):
+        for file in ("rule_result.json", "findings.jsonl"):
+            texts = [(folder / rule / file).read_text() for folder in (out, whole)]
+            assert _without_times(texts[0]) == _without_times(texts[1])
+    states = [_states(json_lines(folder / "Below" / "events.jsonl")) for folder in (out, whole)]
+    # The end of the trial is an event of its own, unless it is there from the start.
+    paused, followed = ([rules for rules, _ in groupby(rules for _, rules in s)] for s in states)
+    assert paused == followed
+
+
+def test_a_trial_that_is_about_to_end_is_not_paused(tmp_path: Path) -> None:
+    pause = tmp_path / "pause"
+    pause.touch()
+    found = run(tmp_path / "out", losses(1, 1), Never, pause_file=str(pause))
+    assert seen(only(found)) == ("NoIssuesFound", None, 2)
 
 
 def test_an_event_says_how_long_files_have_waited_to_be_judged(tmp_path: Path) -> None:

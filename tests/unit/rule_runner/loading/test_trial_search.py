@@ -35,11 +35,12 @@ def below(folder: str, files: dict[str, bytes]) -> dict[str, bytes]:
 
 
 FILES = {
-    **below("mnist/debug-output", TENSORS),
+    **below("mnist/debug-output", TENSORS | {"tensorboard/events.out.tfevents.1.x": b""}),
     **below("mnist/profiler-output", PROFILER),
     **below("both", {**TENSORS, **PROFILER}),
     "ended/training_job_end.ts": b"",
     "quiet/system/training_job_end.ts": b"",
+    **below("recorded", PROFILER | {"training_job_end.ts": b""}),
     rawtrial.collections_key().replace("collections", "begun/collections", 1): b"{}",
     **{f"{name}/{key}": b"" for name in ("deep/a/b/c",) for key in TENSORS},
     **DECOYS,
@@ -52,6 +53,7 @@ FOUND = [
     ("mnist/debug-output", True, False),
     ("mnist/profiler-output", False, True),
     ("quiet", False, True),
+    ("recorded", False, True),
 ]
 
 
@@ -90,7 +92,7 @@ def test_links_below_the_path_are_not_followed(tmp_path: Path) -> None:
     assert [trial.path for trial in find_trials(str(tmp_path)).trials] == [str(tmp_path / "run")]
 
 
-@pytest.mark.parametrize(("limit", "complete"), [(2, False), (7, True)])
+@pytest.mark.parametrize(("limit", "complete"), [(2, False), (8, True)])
 def test_number_of_trials_is_bounded(tmp_path: Path, limit: int, complete: bool) -> None:
     rawtrial.write(tmp_path, FILES)
     search = find_trials(str(tmp_path), limit=limit)

@@ -163,12 +163,15 @@ def test_without_system_metrics_times_are_absolute(tmp_path: Path) -> None:
     assert frames.get_all_framework_metrics()["start_time_us"].tolist() == [START_US + 7]
 
 
-def test_timelines_that_end_before_system_metrics_begin_are_left_out(tmp_path: Path) -> None:
+def test_all_framework_metrics_include_those_before_the_first_system_metrics(
+    tmp_path: Path,
+) -> None:
     write_samples(tmp_path, cpu([1], begin_s=60))
     write(tmp_path, [step(0, 7, 10)])
     frames = PandasFrame(tmp_path)
-    assert len(frames.get_all_framework_metrics()) == 0
-    assert len(frames.get_all_dataloader_metrics()) == 0
+    assert frames.get_all_framework_metrics()["start_time_us"].tolist() == [7 - 60_000_000]
+    assert len(frames.get_all_dataloader_metrics()) == 1
+    assert len(frames.get_profiler_data_by_step(0, 0)[1]) == 1
 
 
 def test_timelines_come_kind_by_kind(tmp_path: Path) -> None:

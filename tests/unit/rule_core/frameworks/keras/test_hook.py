@@ -292,7 +292,7 @@ def test_what_compiled_code_hides_is_reported(
         made.predict(POINTS, callbacks=[hook], verbose=0)
     assert caplog.messages == [
         "Inputs and outputs of layers cannot be saved in compiled code.",
-        "Gradients can be saved with the backend torch only.",
+        "Gradients can be saved with the backends torch and tensorflow.",
     ]
     trial = opened(tmp_path)
     assert set(VARIABLES) < set(trial.tensor_names())

@@ -10,6 +10,8 @@ from torch_models import LABELS, array, assert_same, hook, nn, opened, read, row
 
 torch = pytest.importorskip("torch", reason="torch is not installed.")
 
+from rule_core.frameworks.pytorch.hook import Hook
+
 
 class Keywords(nn.Module):
     """Takes keywords, and returns a scripted value."""
@@ -46,6 +48,40 @@ def test_keywords_in_and_structures_out(tmp_path: Path, result: Any, names: list
     expected = {f"Keywords_output{one}": v for one, v in zip(names, (ONE, TWO), strict=False)}
     inputs = {"Keywords_input_0": ONE, "Keywords_input_mask": TWO, "Keywords_input_more_deep": ONE}
     assert_same({name: array(one) for name, one in (expected | inputs).items()}, found)
+
+
+def test_an_overridden_forward_hook_is_called_and_saves_what_it_writes(tmp_path: Path) -> None:
+    class Custom(Hook):
+        def forward_hook(self, module: Any, inputs: Any, outputs: Any) -> None:
+            name = self.module_maps[module]
+            assert module._module_name == name
+            outputs.register_hook(self.backward_hook(f"{name}_output"))
+            if isinstance(module, nn.BatchNorm1d):
+                self._write_outputs(f"{name}.running_mean", module.running_mean)
+                super().forward_hook(module, inputs, outputs)
+
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    watching = Custom(tmp_path, save_all=True, on_error="raise")
+    watching.register_module(model)
+    model(torch.eye(2)).sum().backward()
+    written = {name for name in read(opened(watching), 0) if "Sequential_" not in name}
+    assert written == {
+        *("1.running_mean_output_0", "1_input_0", "1_output_0"),
+        *("gradient/0_output", "gradient/1_output"),
+    }
+
+
+def test_an_error_of_an_overridden_forward_hook_does_not_break_the_training(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Custom(Hook):
+        def forward_hook(self, module: Any, inputs: Any, outputs: Any) -> None:
+            raise KeyError(module, inputs, outputs)
+
+    model = nn.Linear(2, 2)
+    Custom(tmp_path, save_all=True).register_module(model)
+    model(torch.eye(2)).sum().backward()
+    assert "The hook is off for the rest of the training job: KeyError" in caplog.text
 
 
 def test_a_dataclass_out(tmp_path: Path) -> None:

@@ -114,6 +114,46 @@ def test_metrics_are_saved_every_tenth_round(tmp_path: Path) -> None:
             assert value(trial, name, step) == [results[which][metric][step]]
 
 
+def test_data_and_hyperparameters_assigned_as_attributes_are_saved(tmp_path: Path) -> None:
+    names = ["labels", "predictions", "average_shap", "full_shap", "hyperparameters"]
+    given = data()
+    with smd.Hook(tmp_path, include_collections=names, on_error="raise") as hook:
+        hook.train_data, hook.validation_data = given
+        hook.hyperparameters = PARAMS
+        booster = train([hook], rounds=1, given=given)
+    trial = create_trial(str(tmp_path), timeout=0)
+    assert value(trial, "labels", 0).tolist() == given.validation.get_label().tolist()
+    assert np.array_equal(value(trial, "predictions", 0), booster.predict(given.validation))
+    shap = booster.predict(given.train, pred_contribs=True)
+    assert np.array_equal(value(trial, "full_shap/f0", 0), shap)
+    assert np.allclose(value(trial, "average_shap/f1", 0), shap.mean(0)[1])
+    assert value(trial, "hyperparameters/max_depth", 0) == [2]
+
+
+def test_invalid_data_assigned_as_an_attribute_is_rejected(tmp_path: Path) -> None:
+    with smd.Hook(tmp_path) as hook, pytest.raises(SMDebugTypeError, match="'train_data' must be"):
+        hook.train_data = 5
+
+
+def test_a_hook_may_be_listed_after_the_callback_class_of_xgboost(tmp_path: Path) -> None:
+    callback: Any = xgboost.callback.TrainingCallback
+
+    class Listed(callback, smd.Hook):  # type: ignore[misc]  # a base class without types
+        def __init__(self, root: Path) -> None:
+            smd.Hook.__init__(self, root, on_error="raise")
+
+    with Listed(tmp_path) as hook:
+        train([hook], rounds=1)
+    assert "train-auc" in create_trial(str(tmp_path), timeout=0).tensor_names()
+
+
+def test_a_hook_is_made_by_the_older_name_of_create_from_json_file(tmp_path: Path) -> None:
+    file = tmp_path / "hook.json"
+    file.write_text(json.dumps({"LocalPath": str(tmp_path / "trial")}))
+    with smd.Hook.hook_from_config(str(file)) as hook:
+        assert hook.out_dir == str(tmp_path / "trial")
+
+
 def test_importances_by_weight_are_no_weights_and_a_rule_over_weights_is_not_evaluated(
     tmp_path: Path,
 ) -> None:
@@ -319,7 +359,7 @@ def test_only_what_is_saved_is_computed(tmp_path: Path, monkeypatch: pytest.Monk
         tmp_path,
         include_collections=["average_shap", "full_shap"],
         train_data=given.train,
-        save_config=smd.SaveConfig(save_steps=[3]),
+        save_config=smd.SaveConfig(save_steps=[0, 3]),
         on_error="raise",
     ) as hook:
         hook.get_collection("metrics").save_config = smd.SaveConfig(save_interval=1)
@@ -385,7 +425,7 @@ def test_what_a_collection_lacks_is_reported_once_and_the_rest_is_saved(
         "average_shap": "train_data",
         "full_shap": "train_data",
     }.items():
-        text = f"'{collection}' is not saved. The hook needs its argument '{argument}' for that."
+        text = f"'{collection}' is not saved. The hook needs its attribute '{argument}' for that."
         assert caplog.messages.count(text) == 1
     assert sorted(trial.collection("predictions").tensor_names) == []
     assert trial.tensor("trees/ID").steps() == [0, 2, 4]

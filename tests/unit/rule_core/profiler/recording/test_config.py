@@ -118,6 +118,7 @@ def test_the_text_false_disables_nothing() -> None:
         ),
         ('{"StartTimeInSecSinceEpoch": 9, "Duration": 3, }', SECONDS),
         ("{}", ProfilingRange()),
+        ('{"StartStep": 0, "Duration": 3.5}', ProfilingRange(duration_s=3.5)),
         ('{"DefaultProfiling": true}', ProfilingRange(5, 1)),
     ],
 )

@@ -1,5 +1,6 @@
 """doctor: names what is wrong with an installation or a trial, and the remedy."""
 
+import importlib
 import os
 import shutil
 import sys
@@ -114,6 +115,21 @@ def test_a_package_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> N
         "Package 'smdebug' cannot be imported: ModuleNotFoundError. Remove it: pip uninstall "
         f"smdebug. Then r{REINSTALL}"
     )
+
+
+def test_after_uninstalling_the_other_distribution_the_remedy_is_to_reinstall_this_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    left = types.ModuleType("smdebug")
+    left.__file__ = None
+    monkeypatch.setitem(sys.modules, "smdebug", left)
+    monkeypatch.setattr(installation, "every_builtin", lambda: importlib.import_module("smdebug.x"))
+    assert bad(examine_installation()) == [
+        wrong(
+            "Package 'smdebug' has lost files, as after 'pip uninstall smdebug': that distribution "
+            f"installs the same folder. R{REINSTALL}"
+        )
+    ]
 
 
 def test_the_other_distribution_in_the_same_folder(installed: dict[str, Distribution]) -> None:

@@ -97,6 +97,13 @@ def test_modules_beside_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             "rules[1] of job file {} must be a Rule or its configuration, got ABCMeta.",
         ),
         ("raise KeyError('x')", " raised KeyError at line 7: 'x'."),
+        (
+            "from sagemaker.debugger import Rule",
+            (
+                " raised ModuleNotFoundError at line 7: No module named 'sagemaker'. "
+                "The SDK is not installed: import these names from rule_runner.debugger."
+            ),
+        ),
         ("def f():\n    1 / 0\nf()", " raised ZeroDivisionError at line 8: division by zero."),
         (
             "import no_such_module",

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sqlite3
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,14 @@ from watched import Watch, log, result, save
 
 from rule_runner.errors import OutputError, TemporaryError
 from rule_runner.fleet.commands import Command, TrialAction
-from rule_runner.fleet.watch import controller
+from rule_runner.fleet.watch import controller, outputs
 from rule_runner.fleet.watch.config import Assignment
-from rule_runner.fleet.watch.controller import ABSENT_S
 from rule_runner.fleet.watch.index_reader import IndexReader
 from rule_runner.fleet.watch.outputs import SavedOutput, read_output
+from rule_runner.fleet.watch.pace import PROMPT_S, Pace
 from rule_runner.fleet.watch.retention import Expiry
 from rule_runner.fleet.watch.states import RESTARTS
+from rule_runner.fleet.watch.turns import ABSENT_S
 from rule_runner.notify.outbox import Cursor
 from rule_runner.results.acknowledgements import (
     ACKNOWLEDGEMENTS,
@@ -62,7 +64,7 @@ def test_at_most_so_many_run_and_the_oldest_start_first(watch: Watch) -> None:
     assert [watch.state(trial) for trial in trials] == ["running", "running", "queued", "queued"]
     watch.end(trials[1])
     watch.tick()
-    assert [watch.state(trial) for trial in trials] == ["running", "judged", "running", "queued"]
+    assert [watch.state(trial) for trial in trials] == ["queued", "judged", "running", "running"]
 
 
 def test_verdicts_are_in_the_index_while_the_evaluation_runs(watch: Watch) -> None:
@@ -110,6 +112,36 @@ def test_results_that_have_not_changed_are_not_read_again(
     append_acknowledgement(output, said("acknowledged"))
     outcomes()
     assert marks(watch, trial)[0] == (True, "error")
+
+
+def test_results_that_could_not_be_read_once_are_read_again(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    output = watch.trial(trial).output
+    failures: list[str] = []
+
+    def failing_once(folder: str) -> SavedOutput:
+        if not failures:
+            failures.append(folder)
+            raise OutputError("Too many open files.")
+        return read_output(folder)
+
+    monkeypatch.setattr(controller, "read_output", failing_once)
+    save(Path(output), result(trial, outcome="IssuesFound", ended_at=None, step=20))
+    watch.tick(10.0)
+    assert (failures, marks(watch, trial)) == ([output], [])
+    watch.tick(10.0)
+    assert marks(watch, trial) == [(False, "error")]
+    watch.end(trial, outcome="IssuesFound")
+    watch.tick()
+    failures.clear()
+    append_acknowledgement(output, said("acknowledged"))
+    watch.tick(60.0)
+    assert marks(watch, trial) == [(False, "error")]
+    watch.tick(60.0)
+    assert marks(watch, trial) == [(True, "error")]
 
 
 def test_an_evaluation_that_dies_is_restarted_three_times_with_growing_pauses(watch: Watch) -> None:
@@ -451,8 +483,108 @@ def test_a_locked_database_delays_and_loses_nothing(watch: Watch) -> None:
         watch.tick(60.0)
         watch.tick(60.0)
     assert [watch.state(path) for path in (trial, late)] == ["judged", "running"]
-    events = [entry["event"] for entry in logs if entry["event"].startswith("index")]
-    assert events == ["index_unavailable", "index_available"]
+    events = [entry["event"] for entry in logs if entry["event"].startswith("controller")]
+    assert events == ["controller_hindered", "controller_recovered"]
+
+
+def test_work_that_failed_is_soon_tried_again(watch: Watch) -> None:
+    pace = Pace(watch.clock, 1.0)
+    with suppress(OutputError), pace.measured():
+        watch.clock.now += 5.0
+        raise OutputError
+    watch.clock.now += 1.0
+    assert pace.is_due
+
+
+def test_turns_are_soon_looked_at_again_on_a_busy_machine(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials = [log(watch.runs, name) for name in "ab"]
+    startable = watch.controller.database.startable
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        watch.clock.now += 2.0
+        return startable(*arguments, **options)
+
+    monkeypatch.setattr(watch.controller.database, "startable", slow)
+    watch.tick()
+    late = log(watch.runs, "late")
+    for _ in range(25):
+        watch.tick(0.1)
+    watch.tick(PROMPT_S)
+    watch.tick()
+    assert watch.state(late) == "running"
+    assert [watch.state(trial) for trial in trials].count("queued") == 1
+
+
+def test_on_a_full_disk_trials_wait_and_people_are_told_why(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged, dying = log(watch.runs, "judged"), log(watch.runs, "dying")
+    watch.tick()
+    monkeypatch.setattr(outputs, "SPACE_BYTES", 1 << 62)
+    watch.end(judged, outcome="IssuesFound")
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(2 * RESTARTS):
+            if watch.state(dying) == "running":
+                watch.evaluations.end(watch.trial(dying).output, 1)  # its log has no line
+            waiting = log(watch.runs, "waiting")
+            watch.tick(100.0)
+    commands = watch.options.commands
+    assert "is almost full" in commands.failure
+    states = [watch.state(trial) for trial in (judged, dying, waiting)]
+    assert states == ["judged", "queued", "queued"]
+    assert watch.trial(dying).restarts == 0
+    assert [entry["event"] for entry in logs].count("controller_hindered") == 1
+    monkeypatch.undo()
+    watch.tick()
+    assert commands.failure == ""
+    assert [watch.state(trial) for trial in (dying, waiting)] == ["running", "running"]
+    assert watch.trial(dying).problem == ""
+
+
+def test_a_command_waits_until_the_index_can_be_written(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*_: object, **__: object) -> None:
+        raise OutputError
+
+    trial = log(watch.runs)
+    watch.tick()
+    watch.end(trial)
+    watch.tick()
+    watch.options.commands.send(Command(TrialAction.REEVALUATE, watch.trial(trial).id))
+    monkeypatch.setattr(watch.controller.database, "update", locked)
+    watch.tick()
+    assert watch.state(trial) == "judged"
+    monkeypatch.undo()
+    watch.tick()
+    assert watch.state(trial) == "running"
+
+
+@pytest.mark.parametrize(
+    "steps", [(-300.0, 300.0), (-3 * 86400.0, 3 * 86400.0), (86400.0, -86400.0)]
+)
+def test_a_clock_that_is_set_delays_no_trial(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch, steps: tuple[float, ...]
+) -> None:
+    shift, clock = [0.0], watch.clock
+    monkeypatch.setattr(clock, "time", lambda: clock.now + sum(shift))
+    dying = log(watch.runs, "dying")
+    watch.tick()
+    for number, step in enumerate(steps):
+        watch.evaluations.end(watch.trial(dying).output, -9)
+        watch.tick()
+        assert watch.state(dying) == "queued"
+        shift.append(step)
+        late = log(watch.runs, f"late-{number}")
+        for _ in range(25):
+            watch.tick()
+        assert watch.trial(late).started_at is not None
+        for _ in range(25):
+            watch.tick()
+            watch.end(late)
+        assert watch.state(dying) == "running"
 
 
 def test_once_does_not_wait_for_a_database_that_cannot_be_used(tmp_path: Path, clock: Any) -> None:

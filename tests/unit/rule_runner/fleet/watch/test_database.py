@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -182,8 +183,32 @@ def test_a_pause_of_before_the_clock_was_set_back_does_not_count(path: Path) -> 
     with WatchDatabase(path) as database:
         database.add([new("a")], 10.0)
         database.update(1, state=WatchState.QUEUED, not_before=1000.0)
-        assert database.startable(990.0, 5) == []
-        assert len(database.startable(100.0, 5)) == 1
-        assert len(database.startable(1000.0, 5)) == 1
+        assert database.startable(990.0, 5, is_new=True) == []
+        assert len(database.startable(100.0, 5, is_new=True)) == 1
+        assert len(database.startable(1000.0, 5, is_new=True)) == 1
         database.forget_pauses()
-        assert len(database.startable(990.0, 5)) == 1
+        assert len(database.startable(990.0, 5, is_new=True)) == 1
+
+
+def test_what_waits_for_a_commit_is_not_done_after_a_rollback(path: Path) -> None:
+    done: list[str] = []
+    with WatchDatabase(path) as database:
+        database.when_committed(lambda: done.append("at once"))
+        with suppress(OutputError), database.transaction():
+            database.when_committed(lambda: done.append("rolled back"))
+            database.connection.execute("nonsense")
+        with database.transaction():
+            database.when_committed(lambda: done.append("committed"))
+            assert done == ["at once"]
+    assert done == ["at once", "committed"]
+
+
+def test_continued_trials_are_told_from_new_ones_whatever_the_clock_says(path: Path) -> None:
+    with WatchDatabase(path) as database:
+        for name, now in (("a", 30.0), ("b", 20.0), ("c", 10.0)):
+            database.add([new(name)], now)
+        for number in (2, 3, 1):
+            database.update(number, state=WatchState.QUEUED, started_at=1.0, changed_at=-number)
+        ready = database.startable(100.0, 5, is_new=False)
+        assert [trial.id for trial in ready] == [2, 3, 1]
+        assert database.startable(100.0, 5, is_new=True) == []

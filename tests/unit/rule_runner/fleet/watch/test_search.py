@@ -1,18 +1,20 @@
 """The search of roots: each at its pace, with what is wrong with it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from clocks import PatientClock
 from structlog.testing import capture_logs
 from watched import log
 
+from rule_runner.errors import OutputError
 from rule_runner.fleet.watch import search as search_module
 from rule_runner.fleet.watch.database import NewTrial
 from rule_runner.fleet.watch.discovery import WatchRoot, parse_root
-from rule_runner.fleet.watch.pace import Pace
+from rule_runner.fleet.watch.pace import PROMPT_S, Pace
 from rule_runner.fleet.watch.search import RootSearch
 
 
@@ -41,6 +43,55 @@ def test_nothing_is_looked_for_after_the_stop(tmp_path: Path) -> None:
     roots = [(parse_root(str(tmp_path / "runs")), Pace(PatientClock(), 1.0))]
     RootSearch(roots, f"{tmp_path}/out/{{trial}}", added.extend).look(lambda: True)
     assert added == []
+
+
+def test_a_locked_index_delays_new_trials_only_while_it_is_locked(tmp_path: Path) -> None:
+    clock, added, locked = PatientClock(), list[NewTrial](), [True]
+
+    def add(trials: Sequence[NewTrial]) -> None:
+        clock.now += 4.0
+        if locked:
+            locked.clear()
+            raise OutputError
+        added.extend(trials)
+
+    search = RootSearch(
+        [(parse_root(str(tmp_path)), Pace(clock, 0.1))], f"{tmp_path}/out/{{trial}}", add
+    )
+    log(tmp_path, "a")
+    with pytest.raises(OutputError):
+        search.look(lambda: False)
+    search.look(lambda: False)
+    assert len(added) == 1
+    log(tmp_path, "b")
+    clock.now += 0.2
+    search.look(lambda: False)
+    assert len(added) == 2, "the wait for the index is no work"
+
+
+def test_a_slow_search_that_finds_trials_is_soon_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, added = PatientClock(), list[NewTrial]()
+    new_trials = search_module.new_trials
+
+    def slow(*arguments: Any) -> Iterator[NewTrial]:
+        clock.now += 10.0
+        return new_trials(*arguments)
+
+    monkeypatch.setattr(search_module, "new_trials", slow)
+    pace = Pace(clock, 0.1)
+    search = RootSearch(
+        [(parse_root(str(tmp_path)), pace)], f"{tmp_path}/out/{{trial}}", added.extend
+    )
+    for name in "ab":
+        log(tmp_path, name)
+        search.look(lambda: False)
+        clock.now += PROMPT_S
+    assert len(added) == 2
+    search.look(lambda: False)
+    clock.now += PROMPT_S
+    assert not pace.is_due, "a slow search that finds nothing is rare"
 
 
 def test_a_path_that_is_no_text_is_left_out_and_logged_once(tmp_path: Path) -> None:

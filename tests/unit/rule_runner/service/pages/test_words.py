@@ -1,8 +1,21 @@
+from pathlib import Path
+from typing import Any
+
 import pytest
+import served
 
 from rule_core.severity import Severity
+from rule_runner.fleet.watch.database import WatchDatabase
+from rule_runner.fleet.watch.states import WatchState
 from rule_runner.results.status import Outcome
-from rule_runner.service.pages.words import NAME_LENGTH, short, split_path, verdict, verdict_so_far
+from rule_runner.service.pages.words import (
+    NAME_LENGTH,
+    short,
+    split_path,
+    verdict,
+    verdict_so_far,
+    waits_for,
+)
 
 
 def test_every_outcome_has_a_sign_of_its_own() -> None:
@@ -42,3 +55,28 @@ def test_the_findings_of_a_running_trial_are_its_verdict_so_far() -> None:
     judged = verdict_so_far("NoIssuesFound", None)
     assert judged is not None
     assert judged.sign == "✓"
+
+
+@pytest.mark.parametrize(
+    ("fields", "hindrance", "text"),
+    [
+        ({}, "", "It waits for a free slot."),
+        ({"started_at": 5.0}, "", "It waits for its next turn."),
+        ({"started_at": 5.0, "not_before": 15.0}, "", "It waits for new data."),
+        (
+            {"started_at": 5.0, "not_before": 15.0, "restarts": 1},
+            "",
+            "Its evaluation ended without a verdict and starts again soon.",
+        ),
+        ({"not_before": 86400.0}, "", "It waits for a free slot."),
+        ({}, "The disk is full.", "The disk is full."),
+        ({"state": WatchState.RUNNING}, "The disk is full.", ""),
+    ],
+)
+def test_a_queued_trial_says_what_it_waits_for(
+    tmp_path: Path, fields: dict[str, Any], hindrance: str, text: str
+) -> None:
+    default = {"state": WatchState.QUEUED, "started_at": None, "ended_at": None}
+    with WatchDatabase(tmp_path / "index.sqlite") as database:
+        trial = served.add(database, "/runs/a", **(default | fields))
+    assert waits_for(trial, 10.0, hindrance) == text

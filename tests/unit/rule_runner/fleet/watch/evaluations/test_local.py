@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rule_core.clock import SystemClock
-from rule_runner.config.request import EvaluationRequest
+from rule_runner.config.request import EvaluationRequest, read_request
 from rule_runner.fleet.watch.evaluations import EndedEvaluation, process
 from rule_runner.fleet.watch.evaluations.local import LocalEvaluations
 
@@ -41,7 +42,8 @@ def test_a_process_gets_its_request_and_reports_its_end(
     evaluations.start("/out/a", REQUEST)
     assert (len(evaluations), "/out/a" in evaluations) == (1, True)
     assert wait(evaluations) == [EndedEvaluation("/out/a", 1, "It failed.")]
-    assert (tmp_path / "request").read_text() == REQUEST.to_json()
+    request = read_request((tmp_path / "request").read_text())
+    assert replace(request, pause_file=None) == REQUEST
     assert (len(evaluations), [*(tmp_path / "state").iterdir()]) == (0, [])
 
 
@@ -64,6 +66,24 @@ def test_another_controller_adopts_a_process_and_stops_it(
     assert (ended.output, ended.exit_code) == ("/out/a", None)
     (ended,) = first.ended()
     assert ended.exit_code == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("is_adopted", [False, True])
+def test_an_evaluation_that_made_room_may_be_continued_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_adopted: bool
+) -> None:
+    pauses = 'file=$(sed "s/.*pause_file.:.//; s/\\".*//" {folder}/request)'
+    waits = "while ! [ -e $file ]; do sleep 0.01; done; exit 75"
+    program(tmp_path, monkeypatch, f"{pauses.format(folder=tmp_path)}\n{waits}")
+    first = LocalEvaluations(tmp_path / "state")
+    first.start("/out/a", REQUEST)
+    evaluations = LocalEvaluations(tmp_path / "state") if is_adopted else first
+    assert evaluations.adopt("/out/a") is None
+    evaluations.pause_one("/out/a")
+    (ended,) = wait(evaluations)
+    assert (ended.exit_code, ended.pause) == (None if is_adopted else 75, 0.0)
+    assert [*(tmp_path / "state").iterdir()] == []
+    assert len(wait(first)) == is_adopted
 
 
 def test_what_the_caller_could_not_record_is_told_again(

@@ -90,6 +90,7 @@ class Rule(ABC):
         }
         self._action_str: str = action_str or ""
         self._actions: Actions | None = None
+        self._has_begun = False
         self._findings: list[Finding] = []
         self._measurements: list[Measured] = []
         self._measurements_by_quantity: dict[str, Measured] = {}  # of those, by quantity
@@ -324,6 +325,7 @@ class Rule(ABC):
             If the condition is met, after the rule's actions. Notes alone do not meet it.
         """
         self.base_trial.wait_for_steps([step])
+        self._choose_whole_trials()
         with snapshot(self.trials, step):
             self.req_tensors.clear()
             self.set_required_tensors(step)
@@ -332,6 +334,16 @@ class Rule(ABC):
         if severity is not None:
             self.carry_out_actions(step, severity)
             raise RuleEvaluationConditionMet(self.rule_name, step)
+
+    def _choose_whole_trials(self) -> None:
+        """Before the first step, show the other trials that have ended as a whole."""
+        if self._has_begun:
+            return
+        self._has_begun = True
+        for trial in self.trials[1:]:
+            if trial is not self.base_trial:
+                trial.maybe_refresh()
+                trial.is_whole = trial.loaded_all_steps
 
     def met_severity(self, judge: Callable[[int], Any], step: int) -> Severity | None:
         """Let a method of the rule judge a global step; return how serious the met condition is.

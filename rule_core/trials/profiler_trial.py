@@ -50,6 +50,8 @@ class ProfilerTrial(ProfilerRange):
         Whether queries look for new files.
     horizon
         Not None while a rule runs; queries then do not look for new files.
+    judged, is_whole
+        As of a tensor trial; without effect.
     reads
         The number of queries that returned data.
     waited_until
@@ -73,6 +75,8 @@ class ProfilerTrial(ProfilerRange):
         self.logger = get_logger()
         self.dynamic_refresh = True
         self.horizon: int | None = None
+        self.judged: int | None = None
+        self.is_whole = False
         self.reads = 0
         self.waited_until = 0
         self.missed: dict[str, None] = {}

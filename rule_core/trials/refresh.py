@@ -10,6 +10,8 @@ class Refreshing(Protocol):
 
     dynamic_refresh: bool
     horizon: int | None
+    judged: int | None
+    is_whole: bool
 
     def expire(self) -> None:
         """Make the next query look for new files, even shortly after the last look."""
@@ -53,16 +55,20 @@ def refresh(trials: T) -> AbstractContextManager[T]:
 
 @contextmanager
 def snapshot(trials: Trials, step: int) -> Iterator[None]:
-    """Show only global steps up to `step`, and no new files, inside the block."""
+    """Show only global steps up to `step`, and no new files, inside the block.
+
+    All steps of a trial that `is_whole` stay visible.
+    """
     several = trials if isinstance(trials, Iterable) else (trials,)
-    previous = [(trial, trial.horizon, trial.dynamic_refresh) for trial in several]
-    for trial, _, _ in previous:
-        trial.horizon, trial.dynamic_refresh = step, False
+    previous = [(trial, trial.horizon, trial.judged, trial.dynamic_refresh) for trial in several]
+    for trial, _, _, _ in previous:
+        trial.horizon, trial.judged = None if trial.is_whole else step, step
+        trial.dynamic_refresh = False
     try:
         yield
     finally:
-        for trial, horizon, refreshing in previous:
-            trial.horizon, trial.dynamic_refresh = horizon, refreshing
+        for trial, horizon, judged, refreshing in previous:
+            trial.horizon, trial.judged, trial.dynamic_refresh = horizon, judged, refreshing
 
 
 def parse_list_from_str(arg: object, delimiter: str = ",") -> list[str]:

@@ -47,7 +47,11 @@ class TrialView:
         Whether queries look for new files.
     horizon
         The global step that a rule is evaluating; later steps, and those of other segments, are
-        hidden. Otherwise None.
+        hidden. Otherwise, and in a trial that `is_whole`, None.
+    judged
+        The global step that a rule is evaluating, or None.
+    is_whole
+        Whether rules see the whole trial at each step: they compare another trial with it.
     reads
         The number of values and reductions read so far.
     damaged
@@ -59,6 +63,8 @@ class TrialView:
         self.clock = clock or SystemClock()
         self.dynamic_refresh = True
         self.horizon: int | None = None
+        self.judged: int | None = None
+        self.is_whole = False
         self.reads = 0
         self.damaged = 0
         self._ascents: dict[tuple[str, ModeKeys], tuple[int, int, int, bool]] = {}
@@ -377,7 +383,7 @@ class TrialView:
         """Return the shape of a saved value; see `TensorSource`."""
         prefetch = self.index.local_prefetch
         shape = None
-        if prefetch is not None and location.step == self.horizon:
+        if prefetch is not None and location.step == self.judged:
             shape = prefetch.shape(location.step, location.worker, name)
         if shape is None:
             return self.read(name, location).shape
@@ -394,7 +400,7 @@ class TrialView:
     ) -> Any:
         """Return the prefetched result of a statistic, or None; see `TensorSource`."""
         prefetch = self.index.local_prefetch
-        if prefetch is None or step != self.horizon:
+        if prefetch is None or step != self.judged:
             return None
         result = prefetch.get(step, worker, name, (statistic, before))
         if result is not None:
@@ -411,7 +417,7 @@ class TrialView:
     ) -> Mapping[str, Any]:
         """Return name -> prefetched result of a statistic, for the tensors that have one."""
         prefetch = self.index.local_prefetch
-        if prefetch is None or step != self.horizon:
+        if prefetch is None or step != self.judged:
             return {}
         results = prefetch.get_all(step, worker, names, (statistic, before))
         self.reads += len(results)
@@ -422,7 +428,7 @@ class TrialView:
     ) -> dict[str, tuple[int, ...]]:
         """Return name -> shape of the prefetched values, for the tensors that have one."""
         prefetch = self.index.local_prefetch
-        if prefetch is None or step != self.horizon:
+        if prefetch is None or step != self.judged:
             return {}
         shapes = {
             name: shape

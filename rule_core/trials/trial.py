@@ -77,7 +77,9 @@ class Trial(TrialView):
 
     def share(self) -> Self:
         """Return another view of the same data, with its own collections and horizon."""
-        return self.over(self.name, self.path, self.index, self.clock)
+        view = self.over(self.name, self.path, self.index, self.clock)
+        view.is_whole = self.is_whole
+        return view
 
     def __repr__(self) -> str:
         return f"Trial(name={self.name!r}, path={self.path!r})"
@@ -441,7 +443,7 @@ class Trial(TrialView):
             if state is StepState.UNAVAILABLE or self.horizon is not None:
                 pairs = self._known_steps(mode)
                 last = pairs[-1][0] if pairs else -1
-                if self.loaded_all_steps and step > last:
+                if self.loaded_all_steps and step > last and self.judged is None:
                     raise NoMoreData(step, mode, last)
                 raise StepUnavailable(step, mode)
             self.clock.sleep(self.pause_s)

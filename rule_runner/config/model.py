@@ -84,8 +84,6 @@ class EvaluationConfig:
         Output folder: that of the only rule job, or the parent of one folder per rule job.
     own_folders
         Whether a single rule job has a folder below `output` too.
-    as_it_is
-        Whether a log that may still grow is judged up to its last row.
     notes
         Sentences for the result as a whole.
     left_out
@@ -113,7 +111,6 @@ class EvaluationConfig:
     stop_files: tuple[Path, ...] = ()
     profiler_stop_files: tuple[Path, ...] = ()
     own_folders: bool = False
-    as_it_is: bool = False
     notes: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 

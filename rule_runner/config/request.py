@@ -115,6 +115,8 @@ class EvaluationRequest(
         An executor, such as ``local:4``, whose workers measure the trial; None: this process does.
     measurements
         A folder or address with what ``rule-runner measure`` has measured of the trial.
+    as_it_is
+        Whether a log that may still grow is judged up to its last complete row.
     tag_run
         Whether the run of TensorBoard or MLflow that is judged gets the verdicts.
     stop_file
@@ -140,6 +142,7 @@ class EvaluationRequest(
     min_coverage: Annotated[float, Meta(ge=0, le=1)] | None = None
     keep_going: bool = False
     wait: bool = True
+    as_it_is: bool = False
     wait_for_trial: Seconds = 0.0
     timeout: TimeLimit | None = None
     idle_timeout: Seconds | None = DEFAULT_IDLE_TIMEOUT_S

@@ -20,13 +20,14 @@ from rule_runner.engine.rule_job import RuleJob
 from rule_runner.errors import ClientError
 from rule_runner.file_descriptors import require
 from rule_runner.loading.parameters import BoundRule, bind
+from rule_runner.loading.trials import real_path
 from rule_runner.logs import get_logger
 from rule_runner.notify.actions.runner import FindingTrigger, finding_trigger
 from rule_runner.notify.event import EventSubject
 from rule_runner.notify.publisher import EventPublisher
 from rule_runner.notify.sinks import EventSink
 from rule_runner.results.finding_ids import FindingIds
-from rule_runner.results.schema import EvaluationResult, Evidence, summary
+from rule_runner.results.schema import EvaluationResult, Evidence, OtherTrial, summary
 from rule_runner.results.status import CLIENT_ERROR
 from rule_runner.steps.sources import StepSources
 
@@ -117,6 +118,9 @@ class EvaluationContext:
             opener = JobOpener(config, clock, self.now, stack)
             for rule, bound in zip(config.rules, self._bound, strict=True):
                 self.jobs.append(opener.open(rule, bound, self.step_sources.of(rule)))
+            self.step_sources.recorded = {
+                other.path: other.whole for job in self.jobs for other in job.other_trials
+            }
             self.earlier = restore_ended(self.jobs, config)
             for job, actions in zip(self.jobs, plans, strict=True):
                 opener.add_actions(job, actions, recorded)
@@ -202,6 +206,7 @@ class EvaluationContext:
         for job, bound in ready:
             with self._failing(job):
                 trials, folder = self.step_sources.trials_of(job.config), job.folder.path
+                job.show([OtherTrial(real_path(each.path), each.is_whole) for each in trials[1:]])
                 job.invoker = make_invoker(
                     job.config,
                     bound,

@@ -91,6 +91,7 @@ def make_invoker(
         output_dir,
         window_us,
         patience.remaining_s() + patience.monotonic() if patience else math.inf,
+        tuple(trial.is_whole for trial in trials),
     )
     from rule_runner.engine.isolation.worker import ProcessInvoker
 
@@ -153,8 +154,9 @@ def _parsed(actions: str, rule: str) -> DeferredActions:
 class _WorkerRequest:
     """What another process needs to construct the same rule over the same trials.
 
-    `trials` holds the arguments that open each trial. `end` is the time after which storage is no
-    longer waited for, on the monotonic clock that all processes of a machine share.
+    `trials` holds the arguments that open each trial, and `are_whole` whether it is shown whole.
+    `end` is the time after which storage is no longer waited for, on the monotonic clock that all
+    processes of a machine share.
     """
 
     name: str
@@ -165,6 +167,7 @@ class _WorkerRequest:
     output_dir: Path | None = None
     window_us: int | None = None
     end: float = math.inf
+    are_whole: tuple[bool, ...] = ()
 
 
 class _RefreshingInvoker:
@@ -221,6 +224,10 @@ class _RefreshingInvoker:
             if not isinstance(trial, Trial):
                 trial.refresh()
                 continue
+            if trial.is_whole and not trial.index.loaded_all_steps:
+                trial.index.refresh(whole=True, ended=True)
+                trial.index.refresh(whole=True, ended=True)
+                trial.index.finish()
             if trial.index.settled_step < step:
                 trial.index.refresh()
                 trial.index.refresh()
@@ -240,6 +247,8 @@ def _make(request: _WorkerRequest) -> Invoker:
     trials: list[AnyTrial] = [
         open_any(*arguments, patience=patience) for arguments in request.trials
     ]
+    for trial, is_whole in zip(trials, request.are_whole, strict=False):
+        trial.is_whole = is_whole
     for trial in trials:
         if not isinstance(trial, Trial):
             trial.refresh()  # constructors of profiler rules ask when the data begins

@@ -56,6 +56,6 @@ def describe_wait(jobs: Sequence[RuleJob]) -> str:
 
 
 def all_judged(job: RuleJob) -> bool:
-    """Return whether the trial of a rule job has ended and every step is judged."""
+    """Return whether every step is judged, and no further one is expected."""
     steps = job.step_source.all_steps
-    return job.step_source.ended and job.position >= (steps[-1] if steps else -1)
+    return job.step_source.is_loaded and job.position >= (steps[-1] if steps else -1)

@@ -18,6 +18,7 @@ from rule_runner.results.measurements import Measurements
 from rule_runner.results.output_folder import OutputFolder
 from rule_runner.results.schema import (
     Evidence,
+    OtherTrial,
     RuleJobFacts,
     RuleResult,
     evidence,
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 TRAINING: Final = frozenset({"", "GLOBAL", "TRAIN"})  # modes that findings do not name
 _log: Final = get_logger(__name__)
 WRITE_EVERY_S: Final = 2.0
+CUT_OFF: Final = (
+    "Trial {path!r} was still growing before the first step was judged: at each step the rule sees "
+    "it up to that step. A later evaluation sees the whole trial, and may differ."
+)
 
 
 class RuleJob:
@@ -51,6 +56,8 @@ class RuleJob:
         The first finding of the verdict, and each later one that is more serious than all before.
     actions
         The actions that they trigger; None if there are none.
+    other_trials
+        The trials that the rule compares with; empty until it is known how much of them it sees.
     keeps_measurements
         Whether ``measurements.json`` is written at the end.
     """
@@ -75,6 +82,7 @@ class RuleJob:
         self.waits = False
         self.triggers: list[Evidence] = []
         self.actions: JobActions | None = None
+        self.other_trials: Sequence[OtherTrial] = folder.other_trials
         self._over = bool(config.missing_parameter)
         self.keeps_measurements = True
         self._judged_kinds = {""}  # steps of unknown kind count as expected
@@ -141,6 +149,19 @@ class RuleJob:
         if not self.waits:
             self.position = max(self.position, step)
 
+    def show(self, others: Sequence[OtherTrial]) -> None:
+        """Record how much of the other trials the rule sees, and note those that it sees in part.
+
+        This is decided once, before the first step: what an earlier process recorded stands.
+        """
+        if not others:
+            return
+        self.other_trials = others
+        for other in others:
+            if not other.whole:
+                self.state.note(CUT_OFF.format(path=other.path))
+        self.write()
+
     def judge(self, step: int, missing_workers: list[str]) -> list[StatusChange]:
         """Judge a step, record its findings, and return the status changes."""
         if self.invoker is None:
@@ -149,7 +170,7 @@ class RuleJob:
         self.rule_time_s += invocation.seconds
         self.missed = invocation.missed
         self.measurements.add(invocation.measurements)
-        if invocation.did is InvocationOutcome.WAITS and not self.step_source.ended:
+        if invocation.did is InvocationOutcome.WAITS and not self.step_source.is_loaded:
             self.waits = True
             return []
         self.position = self._last = step
@@ -295,6 +316,7 @@ class RuleJob:
             actions=self.actions.results() if self.actions else (),
             segments=self.step_source.segments(),
             windows=self.step_source.windows(),
+            other_trials=self.other_trials,
         )
 
     def write(self, *, final: bool = False, caught_up: bool = False) -> None:

@@ -35,6 +35,7 @@ from rule_runner.steps.protocol import StepSource
 from rule_runner.steps.watcher import POLL_S, TrialWatcher, Waiter
 
 _log: Final = get_logger(__name__)
+QUIET: Final = "The run counts as ended: nothing new came within the idle timeout."
 STOPPED_DRAIN_S: Final = 2.0  # for the sinks after a signal, within the time that it leaves
 
 
@@ -300,9 +301,22 @@ class Runner:
         return stop
 
     def _idle(self) -> StopReason | None:
-        """Return the idle time limit if it is exceeded and one more look finds nothing new."""
+        """Return the idle time limit if it is exceeded and nothing is left to judge.
+
+        One more look may find something new, and a log that is quiet for so long is judged up to
+        its last complete row.
+        """
         stop = self.stops.idle(self.config.request.end_grace if self.step_sources.ending else 0.0)
-        return None if stop is None or self._look(at_once=True) else stop
+        return None if stop is None or self._look(at_once=True) or self._settle() else stop
+
+    def _settle(self) -> bool:
+        """Let the last rows of quiet logs be judged; return whether that changes anything."""
+        if not self.step_sources.settle():
+            return False
+        self._record_progress(self.step_sources.ended)
+        for job in self.jobs:
+            job.state.note(QUIET)
+        return True
 
     def _judge_silence(self) -> None:
         """Let rules judge that no data has arrived after the last step."""

@@ -21,7 +21,7 @@ from rule_runner.results.durable_files import (
 from rule_runner.results.finding_ids import FindingIds
 from rule_runner.results.json_text import dump_json, dump_numbers
 from rule_runner.results.measurements import MeasurementsRecord
-from rule_runner.results.schema import Evidence, RuleResult
+from rule_runner.results.schema import Evidence, OtherTrial, RuleResult
 
 RESULT: Final = "rule_result.json"
 FINDINGS: Final = "findings.jsonl"
@@ -43,6 +43,7 @@ class _Header(msgspec.Struct):
     fingerprint: str
     ended_at: str | None
     run_id: str = ""
+    other_trials: list[OtherTrial] = []
     coverage: _Judged = msgspec.field(default_factory=_Judged)
 
 
@@ -70,6 +71,8 @@ class OutputFolder(Closing):
         Whether the folder holds an evaluation of this rule job.
     ended
         The result of that evaluation, if it has ended.
+    other_trials
+        How much of the other trials an earlier process showed to the rule.
     judged_to
         The last step that an evaluation judged which has not ended; -1 if there is none.
     run_id
@@ -92,6 +95,7 @@ class OutputFolder(Closing):
         self.path = path
         self.run_id = run_id
         self.ended: RuleResult | None = None
+        self.other_trials: list[OtherTrial] = []
         self.judged_to = -1
         self._fingerprint = fingerprint
         make_folder(path)
@@ -130,6 +134,7 @@ class OutputFolder(Closing):
         if header.ended_at is None and header.coverage.last is not None:
             self.judged_to = header.coverage.last
         self.run_id = self.run_id or header.run_id
+        self.other_trials = header.other_trials
         return True
 
     def _recorded_ids(self) -> set[str]:

@@ -130,6 +130,22 @@ class WindowTimes(msgspec.Struct, frozen=True):
         return start, start + self.length_us
 
 
+class OtherTrial(msgspec.Struct, frozen=True):
+    """A trial that a rule compares with.
+
+    Attributes
+    ----------
+    path
+        Real path or URI.
+    whole
+        Whether the rule sees the whole trial, because it had ended before the first step was
+        judged. Otherwise it sees the steps up to the one that is judged.
+    """
+
+    path: str
+    whole: bool
+
+
 class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one rule job: the content of ``rule_result.json``.
 
@@ -157,6 +173,9 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
         are evidence only.
     mode
         ``enforce``, or ``observe``: a met condition is reported only.
+    other_trials
+        The trials that the rule compares with; unset if there are none, and before it is known how
+        much of them it sees.
     trial_ended
         Whether the trial had its end mark; if not, more steps may have followed.
     ended_at
@@ -193,6 +212,7 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     coverage: Coverage
     parameters: dict[str, JsonScalar]
     trial: str
+    other_trials: list[OtherTrial] | msgspec.UnsetType = msgspec.UNSET
     trial_ended: bool
     mode: str
     started_at: str
@@ -337,6 +357,7 @@ def rule_result(
     actions: Sequence[ActionResult] = (),
     segments: Sequence[int] = (),
     windows: WindowTimes | None = None,
+    other_trials: Sequence[OtherTrial] = (),
 ) -> RuleResult:
     """Return the result of a rule job in its current state, finished or not.
 
@@ -346,6 +367,8 @@ def rule_result(
         The first global step of each segment of the trial, if there are several.
     windows
         When the judged windows begin, if that is known.
+    other_trials
+        The trials that the rule compares with, once it is known how much of them it sees.
     """
     where = numbers(state.step, segments)
     return RuleResult(
@@ -368,6 +391,7 @@ def rule_result(
         coverage=_coverage(state),
         parameters={name: json_scalar(value) for name, value in facts.parameters.items()},
         trial=facts.trial,
+        other_trials=[*other_trials] or msgspec.UNSET,
         trial_ended=trial_ended,
         mode=str(facts.mode),
         started_at=rfc3339(state.started_at),

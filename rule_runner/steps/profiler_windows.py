@@ -155,6 +155,11 @@ class ProfilerWindows:
         return self._poller.ended
 
     @property
+    def is_loaded(self) -> bool:
+        """Whether no further windows are expected; see `StepSource`."""
+        return self.ended
+
+    @property
     def ending(self) -> bool:
         """Whether the trial has ended and its last files may still arrive."""
         return self._poller.ending
@@ -166,6 +171,10 @@ class ProfilerWindows:
         if changed:
             self.steps.extend(self._settled())
         return changed
+
+    def settle(self) -> bool:
+        """Return False: windows have their own waits; see `StepSource`."""
+        return False
 
     def _settled(self) -> Iterator[int]:
         """Yield the windows after the known ones that can receive no more data."""

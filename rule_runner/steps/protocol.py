@@ -20,6 +20,11 @@ class StepSource(Protocol):
         ...
 
     @property
+    def is_loaded(self) -> bool:
+        """Whether no further steps are expected: the trial has ended, or is judged as it is."""
+        ...
+
+    @property
     def ending(self) -> bool:
         """Whether the trial has ended and files of slow workers may still arrive."""
         ...
@@ -62,6 +67,19 @@ class StepSource(Protocol):
         ------
         StorageUnavailableError
             If a store does not answer, unless it has answered before and the error is transient.
+        """
+        ...
+
+    def settle(self) -> bool:
+        """Let the last steps be judged as they are, since nothing has come for long.
+
+        This concerns runs whose format does not tell whether they go on. They may go on, so that
+        they have not `ended`.
+
+        Returns
+        -------
+        bool
+            Whether that changes anything.
         """
         ...
 

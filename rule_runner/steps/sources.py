@@ -1,6 +1,6 @@
 """Step sources: the trials of one evaluation, and where each rule job gets its steps."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -46,6 +46,8 @@ class StepSources:
         The profiler trial; None if no rule reads profiler data.
     all
         The sources, that of tensor steps first.
+    recorded
+        Real path -> whether an earlier process of this evaluation showed the other trial whole.
 
     Raises
     ------
@@ -58,6 +60,7 @@ class StepSources:
     ) -> None:
         self._config = config
         self._patience = patience
+        self.recorded: Mapping[str, bool] = {}
         self._checked: list[AnyTrial] = []
         self._others = config.others_of(*config.rules)
         tensors = [rule for rule in config.rules if not rule.profiler]
@@ -112,8 +115,8 @@ class StepSources:
         request = self._config.request
         base, *others = (trial.index for trial in self.trials)
         waits = (request.end_grace, request.event_file_wait, request.poll_max)
-        once, as_it_is = not request.wait, self._config.as_it_is
-        return (TensorSteps(base, others, clock, *waits, once=once, as_it_is=as_it_is),)
+        once = not request.wait
+        return (TensorSteps(base, others, clock, *waits, once=once, as_it_is=request.as_it_is),)
 
     def _over_windows(self, lengths: Sequence[int], clock: Clock) -> "dict[int, StepSource]":
         if self.profiler is None:
@@ -163,6 +166,15 @@ class StepSources:
         """
         self._recognize(at_once=at_once or last)
         changes = [source.look(at_once=at_once, last=last) for source in self.all]
+        self._set_begun(has_looked=True)
+        return any(changes)
+
+    def settle(self) -> bool:
+        """Let what is there be judged, and return whether that changes anything.
+
+        See `StepSource.settle`.
+        """
+        changes = [source.settle() for source in self.all]
         return any(changes)
 
     def _recognize(self, *, at_once: bool) -> None:
@@ -180,12 +192,20 @@ class StepSources:
         ]
         if any(replaced):
             self._steps[0].replace([trial.index for trial in self.trials])
-        self._set_begun()
 
-    def _set_begun(self) -> None:
-        """Let rules over tensors wait until the formats of their trials are known."""
+    def _set_begun(self, *, has_looked: bool = False) -> None:
+        """Let rules over tensors wait until the formats of their trials are known.
+
+        By then it is decided, once, which other trials they see as a whole: those that have ended.
+        """
         for steps in self._steps:
-            steps.begun = not any(trial.index.unrecognized for trial in self.trials)
+            others, ended = self.trials[1:], steps.others_ended()
+            formats_known = not any(trial.index.unrecognized for trial in self.trials)
+            if steps.begun or not formats_known or (others and not (has_looked and ended)):
+                continue
+            steps.begun = True
+            for trial, has_ended in zip(others, ended, strict=True):
+                trial.is_whole = self.recorded.get(real_path(trial.path), has_ended)
 
     def check_that_trials_exist(self) -> None:
         """Raise an error if the folder of a trial does not exist, or only contains trials.

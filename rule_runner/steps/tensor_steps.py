@@ -31,6 +31,8 @@ class _Followed:
     ----------
     ended_since
         When its files last changed after its end mark appeared.
+    may_grow
+        Whether it is judged as it is, although it may not have ended.
     answered
         Whether the store has ever answered.
     pause, due
@@ -41,10 +43,16 @@ class _Followed:
 
     index: TrialIndex
     ended_since: float | None = None
+    may_grow: bool = False
     answered: bool = False
     pause: float = FIRST_PAUSE_S
     due: float = float("-inf")
     problem: str = ""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the trial has ended and its last files have been listed."""
+        return self.index.loaded_all_steps and not self.may_grow
 
 
 class TensorSteps:
@@ -67,13 +75,13 @@ class TensorSteps:
         once.
     as_it_is
         Whether the last step of a run in another format is ready too, unless its files say that the
-        run goes on: this is the only look, and most formats do not tell whether a run has ended.
+        run goes on; see `settle`.
 
     Attributes
     ----------
     begun
-        Whether rules can be constructed: once the formats of the trials are known, since they read
-        the trial when they judge.
+        Whether rules can be constructed: once the formats of the trials are known, and which of
+        them have ended, since that decides how much rules see of them.
     """
 
     def __init__(
@@ -89,7 +97,7 @@ class TensorSteps:
         as_it_is: bool = False,
     ) -> None:
         self.base = base
-        self.begun = True
+        self.begun = False
         self._followed = [_Followed(index) for index in (base, *others)]
         self._clock = clock
         self._end_grace = end_grace
@@ -97,7 +105,6 @@ class TensorSteps:
         self._poll_max = poll_max
         self._once = once
         self._as_it_is = as_it_is
-        self._may_grow = False
         self._missed: dict[int, float] = {}
         self._visited: set[int] = set()
 
@@ -134,7 +141,12 @@ class TensorSteps:
     @property
     def ended(self) -> bool:
         """Whether the base trial has ended and its last files have been listed."""
-        return self.base.loaded_all_steps and not self._may_grow
+        return self._followed[0].has_ended
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether no further steps of the base trial are expected; see `StepSource`."""
+        return self.base.loaded_all_steps
 
     @property
     def ending(self) -> bool:
@@ -143,6 +155,10 @@ class TensorSteps:
             followed.ended_since is not None and not followed.index.loaded_all_steps
             for followed in self._followed
         )
+
+    def others_ended(self) -> list[bool]:
+        """Return for each other trial whether it has ended; nothing while that is not known yet."""
+        return [] if self.ending else [followed.has_ended for followed in self._followed[1:]]
 
     def look(self, *, at_once: bool = False, last: bool = False) -> bool:
         """Look once at all trials, at remote ones if their pause is over; see `StepSource`.
@@ -157,6 +173,11 @@ class TensorSteps:
                 followed.due = float("-inf")
         changes = [self._look_if_due(followed, last=last) for followed in self._followed]
         return any(changes)
+
+    def settle(self) -> bool:
+        """Let the last steps of quiet logs be judged as they are; see `StepSource`."""
+        self._as_it_is = True
+        return self.look(at_once=True)
 
     def _look_if_due(self, followed: _Followed, *, last: bool) -> bool:
         if followed.index.loaded_all_steps or self._clock.monotonic() < followed.due:
@@ -195,7 +216,7 @@ class TensorSteps:
         if not ended:
             if self._as_it_is and isinstance(index, SourceIndex) and not index.is_running():
                 index.settle_all()
-                self._may_grow |= index is self.base
+                followed.may_grow = True
                 return True
             return changed
         now = self._clock.monotonic()

@@ -180,8 +180,9 @@ class _TrialCheck(NamedTuple):
             rules=(RuleRequest(name=FITTING_RULES),),
             output=str(self.output),
             end_grace=self.grace,
+            as_it_is=not self.request.wait,
         )
-        return replace(resolve(request), own_folders=True, as_it_is=not request.wait)
+        return replace(resolve(request), own_folders=True)
 
     def _evaluate(self, config: EvaluationConfig, signals: Signals) -> EvaluationOutcome:
         with closing(observer(quiet=False, title=self.title)) as progress:

@@ -103,9 +103,10 @@ def _resolved(request: EvaluationRequest) -> EvaluationConfig:
     The folders stay the same when more rules fit a trial that has grown. Late files of slow workers
     are not waited for if the trial ended some time ago.
     """
+    request = with_fields(request, as_it_is=not request.wait)
     if _ended_long_ago(request.any_trial):
         request = with_fields(request, end_grace=0.0)
-    return replace(resolve(request), own_folders=True, as_it_is=not request.wait)
+    return replace(resolve(request), own_folders=True)
 
 
 def _ended_long_ago(trial: str) -> bool:

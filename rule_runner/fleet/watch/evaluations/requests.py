@@ -44,6 +44,7 @@ def request_of(
         parameters=assignment.parameters,
         modes=assignment.modes,
         wait=follow,
+        as_it_is=not follow,
         idle_timeout=config.quiet_s,
         output=trial.output,
         overwrite=anew or not saved.same_version,

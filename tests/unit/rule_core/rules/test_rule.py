@@ -160,6 +160,22 @@ def test_trials_are_as_before_whatever_comes(answer: Any, refreshing: bool) -> N
     assert (base.dynamic_refresh, other.dynamic_refresh) == (refreshing, True)
 
 
+@pytest.mark.parametrize("ended", [True, False])
+def test_all_steps_of_an_ended_trial_are_seen_at_the_first_step(ended: bool) -> None:
+    class Sees(Rule):
+        seen: tuple[int, ...] = ()
+
+        def invoke_at_step(self, step: int) -> bool:
+            del step
+            self.seen += tuple(len(trial.steps()) for trial in self.trials)
+            return False
+
+    base, other = trial(), trial(ended=ended)
+    rule = Sees(base, other_trials=[other, base])
+    rule.invoke(0)
+    assert rule.seen == (1, len(other.steps()) if ended else 1, 1)
+
+
 def test_step_that_was_never_saved() -> None:
     with pytest.raises(StepUnavailable):
         Plain(trial()).invoke(4)

@@ -186,6 +186,7 @@ TRIAL_ASKED = {
 # What the trial is, and what its tensors (asked above) call.
 TRIAL_NOT_ASKED = {
     *("name", "path", "index", "clock", "dynamic_refresh", "horizon", "share"),
+    *("judged", "is_whole"),
     *("reads", "damaged"),
     *("maybe_refresh", "refresh_data", "refresh_tensor", "expire", "pause_s", "over"),
     *("original_name", "tensor_steps", "tensor_workers", "find", "read", "measure", "prefetched"),

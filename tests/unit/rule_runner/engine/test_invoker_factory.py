@@ -160,6 +160,7 @@ def test_source_goes_to_the_other_process(tmp_path: Path, monkeypatch: pytest.Mo
         {"limit": "1"},
         ((str(tmp_path), "t", 7, SourceOptions()),),
         '{"name": "sms"}',
+        are_whole=(False,),
     )
     assert made == [("Low", _make, request, fork_server)]
 
@@ -228,6 +229,30 @@ def test_a_rule_of_another_process_knows_the_folder_too(tmp_path: Path) -> None:
     )
     assert _make(request).judge(3).did is InvocationOutcome.SKIPPED
     assert (tmp_path / "seen").read_text() == "3"
+
+
+def test_a_rule_of_another_process_sees_all_of_a_finished_trial(tmp_path: Path) -> None:
+    source = """
+from smdebug.rules import Rule
+
+class Compares(Rule):
+    def invoke_at_step(self, step):
+        shown = [len(trial.steps()) for trial in self.trials]
+        return self.base_trial.tensor("loss").value(step)[0] >= 0 and shown == [1, 3]
+"""
+    (tmp_path / "compares.py").write_text(source)
+    steps = {step: {"loss": np.float32([step])} for step in range(3)}
+    files = evaluating.trial(steps, {"losses": ["loss"]})
+    roots = [rawtrial.write(tmp_path / name, files) for name in ("base", "other")]
+    request = _WorkerRequest(
+        "Compares",
+        tmp_path / "compares.py",
+        {},
+        tuple((str(root), root.name, 1000) for root in roots),
+        "",
+        are_whole=(False, True),
+    )
+    assert _make(request).judge(0).did is InvocationOutcome.MET
 
 
 def test_rule_that_is_made_elsewhere_judges_nothing_here() -> None:

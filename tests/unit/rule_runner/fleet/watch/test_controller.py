@@ -275,10 +275,11 @@ def test_a_trial_that_is_quiet_already_is_judged_as_it_is(watch: Watch) -> None:
     for path in (quiet / "log.csv", quiet):
         os.utime(path, (watch.clock.now - 1000.0,) * 2)
     watch.tick()
-    follows = [
-        watch.evaluations.requests[_output(watch, path)][0].wait for path in (quiet, running)
+    requests = [watch.evaluations.requests[_output(watch, path)][0] for path in (quiet, running)]
+    assert [(request.wait, request.as_it_is) for request in requests] == [
+        (False, True),
+        (True, False),
     ]
-    assert follows == [False, True]
 
 
 def test_final_verdicts_are_not_continued(watch: Watch) -> None:
@@ -388,7 +389,7 @@ def test_once_ends_when_all_is_judged(tmp_path: Path, clock: Any) -> None:
 
     def judge(output: str, request: Any) -> None:
         start(output, request)
-        assert not request.wait
+        assert (request.wait, request.as_it_is) == (False, True)
         save(Path(output), result(request.trial, trial_ended=False))
         watch.evaluations.end(output)
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 import pytest
 from click.testing import CliRunner, Result
 from flight_recorder_writer import Dump, training, write_all
+from kineto_writer import KinetoTrace
 from prometheus_writer import write_node
 from tool_profile_writer import sampled, scalene_entry, write_scalene, write_speedscope
 
@@ -202,6 +203,23 @@ def test_an_evaluation_of_a_file_that_cannot_be_read_ends_at_once(
     done = call("evaluate", "--profiler-trial", path, "--rule", *options, "--output", tmp_path)
     assert done.exit_code == 1
     assert f"Error: File '{path}' is not read. It " in done.stderr
+
+
+def test_check_does_not_reject_a_trace_that_profile_show_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = KinetoTrace()
+    trace.step(1, 0.0, 1000.0)
+    trace.write(tmp_path, "trace.json")
+    monkeypatch.chdir(tmp_path)
+    for arguments in (("profile", "show"), ("check",)):
+        done = call(*arguments, "trace.json")
+        assert (done.exit_code, done.stderr) == (0, "")
+    done = call("profile", "python", "trace.json")
+    assert done.exit_code == 1
+    assert "Error: File 'trace.json' holds no Python profiles." in done.stderr
+    (tmp_path / "other.json").write_text('[{"ph": "X", "cat": "gc", "ts": 1}]')
+    assert "It is a trace in Chrome's format" in call("check", "other.json").stderr
 
 
 # -- dumps of the flight recorder --------------------------------------------------------------

@@ -12,8 +12,8 @@ NO_EVENTS: Final = "no framework events in this window"
 class OverallFrameworkMetrics(WindowRule):
     """Never met: this rule summarises the framework's timelines in its report.
 
-    The durations of all events are added up by phase and by operator. Operators that overlap or are
-    nested each count in full.
+    The durations of all events are added up by phase and by operator. An operator on a processor
+    counts without the operators that it calls; events that overlap otherwise each count in full.
     """
 
     READS = "every framework event."

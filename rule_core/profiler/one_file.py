@@ -21,11 +21,11 @@ def one_file(store: TrialStore, takes: Callable[[str], bool]) -> tuple[TrialStor
     takes
         Tells by its name whether a file is read.
     """
-    folder, _, name = store.uri.rstrip("/").rpartition("/")
+    folder, slash, name = store.uri.rstrip("/").rpartition("/")
     is_file = is_json_name(name) if is_s3(store.uri) else Path(store.uri).is_file()
     if not (is_file and takes(name)):
         return store, ""
-    parent = open_store(folder or "/")
+    parent = open_store(folder or slash or ".")
     if isinstance(parent, RetryingStore) and isinstance(store, RetryingStore):
         parent.patience = store.patience
     return parent, name

@@ -184,8 +184,12 @@ class ProfilerSource:
         """Return the start of the data.
 
         The name of a timeline contains the end of its last event, so timelines that may begin
-        before all others are read. Implausibly early events are ignored.
+        before all others are read. Implausibly early events are ignored. The names of files with
+        system metrics have whole seconds, which are too coarse for data that other tools wrote.
         """
+        exact = self.files.store.first_us
+        if exact is not None:
+            return max(exact, self.newest_us - LONGEST_JOB_US)
         first = min((files[0].start_us for files in self.files.system.values()), default=None)
         for file in sorted(files[0] for files in self.files.traces.values()):
             if first is not None and file.end_us - LATEST_WRITER_US >= first:

@@ -14,7 +14,8 @@ from rule_core.exceptions import SMDebugError
 from rule_core.format import marks
 from rule_core.format.marks import has_marks
 from rule_core.format.paths import END_OF_JOB
-from rule_core.profiler.converted.formats import has_known_name
+from rule_core.profiler.converted import formats as profiles
+from rule_core.profiler.one_file import one_file
 from rule_core.reading.source_index import SourceIndex
 from rule_core.sources.address import TrialAddress, parse_address, split_kind
 from rule_core.sources.formats import format_named
@@ -172,12 +173,14 @@ def _file_trials(address: TrialAddress, store: TrialStore) -> list[TrialFolder]:
     TrialError
         If no format reads the file, or storage does not answer.
     """
-    if has_known_name(address.path):
+    if profiles.has_known_name(address.path):
         return [TrialFolder(address.path.strip(), tensors=False, profiler=True)]
     try:
         place = find_place(address.path, store, open_store)
         if not place.file:
             return []
+        if _is_profile(address, store):
+            return [TrialFolder(address.path.strip(), tensors=False, profiler=True)]
         index = open_index(str(address))
     except StorageUnavailableError as err:
         msg = f"{address.path!r} cannot be read: {err.reason}."
@@ -191,6 +194,22 @@ def _file_trials(address: TrialAddress, store: TrialStore) -> list[TrialFolder]:
     path = address.path.strip()
     path = path if is_s3(path) else str(LocalStore(path).root)
     return [TrialFolder(str(address._replace(path=path)), True, False, tuple(kinds))]
+
+
+def _is_profile(address: TrialAddress, store: TrialStore) -> bool:
+    """Return whether a file without a kind is a profile by its content.
+
+    Raises
+    ------
+    TrialError
+        If it is a profile of a kind that is not read.
+    """
+    folder, name = one_file(store, profiles.may_be_converted)
+    recognized = profiles.recognize(folder, name) if name and not address.kind else ""
+    if isinstance(recognized, str) and recognized:
+        msg = f"File {address.path!r} is not read. {recognized}"
+        raise TrialError(msg)
+    return bool(recognized)
 
 
 def _collect(
@@ -215,7 +234,8 @@ def trials_below(path: str, seconds: float = math.inf) -> list[TrialFolder]:
         opened = _open(address.path, min(seconds, HINT_TIMEOUT_S))
         top = sorted(opened.names(""))
         if not any(
-            name in marks.FOLDERS or name == END_OF_JOB or has_known_name(name) for name in top
+            name in marks.FOLDERS or name == END_OF_JOB or profiles.has_known_name(name)
+            for name in top
         ):
             return _collect(address, _Search(opened, address.kind), top, HINTED_TRIALS)[0]
     return []
@@ -311,7 +331,9 @@ class _Search:
             return self._of(folder + inner)
 
         tensors = has_marks(names, marks.TENSORS, listed)
-        profiler = has_marks(names, marks.PROFILER, listed) or any(map(has_known_name, names))
+        profiler = has_marks(names, marks.PROFILER, listed) or any(
+            map(profiles.has_known_name, names)
+        )
         ours = marks.RECORDED if profiler else marks.FOLDERS
         if tensors:
             ours |= {marks.TENSORBOARD}

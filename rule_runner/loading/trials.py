@@ -250,6 +250,7 @@ def reject_parent(trial: "AnyTrial", *, takes_python: bool = False) -> None:
         return
     if not isinstance(trial, Trial):
         if trial.source.files.store.finds_formats():
+            _reject_without_data(trial)
             return
         _reject_unread(trial, takes_python=takes_python)
     candidates = _candidates(trial)
@@ -279,22 +280,65 @@ def _reject_unread(trial: "ProfilerTrial", *, takes_python: bool) -> None:
     TrialError
         Names the first of them.
     """
-    for key, reason in trial.source.files.store.refusals.items():
-        msg = f"File {key!r} in {trial.path!r} is not read. {reason}"
-        raise TrialError(msg)
     store = trial.source.files.store
-    if takes_python or store.is_profiled:
+    if store.is_profiled:
         return
     from rule_core.profiler.python_profiles.other_tools import ToolProfile, tool_profiles
 
     profiles: Sequence[ToolProfile] = ()
     with suppress(ObjectNotFoundError, StorageUnavailableError):
         _, profiles = tool_profiles(trial.store)
+    if profiles and takes_python:
+        return
+    for key, reason in store.refusals.items():
+        path = trial.path if store.only else f"{trial.path}/{key}"
+        msg = f"File {path!r} is not read. {reason}"
+        raise TrialError(msg)
+    if is_one_file(trial) and not profiles:
+        msg = (
+            f"File {trial.path!r} is not read. It is {_content(trial)} "
+            "not a trace of torch.profiler, a dump of a flight recorder, an answer of Prometheus, "
+            "or a profile of py-spy, speedscope or scalene."
+        )
+        raise TrialError(msg)
     if profiles:
         msg = (
             f"Rules do not judge the {profiles[0].tool} profile in {trial.path!r}. List its "
             f"functions with 'rule-runner profile python'."
         )
+        raise TrialError(msg)
+
+
+def is_one_file(trial: "ProfilerTrial") -> bool:
+    """Return whether profiler data is given by the path of one file."""
+    return bool(trial.source.files.store.only) or Path(trial.store.uri).is_file()
+
+
+def _content(trial: "ProfilerTrial") -> str:
+    store = trial.source.files.store
+    if not store.only:
+        return "no JSON, and"
+    return "JSON, but" if store.status(store.only).size else "empty, and"
+
+
+def _reject_without_data(trial: "ProfilerTrial") -> None:
+    """Reject one file of a format that is read, but without any data.
+
+    Raises
+    ------
+    TrialError
+        Says what is wrong with the file.
+    """
+    files = trial.source.files
+    if not is_one_file(trial):
+        return
+    try:
+        trial.refresh()
+    except SMDebugError as err:
+        raise TrialError(str(err)) from err
+    if not (files.system or files.traces):
+        reasons = " ".join(files.problems.problems.values())
+        msg = f"File {trial.path!r} is not read. {reasons}"
         raise TrialError(msg)
 
 

@@ -14,6 +14,7 @@ from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.errors import TrialError
 from rule_runner.loading.trials import (
     absent,
+    is_one_file,
     is_there,
     open_profiler_trial,
     open_trial,
@@ -69,9 +70,10 @@ class StepSources:
         self.profiler = self._open_profiler_trial() if lengths else None
         for trial in self._opened():
             exists = is_there(trial)
-            if not config.request.wait_for_trial:
-                if not exists:
-                    raise TrialError(absent(trial))
+            waits = bool(config.request.wait_for_trial)
+            if not (exists or waits):
+                raise TrialError(absent(trial))
+            if not waits or (exists and trial is self.profiler and is_one_file(trial)):
                 reject_parent(trial)
                 self._checked.append(trial)
         self._windows = self._over_windows(lengths, clock)

@@ -1,10 +1,11 @@
 """Kernels: what ran on each GPU, by the traces of torch.profiler.
 
 The definitions are those of Holistic Trace Analysis: of the time from the first start to the last
-end of a kernel, a GPU is idle while no kernel runs; copies of memory are kernels; kernels of NCCL
-and RCCL communicate.
+end of a kernel, a GPU is idle while no kernel runs; copies of memory are kernels. Beside kernels of
+NCCL and RCCL, those of other libraries and those named after a collective communicate.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -26,7 +27,14 @@ SAVE_TRACES: Final = (
 NO_KERNELS: Final = "no kernels of a trace in this window"
 _PHASE: Final = "gpu_functions-dev:"
 _CALLS: Final = frozenset({"cuda_runtime", "cuda_driver"})
-_COMMUNICATES: Final = ("nccl", "rccl")
+_COMMUNICATES: Final = re.compile(
+    r"(?<![A-Za-z])(?i:k?userbuffers|nccl|rccl|hccl|oneccl|msccl(?:pp)?|(?:nv|roc|i)shmem[ix]?|"
+    r"multimem|symmetric_memory|deep_?ep|cross_device_reduce|quick_?reduce)(?![a-z])|"
+    r"(?<![A-Za-z])(?i:nccl|rccl|msccl)(?:Dev)?Kernel|"
+    r"(?:(?<![A-Za-z])all|All)_?(?:[Rr]educe|[Gg]ather|_?to_?[Aa]ll|To_?All|2_?[Aa]ll)|"
+    r"(?:(?<![A-Za-z])r|R)educe_?[Ss]catter"
+)
+_FUSED: Final = re.compile(r"triton_[a-z]+_fused")  # named after the operators around them
 COMPUTES, COMMUNICATES, COPIES = 0, 1, 2
 
 
@@ -120,12 +128,20 @@ def kernels_by_gpu(events: Iterable["TraceEvent"]) -> dict[Device, list[Kernels]
 
 def is_collective(event: "TraceEvent") -> bool:
     """Return whether an event is a kernel that communicates."""
-    is_kernel = event.event_phase.startswith(_PHASE)
-    return is_kernel and event.event_name.lower().startswith(_COMMUNICATES)
+    return event.event_phase.startswith(_PHASE) and _communicates(event.event_name)
+
+
+def _communicates(name: str) -> bool:
+    """Return whether a kernel communicates, by its name.
+
+    >>> _communicates("void multimem_all_reduce_kernel<float>()"), _communicates("reduce_kernel")
+    (True, False)
+    """
+    return _COMMUNICATES.search(name) is not None and _FUSED.match(name) is None
 
 
 def _kind(event: "TraceEvent") -> int:
-    if event.event_name.lower().startswith(_COMMUNICATES):
+    if _communicates(event.event_name):
         return COMMUNICATES
     return COPIES if event.event_name.startswith(("Memcpy", "Memset")) else COMPUTES
 

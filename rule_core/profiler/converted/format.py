@@ -27,12 +27,15 @@ class Converted(NamedTuple):
         A sentence for each problem.
     lost
         The number of parts that are lost.
+    first_us
+        The start of the data in epoch microseconds; None if only the names of `files` have it.
     """
 
     source: str
     files: dict[str, Path]
     problems: list[str]
     lost: int
+    first_us: int | None = None
 
 
 class ConvertedFormat(Protocol):

@@ -44,13 +44,13 @@ def recognize(store: TrialStore, key: str) -> ConvertedFormat | str:
     StorageUnavailableError
         If the store does not answer for now.
     """
-    if KINETO.has_name(key):
-        return KINETO
     try:
         start = bytes(store.read(key, ByteRange(0, SNIFFED)))
         text = unzipped_start(start, SNIFFED).removeprefix(b"\xef\xbb\xbf").lstrip()
-    except (ObjectNotFoundError, TimelineFaultError):
+    except ObjectNotFoundError:
         return ""
+    except TimelineFaultError as err:
+        return KINETO if KINETO.has_name(key) else f"It {err}."
     except StorageUnavailableError as err:
         if err.transient:
             raise
@@ -58,4 +58,5 @@ def recognize(store: TrialStore, key: str) -> ConvertedFormat | str:
     named = [each for each in FORMATS if each.may_have_name(key)]
     formats = (each for each in named if each.begins(text))
     reasons = (each.refusal(key, text) for each in named)
-    return next(formats, None) or next(filter(None, reasons), "")
+    reason = next(filter(None, reasons), "")
+    return next(formats, None) or (KINETO if KINETO.has_name(key) and not reason else reason)

@@ -80,6 +80,7 @@ class ConvertedStore:
         self._converted: set[str] = set()
         self._sizes: dict[str, int] = {}  # of recognized files
         self._ends: dict[str, tuple[str, int]] = {}  # node, and end in epoch us, of timelines
+        self._starts: list[int | None] = []  # of converted files, in epoch us
         self._folder: TemporaryDirectory[str] | None = None
 
     @property
@@ -96,6 +97,11 @@ class ConvertedStore:
     def converts(self) -> bool:
         """Whether the files that were listed come from other tools."""
         return bool(self._files)
+
+    @property
+    def first_us(self) -> int | None:
+        """The start of the data in epoch microseconds; None if only names of files have it."""
+        return min((start or 0 for start in self._starts), default=0) or None
 
     @property
     def formats(self) -> list[ConvertedFormat]:
@@ -222,6 +228,8 @@ class ConvertedStore:
     def _add(self, converted: Converted) -> None:
         self._converted.add(converted.source)
         self._files |= converted.files
+        if converted.files:
+            self._starts.append(converted.first_us)
         timelines = [file for file in map(trace_file, converted.files) if file]
         if timelines:
             self._ends[converted.source] = timelines[0].node, max(file.end_us for file in timelines)

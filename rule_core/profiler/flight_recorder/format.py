@@ -130,7 +130,7 @@ def _convert(store: TrialStore, number: int, key: str, rank: int, folder: Path) 
             timeline.add(PROCESS_GROUPS, "no process group", last, 0, 0, {})
         timeline.finish(zero)
     place = f"framework/pevents/{number:06}/{zero + int(last) + 1}_rank-{rank}_"
-    return Converted(key, {place + MODELTIMELINE_SUFFIX: path}, problems, len(reasons))
+    return Converted(key, {place + MODELTIMELINE_SUFFIX: path}, problems, len(reasons), zero)
 
 
 def _skipped(reasons: Sequence[str]) -> str:

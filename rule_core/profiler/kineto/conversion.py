@@ -69,11 +69,14 @@ class ConvertedTrace(NamedTuple):
         A sentence for each problem.
     lost
         The number of skipped records, and one more if the rest of the trace is lost.
+    first_us
+        The start of the first event in epoch microseconds; None without events.
     """
 
     files: dict[str, Path]
     problems: list[str]
     lost: int
+    first_us: int | None = None
 
 
 def convert_trace(
@@ -119,7 +122,7 @@ def convert_trace(
     first_s = conversion.write_samples(samples, node, zero, header.gpu_memory, problems)
     if first_s:
         files[f"system/incremental/{number:06}/{first_s:010}.{node}.json"] = samples
-    return ConvertedTrace(files, problems, lost)
+    return ConvertedTrace(files, problems, lost, int(zero + conversion.first))
 
 
 def _zero(

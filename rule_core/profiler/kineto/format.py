@@ -6,7 +6,7 @@ from typing import Final
 
 from rule_core.profiler.converted.format import Converted, ConvertedFormat, NumberedKey
 from rule_core.profiler.kineto.conversion import convert_trace
-from rule_core.profiler.kineto.trace_names import begins_as_trace, is_trace_name
+from rule_core.profiler.kineto.trace_names import begins_as_trace, is_trace_name, other_kind
 from rule_core.profiler.whole_text import is_json_name
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError, TrialStore
 
@@ -27,6 +27,11 @@ class KinetoFormat(ConvertedFormat):
     def begins(self, text: bytes) -> bool:
         """Return whether a text begins as a trace does."""
         return begins_as_trace(text)
+
+    def refusal(self, key: str, start: bytes) -> str:
+        """Return of which other kind a trace is; "" for other files."""
+        del key
+        return "" if self.begins(start) else other_kind(start)
 
     def convert(
         self, store: TrialStore, keys: Sequence[NumberedKey], folder: Path

@@ -1,12 +1,34 @@
 """Names of Kineto traces: which files are traces, and which rank wrote one."""
 
 import re
+from types import MappingProxyType
 from typing import Final
 
 from rule_core.format.marks import TRACES
 from rule_core.profiler.whole_text import JSON_ENDINGS
 
-_MARKS: Final = re.compile(rb'"(schemaVersion|deviceProperties|distributedInfo)"\s*:')
+_HEADER: Final = re.compile(rb'"(?:schemaVersion|deviceProperties|distributedInfo)"\s*:')
+_CATEGORY: Final = re.compile(
+    rb'"cat"\s*:\s*"(?:cpu_op|(?:gpu_)?user_annotation|(?:cuda|hip|xpu|mtia)_(?:runtime|driver)|'
+    rb'kernel|gpu_mem(?:cpy|set)|python_function|Operator|Kernel|Mem(?:cpy|set)|Runtime)"'
+)
+_OTHER_KINDS: Final = MappingProxyType(
+    {
+        re.compile(rb"version https://git-lfs"): (
+            "It is a pointer of Git LFS, not the file itself: run 'git lfs pull'."
+        ),
+        re.compile(rb'\{\s*"schema"\s*:\s*"\d[^"]*",.*"nodes"\s*:', re.DOTALL): (
+            "It is an execution trace of PyTorch, which has no times: record with torch.profiler."
+        ),
+        re.compile(rb'\{\s*"rocprofiler-sdk-tool"'): (
+            "It is output of rocprofv3, which is not read: record with torch.profiler."
+        ),
+        re.compile(rb'(?:\[|\{.*"traceEvents"\s*:\s*\[)\s*\{.*"ph"\s*:', re.DOTALL): (
+            "It is a trace in Chrome's format without an event of torch.profiler at its beginning: "
+            "traces of other tools are not read."
+        ),
+    }
+)
 _RANK: Final = re.compile(r"(?:^|[^a-z])rank[-_.=]?(\d{1,6})(?!\d)", re.IGNORECASE)
 _STAMP: Final = re.compile(r"(?:[._]\d{13,19})+$")
 _OTHERS: Final = re.compile(r"[^A-Za-z0-9.-]+")
@@ -25,10 +47,25 @@ def is_trace_name(key: str) -> bool:
 def begins_as_trace(text: bytes) -> bool:
     """Return whether a text begins as a trace of torch.profiler does.
 
-    >>> begins_as_trace(b'{"schemaVersion": 1,'), begins_as_trace(b"[]")
-    (True, False)
+    The header may follow the events, so categories of events count as well.
+
+    >>> begins_as_trace(b'{"schemaVersion": 1,'), begins_as_trace(b'[{"cat": "cpu_op"')
+    (True, True)
+    >>> begins_as_trace(b"[]")
+    False
     """
-    return text.startswith(b"{") and _MARKS.search(text) is not None
+    has_header = text.startswith(b"{") and _HEADER.search(text) is not None
+    return has_header or (text.startswith((b"{", b"[")) and _CATEGORY.search(text) is not None)
+
+
+def other_kind(text: bytes) -> str:
+    """Return of which other kind of trace a text is, by its beginning; "" if of none.
+
+    >>> other_kind(b'[{"ph": "X", "cat": "gc"}]').partition(":")[0]
+    "It is a trace in Chrome's format without an event of torch.profiler at its beginning"
+    """
+    kinds = (kind for pattern, kind in _OTHER_KINDS.items() if pattern.match(text))
+    return next(kinds, "")
 
 
 def rank_in(key: str) -> int | None:

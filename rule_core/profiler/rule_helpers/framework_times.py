@@ -1,7 +1,7 @@
 """FrameworkTimes: the time of framework events by phase and operator."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ STEP: Final = "Step:ModeKeys"
 OTHERS: Final = "others"
 LEAST: Final = 2.0  # percent; smaller shares of operators are omitted
 NAMES_KEPT: Final = 10_000  # per table; further names are counted together
+_SIBLINGS_KEPT: Final = 1 << 16  # per thread; of more operators in one, the first are lost
 _SUBMODULES: Final = ("Forward-SubModuleInternal", "Backward-SubModuleInternal")
 _COLLECTIVES: Final = ("horovod", "smdataparallel")
 
@@ -27,19 +28,17 @@ def is_step(event: TraceEvent) -> bool:
 def shares(amounts: Mapping[str, float], least: float = 0.0) -> dict[str, float]:
     """Return each amount as a percentage of the sum, in descending order.
 
-    Shares of `least` percent or less are omitted, and the rest is scaled to 100 %.
+    Shares of `least` percent or less are omitted; the others are still shares of the whole.
 
     >>> shares({"conv": 50.0, "add": 49.0, "log": 1.0}, least=2.0)
-    {'conv': 50.505, 'add': 49.495}
+    {'conv': 50.0, 'add': 49.0}
     """
     total = sum(amounts.values())
-    large = {
-        name: amount
+    return {
+        name: round(100 * amount / total, 3)
         for name, amount in sorted(amounts.items(), key=lambda item: (-item[1], item[0]))
         if amount > 0 and 100 * amount / total > least
     }
-    total = sum(large.values())
-    return {name: round(100 * amount / total, 3) for name, amount in large.items()}
 
 
 def table_of(event: TraceEvent) -> str:
@@ -58,6 +57,8 @@ def table_of(event: TraceEvent) -> str:
 class FrameworkTimes:
     """Sums the durations of framework events by phase and operator, window by window.
 
+    The time of an operator on a processor is without that of the operators that it calls.
+
     Parameters
     ----------
     since
@@ -73,6 +74,8 @@ class FrameworkTimes:
         # The first start and the last end of events, by node.
         self._spans: dict[str, tuple[float, float]] = {}
         self._intervals = 0
+        # Starts and durations of ended operators that are not yet known to be in another one.
+        self._ended: dict[tuple[str | None, str, Any], deque[tuple[float, float]]] = {}
         self._before = np.empty((0, 2))
 
     @property
@@ -82,8 +85,8 @@ class FrameworkTimes:
 
     def add(self, events: Sequence[TraceEvent]) -> None:
         """Count events by their durations."""
-        for event in events:
-            self._count(event, event.duration)
+        for event, own_time in self._own_times(events):
+            self._count(event, own_time, event.duration)
             node = event.node_id or ""
             start, end = self._spans.get(node, (event.start_time, event.end_time))
             span = min(start, event.start_time), max(end, event.end_time)
@@ -102,25 +105,36 @@ class FrameworkTimes:
         """
         new = union(intervals)
         recent = union(np.concatenate((self._before, new)))
+        own_times = list(self._own_times(events))
         self._before = new
         self._intervals += len(new)
         if not len(recent) or not events:
             return
-        times = np.array([(event.start_time, event.end_time) for event in events], np.float64)
+        times = np.array([(event.start_time, event.end_time) for event, _ in own_times], np.float64)
         first = np.searchsorted(recent[:, 1], times[:, 0], "left")
         overlapped = np.searchsorted(recent[:, 0], times[:, 1], "right") - first
         for index in np.flatnonzero(overlapped > 0).tolist():
-            self._count(events[index], float(overlapped[index]))
+            self._count(*own_times[index], float(overlapped[index]))
 
-    def _count(self, event: TraceEvent, weight: float) -> None:
+    def _own_times(self, events: Sequence[TraceEvent]) -> Iterator[tuple[TraceEvent, float]]:
+        """Yield events by their ends, each with its duration without the operators inside it."""
+        for event in sorted(events, key=lambda event: (event.end_time, -event.start_time)):
+            own_time = event.duration
+            if table_of(event) == "CPU":
+                thread = event.node_id, event.event_phase, event.phase_tid
+                ended = self._ended.setdefault(thread, deque(maxlen=_SIBLINGS_KEPT))
+                while ended and ended[-1][0] >= event.start_time:
+                    own_time -= ended.pop()[1]
+                ended.append((event.start_time, event.duration))
+            yield event, max(own_time, 0.0)
+
+    def _count(self, event: TraceEvent, own_time: float, weight: float) -> None:
         """Add an event to its table; `weight` is for steps."""
         self.count += 1
-        self._phase_time[_counted_name(self._phase_time, event.event_phase)] += event.duration
+        self._phase_time[_counted_name(self._phase_time, event.event_phase)] += own_time
         name = table_of(event)
         table = self._tables[name]
-        table[_counted_name(table, event.event_name)] += (
-            weight if name == "phase" else event.duration
-        )
+        table[_counted_name(table, event.event_name)] += weight if name == "phase" else own_time
 
     def details(self) -> dict[str, Any]:
         """Return the tables.
@@ -132,7 +146,8 @@ class FrameworkTimes:
             time outside of steps; ``ratio`` of the operators of CPU and GPU; ``CPU`` and ``GPU`` by
             operator, ``general`` for other events, ``forward_backward`` of the passes, ``horovod``
             of the collectives. ``CPU_total``, ``GPU_total`` and ``phase_time`` are microseconds.
-            Operators with 2 % or less are left out. Tables without events are empty.
+            Operators with 2 % or less are left out of these shares of the whole. Tables without
+            events are empty.
         """
         tables: dict[str, Any] = {
             "ratio": shares({name: sum(self._tables[name].values()) for name in ("CPU", "GPU")}),

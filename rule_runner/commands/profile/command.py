@@ -12,7 +12,7 @@ from rule_runner.commands.profile.trials import present, reading
 from rule_runner.config.model import check_is_local, default_output
 from rule_runner.errors import OutputError, TrialError, UsageError
 from rule_runner.escape import printable
-from rule_runner.loading.trials import trial_name
+from rule_runner.loading.trials import is_one_file, trial_name
 from rule_runner.report.tables import Row, TextTable, print_tables
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.status import for_people
@@ -25,6 +25,10 @@ RULE: Final = "ProfilerReport"
 PAGE: Final = Path("profiler-output", "profiler-report.html")  # in its output folder
 PROBLEMS: Final = 20
 SECOND_US: Final = 1_000_000
+_NO_FUNCTIONS: Final = (
+    "{subject} holds no Python profiles. Give the folder that a profiler wrote to, the parent of "
+    "'framework', or a file of py-spy, speedscope or scalene."
+)
 
 
 def show_profile(path: str, form: str, *, check: bool) -> int:
@@ -226,6 +230,8 @@ def python(
         if lines or sort == MEMORY:
             msg = f"Profiles of cProfile have no {'lines' if lines else 'memory'}."
             raise UsageError(msg)
+        if is_one_file(trial):
+            raise TrialError(_NO_FUNCTIONS.format(subject=f"File {path!r}"))
         top = top_functions(path, steps=steps, mode=mode, node=node, sort=sort, n=count)
     if not top.chosen:
         raise TrialError(_without_profiles(path, top))
@@ -236,10 +242,7 @@ def python(
 def _without_profiles(path: str, top: "TopFunctions") -> str:
     """Return the error message for a folder without profiles, or without matching ones."""
     if not top.available:
-        return (
-            f"Folder {path!r} holds no Python profiles. Give the folder that a profiler wrote to, "
-            "the parent of 'framework', or a file of py-spy, speedscope or scalene."
-        )
+        return _NO_FUNCTIONS.format(subject=f"Folder {path!r}")
     modes = ", ".join(sorted({profile.start_mode.name.lower() for profile in top.available}))
     nodes = ", ".join(sorted({repr(profile.node_id) for profile in top.available}))
     return (

@@ -15,6 +15,7 @@ from typing import Any, Final
 import pytest
 from click.testing import CliRunner, Result
 from flight_recorder_writer import Dump, training, write_all
+from kineto_writer import KinetoTrace
 from prometheus_writer import write_node
 from tool_profile_writer import sampled, scalene_entry, write_scalene, write_speedscope
 
@@ -171,25 +172,54 @@ def test_everything_is_recognised(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"),
+    ("content", "of_file", "of_folder"),
     [
-        (b"", "holds no profiler data"),
-        (b"{}", "holds no profiler data"),
-        (b"\x1f\x8b damaged", "holds no profiler data"),
-        (pickle.dumps({"loss": 1}), "It is a pickle, not JSON"),
-        (pickle.dumps({"pg_config": {}}, protocol=2), "convert the dumps where they were written"),
+        (b"", "It is empty, and", "holds no profiler data"),
+        (b"{}", "It is JSON, but not a trace of torch.profiler", "holds no profiler data"),
+        (b"\x1f\x8b damaged", *["It is damaged gzip data."] * 2),
+        (pickle.dumps({"loss": 1}), *["It is a pickle, not JSON"] * 2),
+        (pickle.dumps({"pg_config": {}}, 2), *["convert the dumps where they were written"] * 2),
     ],
 )
 def test_files_of_another_kind_are_one_sentence(
-    tmp_path: Path, content: bytes, sentence: str
+    tmp_path: Path, content: bytes, of_file: str, of_folder: str
 ) -> None:
     path = tmp_path / "profile.json"
     path.write_bytes(content)
-    for place in (path, tmp_path):
+    for place, sentence in ((path, of_file), (tmp_path, of_folder)):
         done = call("profile", "show", place)
         assert (done.exit_code, done.stdout) == (1, "")
         assert sentence in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", ["{}", '{"schemaVersion": 1, "traceEvents": []}'])
+@pytest.mark.parametrize("options", [("auto", "--no-wait"), ("BatchSize", "--wait-for-trial", "1")])
+def test_an_evaluation_of_a_file_that_cannot_be_read_ends_at_once(
+    tmp_path: Path, content: str, options: tuple[str, ...]
+) -> None:
+    path = tmp_path / "profile.json"
+    path.write_text(content)
+    done = call("evaluate", "--profiler-trial", path, "--rule", *options, "--output", tmp_path)
+    assert done.exit_code == 1
+    assert f"Error: File '{path}' is not read. It " in done.stderr
+
+
+def test_check_does_not_reject_a_trace_that_profile_show_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = KinetoTrace()
+    trace.step(1, 0.0, 1000.0)
+    trace.write(tmp_path, "trace.json")
+    monkeypatch.chdir(tmp_path)
+    for arguments in (("profile", "show"), ("check",)):
+        done = call(*arguments, "trace.json")
+        assert (done.exit_code, done.stderr) == (0, "")
+    done = call("profile", "python", "trace.json")
+    assert done.exit_code == 1
+    assert "Error: File 'trace.json' holds no Python profiles." in done.stderr
+    (tmp_path / "other.json").write_text('[{"ph": "X", "cat": "gc", "ts": 1}]')
+    assert "It is a trace in Chrome's format" in call("check", "other.json").stderr
 
 
 # -- dumps of the flight recorder --------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kineto_writer import COMPUTE_STREAM, Fault, write_training
+from kineto_writer import COMPUTE_STREAM, Fault, KinetoTrace, write_training
 
 from builtin_rules.profiler.statistics.samples import Device
 from builtin_rules.profiler.traces.kernels import (
@@ -35,6 +35,34 @@ def kernels_of(folder: Path, fault: Fault | None, stream: int | None = None) -> 
     ]
     [kernels] = kernels_by_gpu(events)[GPU]
     return kernels
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", COMMUNICATES),
+        ("void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>", COMMUNICATES),
+        ("void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>", COMMUNICATES),
+        ("tensorrt_llm::kernels::oneShotAllReduceKernel<float>", COMMUNICATES),
+        ("void deep_ep::intranode::dispatch<8, 768>", COMMUNICATES),
+        ("nvshmemi_transfer_rma", COMMUNICATES),
+        ("mscclKernel_Sum_half_LL", COMMUNICATES),
+        ("AllToAllKernel", COMMUNICATES),
+        ("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>", COMPUTES),
+        ("void at::native::_scatter_gather_elementwise_kernel", COMPUTES),
+        ("triton_poi_fused_all_gather_into_tensor_wait_tensor_0", COMPUTES),
+        ("smallReduceKernel", COMPUTES),
+    ],
+)
+def test_kernels_that_communicate_without_nccl_do_not_count_as_computation(
+    tmp_path: Path, name: str, kind: int
+) -> None:
+    trace = KinetoTrace()
+    trace.kernel(name, 10.0, 5.0, COMPUTE_STREAM)
+    trace.write(tmp_path)
+    events = ProfilerTrial("job", tmp_path).framework_events(0, EVER)
+    [[kernels]] = kernels_by_gpu(events).values()
+    assert kernels.kinds.tolist() == [kind]
 
 
 @pytest.mark.parametrize(

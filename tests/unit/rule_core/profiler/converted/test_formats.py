@@ -53,6 +53,23 @@ def test_pickles_are_refused(tmp_path: Path, name: str, content: object, sentenc
     assert bool(refusal) is bool(sentence)
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS"),
+        ('{"schema": "1.0.3-chakra", "pid": 1, "nodes": [', "an execution trace of PyTorch"),
+        ('{"rocprofiler-sdk-tool": [', "output of rocprofv3"),
+        ('{"traceEvents": [{"ph": "X", "cat": "gc"}]}', "a trace in Chrome's format"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.json", "a.pt.trace.json"])
+def test_a_refusal_names_the_kind_of_file(tmp_path: Path, name: str, text: str, kind: str) -> None:
+    (tmp_path / name).write_text(text)
+    refusal = recognize(LocalStore(tmp_path), name)
+    assert isinstance(refusal, str)
+    assert refusal.startswith(f"It is {kind}")
+
+
 def test_what_cannot_be_read_is_of_no_format(tmp_path: Path) -> None:
     (tmp_path / "link.json").symlink_to(tmp_path / "nowhere")
     refusal = recognize(LocalStore(tmp_path), "link.json")

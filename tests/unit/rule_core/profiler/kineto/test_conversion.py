@@ -9,6 +9,7 @@ import pytest
 from kineto_writer import BASE_NS, GPU_MEMORY, KinetoTrace, training, write_training
 
 from rule_core.profiler.kineto.conversion import ConvertedTrace, convert_trace
+from rule_core.profiler.rule_helpers.framework_times import FrameworkTimes
 from rule_core.profiler.traces.chunks import TimelineLimits
 from rule_core.storage.local import LocalStore
 from rule_core.trials.profiler_trial import ProfilerTrial
@@ -60,6 +61,22 @@ def test_steps_events_and_samples_are_those_of_the_file(tmp_path: Path) -> None:
         record["dur"] for record in records if record.get("cat") == "kernel"
     )
     assert {event.node_id for event in events} == {"gpu-box-4000"}
+
+
+@pytest.mark.parametrize("fraction_us", [0, 300_000, 590_000])
+def test_the_start_of_a_trace_is_not_rounded_down_to_a_second(
+    tmp_path: Path, fraction_us: int
+) -> None:
+    trace = KinetoTrace(base_ns=BASE_NS + 1000 * fraction_us)
+    for number in range(8):
+        trace.step(number, 100_000.0 * number, 100_000.0)
+        trace.kernel("gemm", 100_000.0 * number, 90_000.0, 7)
+    trace.write(tmp_path)
+    trial = opened(tmp_path)
+    assert trial.first_timestamp == BASE_US + fraction_us
+    times = FrameworkTimes(trial.first_timestamp)
+    times.add(trial.framework_events(0, END_US))
+    assert times.details()["phase"] == {"Step:ModeKeys.GLOBAL": 100.0}
 
 
 def test_the_gpu_is_busy_while_a_kernel_runs(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rule_core.profiler.converted.formats import recognize
+from rule_core.profiler.converted.formats import SNIFFED, recognize
 from rule_core.profiler.kineto.format import KINETO
 from rule_core.profiler.kineto.trace_names import node_of, rank_in
 from rule_core.storage.local import LocalStore
@@ -20,11 +20,12 @@ START = b'\n{\n "schemaVersion": 1,\n "traceEvents": ['
         (gzip.compress(START), True),
         (gzip.compress(START)[:-9], True),
         (b'[{"schemaVersion": 1}]', False),
+        (b'{"traceEvents": [{"cat": "cpu_op"}' + b" " * SNIFFED + b'], "schemaVersion": 1}', True),
         (b'{"loss": 1.0}', False),
         (b"\x1f\x8b damaged", False),
         (b"", False),
     ],
-    ids=["plain", "compressed", "cut", "list", "other", "damaged", "empty"],
+    ids=["plain", "compressed", "cut", "list", "events first", "other", "damaged", "empty"],
 )
 def test_a_json_file_is_a_trace_by_its_start(tmp_path: Path, text: bytes, expected: bool) -> None:
     (tmp_path / "a.json").write_bytes(text)

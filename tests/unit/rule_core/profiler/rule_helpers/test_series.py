@@ -52,7 +52,7 @@ def test_histogram_of_one_value_has_all_its_bins() -> None:
     ("amounts", "least", "expected"),
     [
         ({"a": 1.0, "b": 3.0}, 0.0, {"b": 75.0, "a": 25.0}),
-        ({"a": 2.0, "b": 98.0}, 2.0, {"b": 100.0}),
+        ({"a": 2.0, "b": 98.0}, 2.0, {"b": 98.0}),
         ({"a": 2.1, "b": 97.9}, 2.0, {"b": 97.9, "a": 2.1}),
         ({"a": 0.0}, 0.0, {}),
         ({"b": 1.0, "a": 1.0, "zero": 0.0}, 0.0, {"a": 50.0, "b": 50.0}),
@@ -101,11 +101,11 @@ def test_without_a_begin_the_first_event_is_it() -> None:
 
 def test_only_events_that_overlap_an_interval_count() -> None:
     events = [
-        event("before", 0, 0.9, phase="cpu"),
+        event("before", 0, 0.9, phase="cpu 2"),
         event("touches", 0, 1, phase="cpu"),
         event("within", 1.4, 0.2, phase="cpu"),
         event("between", 2.1, 0.8, phase="cpu"),
-        event("around", 0, 9, phase="cpu"),
+        event("around", 0, 9, phase="cpu 3"),
         event("after", 4.1, 1, phase="cpu"),
     ]
     begin, end = BEGIN_US + 1e6, BEGIN_US + 2e6
@@ -115,6 +115,27 @@ def test_only_events_that_overlap_an_interval_count() -> None:
     assert found == {"around": 9_000_000, "touches": 1_000_000}  # the third is below 2 %
     assert aggregate_framework_metrics(events, [])["CPU_total"] == {}
     assert aggregate_framework_metrics([], intervals)["phase"] == {}
+
+
+def test_a_share_is_one_of_all_kernels_not_of_the_listed_ones() -> None:
+    events = [event("gemm", 0, 26, phase="gpu_functions-dev:0")]
+    events += [event(f"small_{at}", 26 + at, 1, phase="gpu_functions-dev:0") for at in range(74)]
+    assert aggregate_framework_metrics(events)["GPU"] == {"gemm": 26.0}
+
+
+def test_nested_operators_are_not_each_charged_with_the_same_time() -> None:
+    nested = [("aten::to", 10, 10), ("aten::_to_copy", 11, 9), ("aten::copy_", 11.5, 8)]
+    events = [event(name, start, length, phase="cpu_functions") for name, start, length in nested]
+    times = FrameworkTimes()
+    times.add(events[2:])  # a window may end between the ends of operators
+    times.add(events[:2])
+    details = times.details()
+    assert details["CPU_total"] == {
+        "aten::copy_": 8_000_000,
+        "aten::to": 1_000_000,
+        "aten::_to_copy": 1_000_000,
+    }
+    assert details["phase_time"] == {"cpu_functions": 10_000_000}
 
 
 def test_steps_count_by_the_moments_they_overlap() -> None:

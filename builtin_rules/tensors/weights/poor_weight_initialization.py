@@ -351,8 +351,11 @@ def _equal(array: Any) -> str:
     others = array[array != 0]
     if not others.size:
         return "All elements are 0."
-    subject = "At" if others.size == array.size else "Apart from zeros, at"
-    return f"{subject} least 90 % of the elements are {float(np.median(others)):.3g}."
+    elements = "elements" if others.size == array.size else "elements other than 0"
+    lowest, highest = float(others.min()), float(others.max())
+    if lowest == highest:
+        return f"All {elements} are {lowest:.3g}."
+    return f"At least 90 % of the {elements} are equal."
 
 
 def _percentile(flat: Any, percent: int) -> float:

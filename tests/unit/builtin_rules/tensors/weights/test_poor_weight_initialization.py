@@ -250,11 +250,14 @@ def test_evidence_of_a_gradient_that_is_zero_is_reported(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("gradient", "note"),
     [
-        pytest.param(np.full((4, 4), 0.001), "At least 90 % of the elements are 0.001.", id="all"),
+        pytest.param(np.full((4, 4), 0.001), "All elements are 0.001.", id="all"),
         pytest.param(
-            np.diag(np.full(4, 0.001)),
-            "Apart from zeros, at least 90 % of the elements are 0.001.",
-            id="beside-zeros",
+            np.diag(np.full(4, 0.001)), "All elements other than 0 are 0.001.", id="beside-zeros"
+        ),
+        pytest.param(
+            np.array([*([0.001] * 39), 0.002]).reshape(4, 10),
+            "At least 90 % of the elements are equal.",
+            id="but-one",
         ),
     ],
 )

@@ -125,7 +125,8 @@ def test_results_that_could_not_be_read_once_are_read_again(
     def failing_once(folder: str) -> SavedOutput:
         if not failures:
             failures.append(folder)
-            raise OutputError("Too many open files.")
+            msg = "Too many open files."
+            raise OutputError(msg)
         return read_output(folder)
 
     monkeypatch.setattr(controller, "read_output", failing_once)

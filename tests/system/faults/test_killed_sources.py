@@ -23,6 +23,7 @@ import yaml
 from rule_core.clock import SystemClock
 from rule_runner.errors import OutputError
 from rule_runner.fleet.output_names import digest
+from rule_runner.fleet.watch.growth import mark_of
 from rule_runner.fleet.watch.index_reader import IndexReader
 from rule_runner.fleet.watch.leases import holder
 from rule_runner.fleet.watch.records import TrialRecord
@@ -32,22 +33,41 @@ from smdebug.core.locations import END_OF_JOB
 ROOT: Final = Path(__file__).parents[3]
 PROGRAM: Final = ROOT / "tests" / "support" / "watch_program.py"
 STEPS: Final = range(1, 9)
+METRICS: Final = {"trials": "*-_system_metrics", "rules": ["LowGPUUtilization"]}
 JUDGE: Final = [
-    {"trials": "*-_system_metrics", "rules": ["LowGPUUtilization"]},
+    METRICS,
     {"rules": ["LossNotDecreasing", "ExplodingTensor", "VanishingGradient"]},
 ]
+JUDGE_LAST: Final = [
+    METRICS,
+    {
+        "rules": ["LossNotDecreasing", "ExplodingTensor"],
+        "parameters": ["LossNotDecreasing.num_steps=1", "LossNotDecreasing.literal=true"],
+    },
+]
+# Their last values are infinite; of others, the last loss rises.
+TENSORS: Final = (fleet_sources._trial, fleet_sources._trial_of_two_workers, fleet_sources._shards)
+FAULTLESS: Final = {"_checkpoints", "_system_metrics"}  # they hold no loss
 
 
 class GrowingRun:
-    """A run of a source that is written bit by bit, as a training does."""
+    """A run of a source that is written bit by bit, as a training does.
 
-    def __init__(self, folder: Path, number: int) -> None:
+    One that `dies` has a fault in its last row, and no end mark unless its format has one.
+    """
+
+    def __init__(self, folder: Path, number: int, *, dies: bool = False) -> None:
         self._source = fleet_sources.SOURCES[number % len(fleet_sources.SOURCES)]
         kind = self._source.args[0] if isinstance(self._source, partial) else self._source.__name__
         self.folder = folder / f"{number:02}-{kind.replace(' ', '-')}"
         growth = 2.0 if number % 3 else 0.5
         self._losses = {10 * step: growth**step for step in STEPS}
-        self._stages = self._rows() if isinstance(self._source, partial) else self._files()
+        self._dies = dies
+        if dies:
+            last = float("inf") if self._source in TENSORS else 9.0
+            self._losses = {10 * step: 0.5**step for step in STEPS} | {80: last}
+        has_rows = isinstance(self._source, partial) or self._source is fleet_sources._tensorboard
+        self._stages = self._rows() if has_rows else self._files()
 
     def _rows(self) -> Sequence[Mapping[str, bytes]]:
         losses = [*self._losses.items()]
@@ -71,7 +91,7 @@ class GrowingRun:
         stage, *self._stages = self._stages
         for name, data in stage.items():
             self._write(self.folder / name, data)
-        if not self._stages:
+        if not (self._stages or self._dies):
             (self.folder / END_OF_JOB).touch()
 
     @staticmethod
@@ -91,12 +111,13 @@ class GrowingRun:
 class Controller:
     """The controller over a folder of runs."""
 
-    def __init__(self, folder: Path, output: str, *options: str) -> None:
+    def __init__(self, folder: Path, output: str, *options: str, **more: Any) -> None:
         config = {
             "roots": ["runs"],
             "judge": JUDGE,
             "output": f"{output}/{{trial}}",
             "max_concurrent": 4,
+            **more,
         }
         (folder / f"{output}.yaml").write_text(yaml.safe_dump(config))
         self._command = [sys.executable, str(PROGRAM), f"{output}.yaml", *options]
@@ -160,12 +181,79 @@ def test_kills_over_growing_runs_of_every_source_change_nothing(
     controllers: int,
     count: int,
 ) -> None:
-    draw, clock = random.Random(count), SystemClock()
     runs = [GrowingRun(tmp_path / "runs", number) for number in range(count)]
     for run in runs:
         run.grow()
     controller = Controller(tmp_path, "killed")
     request.addfinalizer(controller.end)
+    grow_under_kills(controller, runs, evaluations, controllers)
+    log = tmp_path / "log"
+    fleets.wait_until(lambda: _all_judged(controller.trials(), count), 600.0)
+    controller.process.terminate()
+    assert controller.process.wait(60.0) == 143, log.read_text()
+    offline = Controller(tmp_path, "offline", "--once")
+    assert offline.process.wait(600.0) == 0, log.read_text()
+    assert fleets.verdicts(controller.output) == fleets.verdicts(offline.output)
+    assert essence(fleet_kills.records(controller.output)) == essence(
+        fleet_kills.records(offline.output)
+    )
+    outcomes = {json.dumps(rule["outcome"]) for rule in fleets.verdicts(offline.output).values()}
+    assert {'"IssuesFound"', '"NoIssuesFound"'} <= outcomes
+
+
+@pytest.mark.nightly
+def test_no_run_is_stopped_before_the_fault_in_its_last_row(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    count = 30
+    runs = [GrowingRun(tmp_path / "runs", number, dies=True) for number in range(count)]
+    for run in runs:
+        run.grow()
+    config: dict[str, Any] = {"judge": JUDGE_LAST, "quiet_after": "20s"}
+    controller = Controller(tmp_path, "killed", **config)
+    request.addfinalizer(controller.end)
+    grow_under_kills(controller, runs, evaluations=40, controllers=20)
+    log = tmp_path / "log"
+    fleets.wait_until(lambda: _has_judged_all(controller.trials(), count), 900.0)
+    controller.process.terminate()
+    assert controller.process.wait(60.0) == 143, log.read_text()
+    offline = Controller(tmp_path, "offline", "--once", **config)
+    assert offline.process.wait(600.0) == 0, log.read_text()
+    assert _without_notes(controller.output) == _without_notes(offline.output)
+    assert essence(findings(controller.output)) == essence(findings(offline.output))
+    outcomes: dict[str | None, set[str]] = {}
+    for trial in controller.trials():
+        outcomes.setdefault(trial.outcome, set()).add(Path(trial.path).name[3:])
+    assert FAULTLESS.isdisjoint(outcomes.pop("IssuesFound"))
+    assert "Stopped" not in outcomes
+    assert set().union(*outcomes.values()) == FAULTLESS
+
+
+def findings(output: Path) -> dict[str, list[object]]:
+    records = fleet_kills.records(output)
+    return {path: lines for path, lines in records.items() if path.endswith("findings.jsonl")}
+
+
+def _without_notes(output: Path) -> dict[str, dict[str, Any]]:
+    """Return verdicts without how it was known that a run has ended."""
+    return {
+        path: {name: value for name, value in rule.items() if name not in {"notes", "trial_ended"}}
+        for path, rule in fleets.verdicts(output).items()
+    }
+
+
+def _has_judged_all(trials: Sequence[TrialRecord], count: int) -> bool:
+    """Return whether all is judged, also what has come since the last look."""
+    return _all_judged(trials, count) and all(
+        trial.final or mark_of(trial.path) == trial.mark for trial in trials
+    )
+
+
+def grow_under_kills(
+    controller: Controller, runs: Sequence[GrowingRun], evaluations: int, controllers: int
+) -> None:
+    """Let runs grow to their ends while so many evaluations and controllers are killed."""
+    draw, clock = random.Random(len(runs)), SystemClock()
     kills = ["evaluation"] * evaluations + ["controller"] * controllers
     draw.shuffle(kills)
     stages = [run for run in runs for _ in range(run.stages_left - 1)]
@@ -181,18 +269,6 @@ def test_kills_over_growing_runs_of_every_source_change_nothing(
     for run in runs:
         while run.stages_left:
             run.grow()
-    log = tmp_path / "log"
-    fleets.wait_until(lambda: _all_judged(controller.trials(), count), 600.0)
-    controller.process.terminate()
-    assert controller.process.wait(60.0) == 143, log.read_text()
-    offline = Controller(tmp_path, "offline", "--once")
-    assert offline.process.wait(600.0) == 0, log.read_text()
-    assert fleets.verdicts(controller.output) == fleets.verdicts(offline.output)
-    assert essence(fleet_kills.records(controller.output)) == essence(
-        fleet_kills.records(offline.output)
-    )
-    outcomes = {json.dumps(rule["outcome"]) for rule in fleets.verdicts(offline.output).values()}
-    assert {'"IssuesFound"', '"NoIssuesFound"'} <= outcomes
 
 
 def _all_judged(trials: Sequence[TrialRecord], count: int) -> bool:

@@ -61,6 +61,8 @@ class FakeProfilerTrial:
         self.newest_timestamp = max([*ends, *(int(event.end_time) for event in events)])
         self.dynamic_refresh = True
         self.horizon: int | None = None
+        self.judged: int | None = None
+        self.is_whole = False
         self.reads = self.damaged = 0
         self.missed: dict[str, None] = {}
         self.waits: list[tuple[int, int]] = []
@@ -124,6 +126,7 @@ def judge_windows(
     invoker = InProcessInvoker(rule_class.__name__, rule, [trial])  # type: ignore[list-item] - a fake
     did = {}
     while (result := invoker.judge(len(did))).did is not InvocationOutcome.ENDED:
+        assert result.did is not InvocationOutcome.FAILED, result
         did[len(did)] = result
     assert {result.did for result in did.values()} <= {
         InvocationOutcome.MET,

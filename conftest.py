@@ -22,4 +22,6 @@ collect_ignore += [
     for module in ("dask", "ray")
     if find_spec(module) is None
 ]
+if find_spec("tensorflow") is None:
+    collect_ignore.append("rule_core/frameworks/keras/tensorflow_gradients.py")
 collect_ignore.append("tests/support")  # what tests import; it holds none

@@ -31,7 +31,7 @@ def resolve(path: str) -> Any:
 
 
 def test_the_table_has_every_row() -> None:
-    section = DOCUMENT.read_text(encoding="utf-8").partition(TITLE)[2]
+    section = DOCUMENT.read_text(encoding="utf-8").partition(TITLE)[2].partition("\n## ")[0]
     assert len(ROWS) == sum(line.startswith("| `") for line in section.splitlines()) > 100
     assert [name for name, _, state, reason in ROWS if state != "works" and not reason] == []
 

@@ -27,7 +27,8 @@ class BatchStack:
         _without_containers(endpoint)
         for bucket in (TRIALS, RESULTS):
             aws.client("s3").create_bucket(Bucket=bucket)
-        client = aws.client("cloudformation")
+        # The server imports all of its services for the first stack.
+        client = aws.client("cloudformation", read_timeout=300)
         ec2 = aws.client("ec2")
         values = {
             "Subnets": ec2.describe_subnets()["Subnets"][0]["SubnetId"],

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from rule_core.profiler.recording import recorder as recording
 from rule_core.profiler.traces.event import TraceEvent
 from rule_core.trials.profiler_trial import ProfilerTrial
 
@@ -10,6 +11,12 @@ from rule_core.trials.profiler_trial import ProfilerTrial
 def profiler_config(folder: Path, **settings: Any) -> dict[str, Any]:
     """Return a configuration with settings of `ProfilingParameters`."""
     return {"ProfilingParameters": {"LocalPath": str(folder / "profile"), **settings}}
+
+
+def end_script() -> None:
+    """End what is profiled after a hook was closed, as the end of its script does."""
+    for recorder in filter(None, (reference() for reference in recording._open_recorders)):
+        recorder.end_script()
 
 
 def events(folder: Path, *phases: str) -> list[TraceEvent]:

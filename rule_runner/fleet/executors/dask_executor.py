@@ -19,6 +19,8 @@ _FAILURES = "distributed.scheduler.allowed-failures"
 # A scheduler that is not started here has its own.
 _SETTINGS = {
     "distributed.scheduler.worker-saturation": 1.0,  # a lost worker has no other calls in its queue
+    # Dask restarts lost workers itself; by default it gives up those that take longer than 15 s.
+    "distributed.deploy.lost-worker-timeout": "1 day",
     "distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": "critical",
 }
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recorded_profiles import events, profiler_config
+from recorded_profiles import end_script, events, profiler_config
 from trial_content import content
 
 pytest.importorskip("torch", reason="torch is not installed.")
@@ -387,6 +387,7 @@ def test_batches_are_profiled_as_steps_without_the_time_between_them(tmp_path: P
         made = model()
         fit(made, hook, validation_data=(POINTS[:5], LABELS[:5]))
         made.predict(POINTS[:5], callbacks=[hook], verbose=0)
+    end_script()
     recorded = events(tmp_path)
     assert [event.event_phase for event in recorded] == [
         *["Step:ModeKeys.TRAIN"] * 4,

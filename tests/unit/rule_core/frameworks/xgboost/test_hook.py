@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import evaluating
 import numpy as np
 import pytest
-from recorded_profiles import events, profiler_config
+from recorded_profiles import end_script, events, profiler_config
 from trial_content import content
 
 xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed.")
@@ -643,6 +643,7 @@ def test_rounds_are_profiled_as_steps(tmp_path: Path) -> None:
     config = profiler_config(tmp_path, **python)
     with smd.Hook(tmp_path / "trial", profiler_config=config, on_error="raise") as hook:
         train([hook], rounds=3)
+    end_script()
     assert [event.event_phase for event in events(tmp_path)] == ["Step:ModeKeys.GLOBAL"] * 3
     spans = [path.parent.name for path in (tmp_path / "profile").rglob("python_stats")]
     assert sum("global-1-stepstart" in span for span in spans) == 1

@@ -157,11 +157,11 @@ class FeatureImportanceOverweight(DeclaredRule):
                 importances[saved] = float(array.reshape(-1)[0])
         if not importances or not all(0 <= value < math.inf for value in importances.values()):
             return None
-        total = math.fsum(importances.values()) or 1.0
+        total = sum(importances.values()) or 1.0
         most = sorted(importances, key=lambda saved: (-importances[saved], saved.name))[
             : self._judged_features(group, importances)
         ]
-        share = math.fsum(importances[saved] for saved in most) / total
+        share = sum(importances[saved] for saved in most) / total
         used = sum(value > 0 for value in importances.values())
         return TopFeature(share, most[0], tuple(map(_feature, most)), used)
 

@@ -248,7 +248,7 @@ class GradientNormSpike(DeclaredRule):
         for (_, worker), loss in scalars_of_mode(self.base_trial, step, TRAINING_LOSSES).items():
             if math.isfinite(loss):
                 by_worker.setdefault(worker, []).append(loss)
-        return {worker: statistics.fmean(losses) for worker, losses in by_worker.items()}
+        return {worker: sum(losses) / len(losses) for worker, losses in by_worker.items()}
 
     def _remember(self, losses: Mapping[str, float]) -> None:
         for worker, loss in losses.items():

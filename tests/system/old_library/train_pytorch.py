@@ -57,7 +57,9 @@ def made(case: str, root: str, net: Any) -> Any:
         names = ["weights", "biases", "gradients", "mine"]
         hook = smd.Hook(root, save_config=every, include_collections=names)
         hook.get_collection("mine").add_module_tensors(net.head, inputs=True, outputs=True)
-        hook.get_collection("biases").save_config = smd.SaveConfig(save_steps=[1, 4])
+        biases = hook.get_collection("biases")
+        # Without an interval, smdebug would save step 0 as well, and ours only these steps.
+        biases.save_config = smd.SaveConfig(save_interval=500, save_steps=[1, 4])
         return hook
     config = smd.ReductionConfig(
         reductions=["min", "max", "mean", "std", "variance", "sum", "prod"],

@@ -128,8 +128,9 @@ class Controller:
         return []  # it is being made
 
     def kill_evaluation(self, draw: random.Random) -> None:
+        """Kill an evaluation; those that have died too often must have a turn first."""
         victims: list[int] = []
-        fleets.wait_until(lambda: victims.extend(self.victims()) or victims)
+        fleets.wait_until(lambda: victims.extend(self.victims()) or victims, 600.0)
         with suppress(ProcessLookupError):
             os.kill(draw.choice(victims), signal.SIGKILL)
 

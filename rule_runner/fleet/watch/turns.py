@@ -51,13 +51,18 @@ class Turns:
     def waiting(self, index: WatchDatabase, free: int, limit: int) -> deque[TrialRecord]:
         """Return the trials to start, in this order.
 
-        If there are more than `free` slots, only those that are due. Of new and of continued ones
-        there are at most `limit`, those that wait longest.
+        If there are more than `free` slots, those that are due, and others only for slots that
+        would stay free. Of new and of continued ones there are at most `limit`, those that wait
+        longest.
         """
         trials = deque(self._in_turns(index, limit))
         if len(trials) <= free:
             return trials
-        return deque(trial for trial in trials if self.is_due(index, trial))
+        due, idle = deque[TrialRecord](), list[TrialRecord]()
+        for trial in trials:
+            (due if self.is_due(index, trial) else idle).append(trial)
+        due.extend(idle[: max(0, free - len(due))])
+        return due
 
     def _in_turns(self, index: IndexReader, limit: int) -> Iterator[TrialRecord]:
         """Yield trials that may be started: new ones, and among them continued ones."""

@@ -148,9 +148,17 @@ class Controller:
             return reader.trials()
         return []  # it is being made
 
-    def kill_evaluation(self, draw: random.Random) -> None:
+    def kill_evaluation(self, draw: random.Random, runs: Sequence[GrowingRun]) -> None:
+        """Kill an evaluation; those that have died too often must have a turn first."""
         victims: list[int] = []
-        fleets.wait_until(lambda: victims.extend(self.victims()) or victims)
+
+        def are_there() -> bool:
+            victims.extend(self.victims())
+            for run in runs:  # as far as the controller can tell, all grow
+                os.utime(run.folder)
+            return bool(victims)
+
+        fleets.wait_until(are_there, 600.0)
         with suppress(ProcessLookupError):
             os.kill(draw.choice(victims), signal.SIGKILL)
 
@@ -265,7 +273,7 @@ def grow_under_kills(
         if kill == "controller":
             controller.kill()
             continue
-        controller.kill_evaluation(draw)
+        controller.kill_evaluation(draw, runs)
     for run in runs:
         while run.stages_left:
             run.grow()

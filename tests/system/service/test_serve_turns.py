@@ -91,6 +91,7 @@ def test_faulty_trials_are_found_while_growing_ones_hold_all_slots(
         assert "Stopped" not in set.union(*(outcomes(served, trial.name) for trial in good))
 
 
+@pytest.mark.nightly
 def test_a_full_disk_makes_serve_unready_and_costs_no_verdict(tmp_path: Path) -> None:
     disk, fill = tmp_path / "disk", tmp_path / "disk" / "fill"
     disk.mkdir()

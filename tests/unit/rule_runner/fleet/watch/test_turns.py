@@ -8,7 +8,7 @@ import pytest
 from watched import Watch, log, result, save
 
 from rule_runner.fleet.commands import Command, TrialAction
-from rule_runner.fleet.watch.turns import TURN_S
+from rule_runner.fleet.watch.turns import ABSENT_S, TURN_S
 
 
 def grow(trial: Path, rows: int = 1) -> None:
@@ -94,6 +94,19 @@ def test_a_trial_without_new_data_takes_no_turn_from_others_until_it_is_quiet(
     watch.tick()
     first, last = requests[watch.trial(over).output]
     assert (first.wait, last.wait) == (True, False)
+
+
+def test_trials_without_new_data_are_followed_where_slots_are_free(watch: Watch) -> None:
+    trials = [log(watch.runs, name) for name in "abcde"]
+    for _ in range(10):
+        watch.tick()
+    running = [trial for trial in trials if watch.state(trial) == "running"]
+    for trial in running:
+        watch.end(trial)
+    for _ in range(3):
+        watch.tick(ABSENT_S)
+    states = sorted(watch.state(trial) for trial in trials)
+    assert states == ["judged", "judged", "queued", "running", "running"]
 
 
 def test_an_evaluation_that_was_paused_and_continued_at_once_pauses_again(

@@ -285,6 +285,7 @@ def test_a_file_says_what_is_saved(tmp_path: Path, content: object, expected: Js
 # as a list; a collection without a pattern, which `save_tensor` fills.
 TAKEN = {
     "custom_without_regex": {"saved": "losses mine", "mine.regex": []},
+    "doc_reduction_names": {"reduce": reduce("l1_norm"), "losses.reduce": RAW},
     "reductions_raw_str": {"reduce": reduce("min", raw=True), "losses.reduce": RAW},
     "save_all_TRUE": {
         "saved": EVERY,

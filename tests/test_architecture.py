@@ -37,24 +37,30 @@ ONLY_IN = {
     "bokeh": EXTRA,
     "matplotlib": EXTRA,
 }
-# Packages that import the framework they are for: no other does.
-FRAMEWORKS = {
-    f"{parent}.{package}": frameworks
-    for parent in ("rule_core.frameworks", "smdebug")
-    for package, frameworks in {
-        "pytorch": ("torch",),
-        "lightning": ("torch", "lightning"),
-        "transformers": ("torch", "transformers", "transformers.trainer_callback"),
-        "xgboost": ("xgboost",),
-        "keras": ("keras",),
-    }.items()
-} | {
-    "smdebug.tensorflow": ("keras",),
-    "rule_runner.fleet.executors.dask_executor": ("dask", "distributed"),
-    "rule_runner.fleet.executors.ray_executor": ("ray",),
-    # The service counts itself by prometheus_client, which looks at its process when imported.
-    **dict.fromkeys(("rule_runner.service", "rule_runner.commands.serve"), ("prometheus_client",)),
-}
+# Packages that import the framework they are for: no other does. The first that fits counts.
+FRAMEWORKS = (
+    {"rule_core.frameworks.keras.tensorflow_gradients": ("keras", "tensorflow")}
+    | {
+        f"{parent}.{package}": frameworks
+        for parent in ("rule_core.frameworks", "smdebug")
+        for package, frameworks in {
+            "pytorch": ("torch",),
+            "lightning": ("torch", "lightning"),
+            "transformers": ("torch", "transformers", "transformers.trainer_callback"),
+            "xgboost": ("xgboost",),
+            "keras": ("keras",),
+        }.items()
+    }
+    | {
+        "smdebug.tensorflow": ("keras",),
+        "rule_runner.fleet.executors.dask_executor": ("dask", "distributed"),
+        "rule_runner.fleet.executors.ray_executor": ("ray",),
+        # The service counts itself by prometheus_client, which looks at its process when imported.
+        **dict.fromkeys(
+            ("rule_runner.service", "rule_runner.commands.serve"), ("prometheus_client",)
+        ),
+    }
+)
 # Decides without I/O: what it needs of the world, it is given.
 SANS_IO = {"results/status", "results/state", "notify/event"}
 NO_WORLD = {"os", "io", "pathlib", "time", "socket", "subprocess", "threading", "sys", "structlog"}

@@ -246,7 +246,10 @@ class PassingValues(Generic[_B]):
             else:
                 self._record(item, row, step, is_metric=False, may_pass=False)
                 lasting.add(key)
-            (self._skipped.add if skipped else self._skipped.discard)(row)
+            if skipped:
+                self._skipped.add(row)
+            else:
+                self._skipped.discard(row)
         return lasting
 
     def _record(self, item: _B, row: _Row, step: int, *, is_metric: bool, may_pass: bool) -> None:
@@ -272,9 +275,9 @@ class PassingValues(Generic[_B]):
 
 def _metrics(trial: Any, step: int) -> set[str]:
     """Return the names of the metrics at a step."""
-    names = trial.tensor_names(step=step, collection=SCALARS)
-    names += [name for name in trial.tensor_names(step=step) if name.startswith(_HOOK_SCALAR)]
-    scalars = {name for name in names if not _DECISIVE.search(name)}
+    logged = trial.tensor_names(step=step, collection=SCALARS)
+    by_hooks = [name for name in trial.tensor_names(step=step) if name.startswith(_HOOK_SCALAR)]
+    scalars = {name for name in (*logged, *by_hooks) if not _DECISIVE.search(name)}
     return scalars.union(trial.tensor_names(step=step, collection=CollectionKeys.METRICS))
 
 

@@ -47,11 +47,11 @@ class TensorBoardWriter:
         arrays, histograms
             Tensors by name; what is not numbers is left out.
         """
-        scalars = {name: array for name, array in arrays if array.size == 1 and _is_shown(array)}
+        scalars = {name: array for name, array in arrays if array.size == 1 and _has_numbers(array)}
         several = {
             name: array
             for name, array in histograms.items()
-            if name not in scalars and array.size and _is_shown(array)
+            if name not in scalars and array.size and _has_numbers(array)
         }
         if scalars or several:
             write = self._writes.get(mode) or self._open(mode, wall_time)
@@ -88,5 +88,5 @@ def event_file_name(now: float) -> str:
     return f"events.out.tfevents.{int(now)}.rule-runner.{os.getpid()}"
 
 
-def _is_shown(array: Array) -> bool:
+def _has_numbers(array: Array) -> bool:
     return array.dtype.kind in _NUMBERS

@@ -184,13 +184,13 @@ class TrialRecorder:
         if not self._is_dropped:
             scalars = (names, values, self._wall_time)
             if self._tensorboard is not None:
-                shown = partial(
+                write_summary = partial(
                     self._tensorboard.add,
                     *(step.number, self._mode, self._wall_time),
                     [(name, array) for name, array, _ in self._arrays],
                     self._histograms,
                 )
-                self._queue.put(shown, 0)
+                self._queue.put(write_summary, 0)
             write = partial(self._write, step, scalars, self._arrays, self._shapes)
             self._queue.put(write, nbytes)
             self._is_queued = True

@@ -58,9 +58,9 @@ def own_times(*paths: Path) -> dict[str, float]:
             for event in json.loads(path.read_text())["traceEvents"]
             if event.get("ph") == "X" and event.get("cat") == "cpu_op"
         ]
-        open_ones: defaultdict[object, list[dict[str, Any]]] = defaultdict(list)
+        enclosing: defaultdict[object, list[dict[str, Any]]] = defaultdict(list)
         for event in sorted(operators, key=lambda event: (event["ts"], -event["dur"])):
-            around = open_ones[event["pid"], event["tid"]]
+            around = enclosing[event["pid"], event["tid"]]
             while around and around[-1]["ts"] + around[-1]["dur"] <= event["ts"]:
                 around.pop()
             sums[event["name"]] += event["dur"]

@@ -11,7 +11,7 @@ import msgspec
 
 from rule_core.profiler.recording.config import parse_config
 from rule_runner.commands.profile.step_range import step_range
-from rule_runner.config.job_file.json_yaml import read_text
+from rule_runner.config.documents import read_text
 from rule_runner.config.job_file.python_file import SUFFIX, run_file
 from rule_runner.errors import ClientError, UsageError
 

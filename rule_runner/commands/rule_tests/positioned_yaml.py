@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from rule_runner.config.job_file.json_yaml import NODES
+from rule_runner.config.documents import NODES
 
 Path = tuple[str | int, ...]
 

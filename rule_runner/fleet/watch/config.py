@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rule_core.rules.params import did_you_mean
 from rule_core.storage.uri import is_s3
 from rule_runner.config.defaults import FITTING_RULES
-from rule_runner.config.job_file.json_yaml import TextError, parse, read_text, shown
+from rule_runner.config.documents import TextError, parse, read_text, shown
 from rule_runner.durations import Duration, seconds_of
 from rule_runner.errors import JobError, UsageError
 from rule_runner.fleet.alerts.config import AlertsConfig

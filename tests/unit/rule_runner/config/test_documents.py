@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rule_runner.config.job_file import json_yaml
-from rule_runner.config.job_file.json_yaml import (
+from rule_runner.config import documents
+from rule_runner.config.documents import (
     TextError,
     parse,
     parse_json,
@@ -133,7 +133,7 @@ def test_a_file_is_read_without_its_mark(tmp_path: Path) -> None:
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"a: 1\nb: \xe9")
-    (tmp_path / "large").write_bytes(b"#" * (json_yaml.LIMIT + 1))
+    (tmp_path / "large").write_bytes(b"#" * (documents.LIMIT + 1))
     os.mkfifo(tmp_path / "pipe")
     for name, problem in {
         "none": "does not exist.",

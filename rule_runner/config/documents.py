@@ -1,12 +1,12 @@
-"""Reads JSON and YAML in bounded time and memory; duplicate keys are rejected."""
+"""Reads JSON and YAML in bounded time and memory, strictly and with positions."""
 
 import json
 import re
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import yaml
 
@@ -22,8 +22,64 @@ _MERGE: Final = "<<"
 _TOKEN: Final = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}]')
 
 
+KeyPath = tuple[str | int, ...]  # the keys and indices that lead to a value
+
+
 class TextError(ValueError):
-    """A text does not parse: the line, if known, and the problem."""
+    """A text does not parse: the problem, and its line or 0; the first line is 1."""
+
+    def __init__(self, problem: str, line: int = 0) -> None:
+        super().__init__(f"line {line}: {problem}" if line else problem)
+        self.problem = problem
+        self.line = line
+
+
+class TextSpan(NamedTuple):
+    """Where a value or key stands in a text.
+
+    Attributes
+    ----------
+    line
+        The first line is 1.
+    column
+        The first column is 0.
+    start, end
+        Indices of its first character, and of the one after its last; comments do not count.
+    is_flow
+        Whether it is a collection in brackets.
+    is_alias
+        Whether it is the name of a value that stands elsewhere.
+    """
+
+    line: int
+    column: int
+    start: int
+    end: int
+    is_flow: bool = False
+    is_alias: bool = False
+
+
+@dataclass(slots=True)
+class Document:
+    """What a YAML text holds; every scalar is its text as it is written.
+
+    Attributes
+    ----------
+    values, keys
+        Where each value and each key stands. Inside an alias, nothing has a position.
+    """
+
+    value: Any = None
+    values: dict[KeyPath, TextSpan] = field(default_factory=dict)
+    keys: dict[KeyPath, TextSpan] = field(default_factory=dict)
+
+    def line(self, path: KeyPath) -> int:
+        """Return the line of a key or list item, or of the nearest one around it; 0 if none."""
+        for length in range(len(path), 0, -1):
+            span = self.keys.get(path[:length]) or self.values.get(path[:length])
+            if span is not None:
+                return span.line
+        return 0
 
 
 def shown(path: Path) -> str:
@@ -31,8 +87,8 @@ def shown(path: Path) -> str:
     return str(path) if str(path).isprintable() else repr(str(path))
 
 
-def read_text(path: Path) -> str:
-    """Return the text of a job file.
+def read_text(path: Path, noun: str = "Job file") -> str:
+    """Return the text of a file, which messages call a `noun`.
 
     Raises
     ------
@@ -41,25 +97,25 @@ def read_text(path: Path) -> str:
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            msg = f"Job file {shown(path)} is not a regular file."
+            msg = f"{noun} {shown(path)} is not a regular file."
             raise JobError(msg)
         with path.open("rb") as stream:
             data = stream.read(LIMIT + 1)
     except (FileNotFoundError, NotADirectoryError) as err:
-        msg = f"Job file {shown(path)} does not exist."
+        msg = f"{noun} {shown(path)} does not exist."
         raise JobError(msg) from err
     except (OSError, ValueError) as err:  # a NUL byte in the path
-        msg = f"Job file {shown(path)} cannot be read: {getattr(err, 'strerror', err)}."
+        msg = f"{noun} {shown(path)} cannot be read: {getattr(err, 'strerror', err)}."
         raise JobError(msg) from err
     if len(data) > LIMIT:
-        msg = f"Job file {shown(path)} is too large: the limit is {LIMIT:,} bytes."
+        msg = f"{noun} {shown(path)} is too large: the limit is {LIMIT:,} bytes."
         raise JobError(msg)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as err:
         line = data.count(b"\n", 0, err.start) + 1
         byte = data[err.start]
-        msg = f"Job file {shown(path)} is not UTF-8 text: byte {byte:#04x} in line {line}."
+        msg = f"{noun} {shown(path)} is not UTF-8 text: byte {byte:#04x} in line {line}."
         raise JobError(msg) from err
 
 
@@ -93,8 +149,7 @@ def parse_json(text: str) -> Any:
         msg = "it is nested too deeply"
         raise TextError(msg) from err
     except json.JSONDecodeError as err:
-        msg = f"line {err.lineno}: {err.msg}"
-        raise TextError(msg) from err
+        raise TextError(err.msg, err.lineno) from err
     except ValueError as err:  # an integer with thousands of digits
         msg = f"{err}".partition(";")[0]
         raise TextError(msg) from err
@@ -113,12 +168,12 @@ def _check_keys(text: str) -> None:
         elif token[2] is not None:
             key = json.loads(token[1])
             if key in objects[-1]:
-                raise _twice(key, text.count("\n", 0, token.start()))
+                raise _twice(key, text.count("\n", 0, token.start()) + 1)
             objects[-1].add(key)
 
 
 def _twice(key: str, line: int) -> TextError:
-    return TextError(f"line {line + 1}: key {key[:100]!r} occurs twice")
+    return TextError(f"key {key[:100]!r} occurs twice", line)
 
 
 def parse_yaml(text: str) -> Any:
@@ -126,6 +181,17 @@ def parse_yaml(text: str) -> Any:
 
     >>> parse_yaml("threshold: 1e-7\nverbose: yes\nlist: [1, ~]")
     {'threshold': '1e-7', 'verbose': 'yes', 'list': ['1', '~']}
+
+    Raises
+    ------
+    TextError
+        As `yaml_document`.
+    """
+    return yaml_document(text).value
+
+
+def yaml_document(text: str) -> Document:
+    """Return what a YAML text holds, with positions.
 
     Raises
     ------
@@ -138,12 +204,12 @@ def parse_yaml(text: str) -> Any:
         return _YamlBuilder().build(yaml.parse(text, Loader=loader))
     except yaml.MarkedYAMLError as err:
         mark = err.problem_mark or err.context_mark
-        where = f"line {mark.line + 1}: " if mark is not None else ""
-        msg = f"{where}{err.problem or err.context}"
-        raise TextError(msg) from err
+        # The end of the text is on a further line for the library.
+        lines = len(text.rstrip().splitlines())
+        line = 0 if mark is None else max(1, min(mark.line + 1, lines))
+        raise TextError(str(err.problem or err.context), line) from err
     except yaml.YAMLError as err:  # characters that YAML does not take
-        msg = f"{getattr(err, 'reason', None) or err}"
-        raise TextError(msg) from err
+        raise TextError(str(getattr(err, "reason", None) or err)) from err
 
 
 @dataclass(slots=True)
@@ -152,8 +218,15 @@ class _Unfinished:
 
     value: dict[str, Any] | list[Any]
     anchor: str | None
+    path: KeyPath
+    span: TextSpan  # ends with the last value so far
     key: str | None = None
     size: int = 1
+
+    @property
+    def next_path(self) -> KeyPath:
+        """The path of the next value."""
+        return (*self.path, len(self.value) if isinstance(self.value, list) else self.key or "")
 
     def add(self, value: Any, size: int, line: int) -> None:
         """Add a value, or the key of the next one."""
@@ -168,81 +241,100 @@ class _Unfinished:
 
     def _checked(self, key: Any, line: int) -> str:
         if not isinstance(key, str):
-            msg = f"line {line + 1}: a key must be text"
-            raise TextError(msg)
+            msg = "a key must be text"
+            raise TextError(msg, line)
         if key in self.value:
             raise _twice(key, line)
         if key == _MERGE:
-            msg = f"line {line + 1}: merging mappings with '<<' is not supported"
-            raise TextError(msg)
+            msg = "merging mappings with '<<' is not supported"
+            raise TextError(msg, line)
         return key
 
 
 class _YamlBuilder:
-    """Builds the value of one YAML document from the parser's events, without recursion."""
+    """Builds one YAML document from the parser's events, without recursion."""
 
     def __init__(self) -> None:
         self._open: list[_Unfinished] = []
         self._anchored: dict[str, tuple[Any, int]] = {}
         self._nodes = 0
         self._documents = 0
-        self._root: Any = None
+        self._document = Document()
 
-    def build(self, events: Iterable[yaml.Event]) -> Any:
-        """Return the value that the events stand for."""
+    def build(self, events: Iterable[yaml.Event]) -> Document:
+        """Return the document that the events stand for."""
         for event in events:
             self._take(event)
-        return self._root
+        return self._document
 
     def _take(self, event: yaml.Event) -> None:
-        line = event.start_mark.line if event.start_mark is not None else 0
+        span = _span(event)
         match event:
             case yaml.ScalarEvent():
-                self._check_tag(event, line)
-                self._add(event.value, 1, line, event.anchor)
+                _check_tag(event, span.line)
+                self._add(event.value, 1, span, event.anchor)
             case yaml.AliasEvent():
                 if event.anchor not in self._anchored:
-                    msg = f"line {line + 1}: alias '*{event.anchor}' is not defined before it"
-                    raise TextError(msg)
-                self._add(*self._anchored[event.anchor], line)
+                    msg = f"alias '*{event.anchor}' is not defined before it"
+                    raise TextError(msg, span.line)
+                self._add(*self._anchored[event.anchor], span)
             case yaml.CollectionStartEvent():
-                self._check_tag(event, line)
-                self._begin(event, line)
+                _check_tag(event, span.line)
+                self._begin(event, span)
             case yaml.CollectionEndEvent():
                 ended = self._open.pop()
                 self._nodes -= ended.size  # which `_add` counts once more
-                self._add(ended.value, ended.size, line, ended.anchor)
+                end = span.end if ended.span.is_flow or not ended.value else ended.span.end
+                self._add(ended.value, ended.size, ended.span._replace(end=end), ended.anchor)
             case yaml.DocumentStartEvent():
                 self._documents += 1
                 if self._documents > 1:
-                    msg = f"line {line + 1}: a second document begins"
-                    raise TextError(msg)
+                    msg = "a second document begins"
+                    raise TextError(msg, span.line)
             case _:
                 pass
 
-    def _begin(self, event: yaml.CollectionStartEvent, line: int) -> None:
+    def _begin(self, event: yaml.CollectionStartEvent, span: TextSpan) -> None:
         if len(self._open) >= DEPTH:
-            msg = f"line {line + 1}: it is nested too deeply"
-            raise TextError(msg)
+            msg = "it is nested too deeply"
+            raise TextError(msg, span.line)
         self._nodes += 1
         value: dict[str, Any] | list[Any] = [] if isinstance(event, yaml.SequenceStartEvent) else {}
-        self._open.append(_Unfinished(value, event.anchor))
+        path = self._open[-1].next_path if self._open else ()
+        self._open.append(_Unfinished(value, event.anchor, path, span))
 
-    def _add(self, value: Any, size: int, line: int, anchor: str | None = None) -> None:
+    def _add(self, value: Any, size: int, span: TextSpan, anchor: str | None = None) -> None:
         """Add a finished value to what it stands in."""
         self._nodes += size
         if self._nodes > NODES:
-            msg = f"line {line + 1}: it expands to more than {NODES:,} values"
-            raise TextError(msg)
+            msg = f"it expands to more than {NODES:,} values"
+            raise TextError(msg, span.line)
         if anchor is not None:
             self._anchored[anchor] = (value, size)
-        if self._open:
-            self._open[-1].add(value, size, line)
+        if not self._open:
+            self._document.value = value
+            return
+        parent = self._open[-1]
+        if isinstance(parent.value, dict) and parent.key is None:
+            parent.add(value, size, span.line)
+            self._document.keys[parent.next_path] = span
         else:
-            self._root = value
+            self._document.values[parent.next_path] = span
+            parent.add(value, size, span.line)
+            parent.span = parent.span._replace(end=span.end)
 
-    @staticmethod
-    def _check_tag(event: yaml.ScalarEvent | yaml.CollectionStartEvent, line: int) -> None:
-        if event.tag not in (None, _STRING):
-            msg = f"line {line + 1}: tag {str(event.tag)[:100]!r} cannot be used"
-            raise TextError(msg)
+
+def _span(event: yaml.Event) -> TextSpan:
+    """Return where an event stands; the beginning of the text if the parser does not say."""
+    start, end = event.start_mark, event.end_mark
+    if start is None or end is None:
+        return TextSpan(1, 0, 0, 0)
+    is_flow = isinstance(event, yaml.CollectionStartEvent) and bool(event.flow_style)
+    is_alias = isinstance(event, yaml.AliasEvent)
+    return TextSpan(start.line + 1, start.column, start.index, end.index, is_flow, is_alias)
+
+
+def _check_tag(event: yaml.ScalarEvent | yaml.CollectionStartEvent, line: int) -> None:
+    if event.tag not in (None, _STRING):
+        msg = f"tag {str(event.tag)[:100]!r} cannot be used"
+        raise TextError(msg, line)

@@ -101,7 +101,7 @@ def _read(file: Path) -> Json:
     if file.suffix == SUFFIX:
         return _defined_in(file)
     try:
-        return msgspec.json.decode(read_text(file) or "{}", type=Json)
+        return msgspec.json.decode(read_text(file, "Profiler configuration") or "{}", type=Json)
     except (msgspec.MsgspecError, RecursionError) as err:
         msg = f"Profiler configuration {str(file)!r} is no JSON object: {err}."
         raise ClientError(msg) from err

@@ -136,19 +136,12 @@ def read_config(path: Path) -> WatchConfig:
     """
     place = f"configuration {shown(path)}"
     try:
-        raw = parse(_text(path), path.suffix)
+        raw = parse(read_text(path, "Configuration"), path.suffix)
     except TextError as err:
         msg = f"The {place} does not parse: {err}."
         raise JobError(msg) from err
     config = checked(raw, place)
     return _placed(config, path.absolute().parent)
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_text(path)
-    except JobError as err:
-        raise JobError(str(err).replace("Job file", "Configuration", 1)) from err
 
 
 def checked(raw: Any, place: str) -> WatchConfig:

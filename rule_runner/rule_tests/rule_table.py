@@ -8,23 +8,23 @@ from typing import Any, Final
 
 from rule_core.failures import attempt
 from rule_core.modes import ModeKeys
-from rule_runner.commands.rule_tests.expectation import (
+from rule_runner.errors import ClientError, raised
+from rule_runner.rule_tests.expectation import (
     Expectation,
     ExpectationError,
     checked_key,
     parse_expectation,
 )
-from rule_runner.commands.rule_tests.positioned_yaml import (
+from rule_runner.rule_tests.positioned_yaml import (
     Path as Place,
 )
-from rule_runner.commands.rule_tests.positioned_yaml import (
+from rule_runner.rule_tests.positioned_yaml import (
     PositionedYaml,
     YamlError,
     read_yaml,
 )
-from rule_runner.commands.rule_tests.saved_case import CaseError, SavedCase, load_npz
-from rule_runner.commands.rule_tests.series import SeriesError, series, whole_numbers
-from rule_runner.errors import ClientError, raised
+from rule_runner.rule_tests.saved_case import CaseError, SavedCase, load_npz
+from rule_runner.rule_tests.series import SeriesError, series, whole_numbers
 
 SUFFIXES: Final = (".rules.yaml", ".rules.yml", ".rules.py")
 FILE_KEYS: Final = ("rule", "parameters", "collections", "cases")

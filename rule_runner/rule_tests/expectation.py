@@ -10,9 +10,9 @@ import yaml
 from rule_core.rules.evidence import Finding
 from rule_core.rules.params import did_you_mean
 from rule_core.severity import Severity
-from rule_runner.commands.rule_tests.series import SeriesError, whole_numbers
 from rule_runner.results.json_text import json_scalar
 from rule_runner.results.status import Outcome
+from rule_runner.rule_tests.series import SeriesError, whole_numbers
 
 STATUSES: Final = (
     Outcome.ISSUES_FOUND,

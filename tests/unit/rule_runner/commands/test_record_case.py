@@ -11,11 +11,11 @@ import pytest
 from rule_core.modes import ModeKeys
 from rule_core.saving.trial_writer import TrialWriter
 from rule_core.trials import create_trial
-from rule_runner.commands.rule_tests.command import run_rule_tests
-from rule_runner.commands.rule_tests.record import record
-from rule_runner.commands.rule_tests.saved_case import CaseError, load_npz
+from rule_runner.commands.record_case import record
+from rule_runner.commands.rule_tests import run_rule_tests
 from rule_runner.config.defaults import Isolation
 from rule_runner.errors import OutputError, TrialError, UsageError
+from rule_runner.rule_tests.saved_case import CaseError, load_npz
 
 
 @pytest.fixture

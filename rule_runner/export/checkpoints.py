@@ -14,7 +14,7 @@ from typing import IO, Any, Final
 import numpy as np
 
 from rule_core.modes import ModeKeys
-from rule_runner.commands.trial_export.saved_parts import SavedPart
+from rule_runner.export.saved_parts import SavedPart
 
 TYPES: Final = {
     "bool": "BOOL",

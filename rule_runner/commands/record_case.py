@@ -9,12 +9,12 @@ from rule_core.exceptions import SMDebugError
 from rule_core.format import paths
 from rule_core.model import patterns
 from rule_core.model.segments import segment_of
-from rule_runner.commands.rule_tests.saved_case import SavedCase, members_of, save_npz
-from rule_runner.commands.trial_export.command import read_index
-from rule_runner.commands.trial_export.saved_parts import Omissions, SavedPart, saved_parts
+from rule_runner.commands.trial_export import read_index
 from rule_runner.config.model import check_is_local
 from rule_runner.errors import OutputError, TrialError, UsageError
 from rule_runner.escape import printable
+from rule_runner.export.saved_parts import Omissions, SavedPart, saved_parts
+from rule_runner.rule_tests.saved_case import SavedCase, members_of, save_npz
 
 
 def record(path: str, tensors: str, steps: str, output: str) -> int:

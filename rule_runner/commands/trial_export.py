@@ -11,17 +11,17 @@ from rule_core.failures import OnError
 from rule_core.format.paths import END_OF_JOB
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage import StorageUnavailableError
-from rule_runner.commands.trial_export.checkpoints import SafetensorsExport
-from rule_runner.commands.trial_export.native_trial import NativeExport
-from rule_runner.commands.trial_export.number_files import (
+from rule_runner.config.model import check_is_local
+from rule_runner.errors import OutputError, TrialError
+from rule_runner.escape import printable
+from rule_runner.export.checkpoints import SafetensorsExport
+from rule_runner.export.native_trial import NativeExport
+from rule_runner.export.number_files import (
     CsvExport,
     JsonLinesExport,
     TensorBoardExport,
 )
-from rule_runner.commands.trial_export.saved_parts import Omissions, SavedPart, saved_parts
-from rule_runner.config.model import check_is_local
-from rule_runner.errors import OutputError, TrialError
-from rule_runner.escape import printable
+from rule_runner.export.saved_parts import Omissions, SavedPart, saved_parts
 from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent
 
 

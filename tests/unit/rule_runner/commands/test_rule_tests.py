@@ -6,7 +6,7 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from rule_runner.commands.rule_tests.command import run_rule_tests
+from rule_runner.commands.rule_tests import run_rule_tests
 from rule_runner.config.defaults import Isolation
 from rule_runner.errors import ClientError, OutputError
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from rule_runner.commands.rule_tests.expectation import Expectation
-from rule_runner.commands.rule_tests.positioned_yaml import end_of
-from rule_runner.commands.rule_tests.rule_table import RuleTable, TableError
+from rule_runner.rule_tests.expectation import Expectation
+from rule_runner.rule_tests.positioned_yaml import end_of
+from rule_runner.rule_tests.rule_table import RuleTable, TableError
 
 if TYPE_CHECKING:
     import yaml

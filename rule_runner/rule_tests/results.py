@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rule_runner.commands.rule_tests.expectation import Expectation
+from rule_runner.rule_tests.expectation import Expectation
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rule_runner.commands.rule_tests.series import SeriesError, series, whole_numbers
+from rule_runner.rule_tests.series import SeriesError, series, whole_numbers
 
 
 @pytest.mark.parametrize(

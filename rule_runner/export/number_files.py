@@ -9,7 +9,7 @@ from typing import Final
 
 from rule_core.format.summary_encoder import scalars_record, version_record
 from rule_core.saving.tensorboard_writer import event_file_name
-from rule_runner.commands.trial_export.saved_parts import SavedPart
+from rule_runner.export.saved_parts import SavedPart
 
 STEP: Final = "step"
 TOO_LARGE: Final = "it is beyond the range of the 32 bits of TensorBoard's scalars"

@@ -9,7 +9,7 @@ from rule_runner.escape import printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rule_runner.commands.rule_tests.results import TableResult
+    from rule_runner.rule_tests.results import TableResult
 
 _INVALID: Final = re.compile("[\ufffe\uffff]")  # XML excludes these
 

@@ -6,20 +6,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from rule_runner.commands.rule_tests.expectation import Expectation, Observation
-from rule_runner.commands.rule_tests.results import CaseResult, TableResult
-from rule_runner.commands.rule_tests.rule_table import (
+from rule_runner.config.defaults import Isolation
+from rule_runner.errors import EXIT_CLIENT, ClientError, OutputError, UsageError
+from rule_runner.escape import printable
+from rule_runner.rule_tests.expectation import Expectation, Observation
+from rule_runner.rule_tests.results import CaseResult, TableResult
+from rule_runner.rule_tests.rule_table import (
     RuleCase,
     RuleTable,
     TableError,
     find_tables,
     read_table,
 )
-from rule_runner.commands.rule_tests.run_case import run_case
-from rule_runner.commands.rule_tests.update import updated_text
-from rule_runner.config.defaults import Isolation
-from rule_runner.errors import EXIT_CLIENT, ClientError, OutputError, UsageError
-from rule_runner.escape import printable
+from rule_runner.rule_tests.run_case import run_case
+from rule_runner.rule_tests.update import updated_text
 
 
 def run_rule_tests(
@@ -55,7 +55,7 @@ def run_rule_tests(
         f"{'1 case' if cases == 1 else f'{cases} cases'}: {cases - failed} passed, {failed} failed."
     )
     if junit is not None:
-        from rule_runner.commands.rule_tests.junit_cases import junit_cases
+        from rule_runner.rule_tests.junit_cases import junit_cases
 
         _write(Path(junit), junit_cases(results))
     return EXIT_CLIENT if failed else 0

@@ -8,8 +8,8 @@ from rule_core.format import paths
 from rule_core.model.segments import segment_of
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.saving.trial_writer import TrialWriter
-from rule_runner.commands.trial_export.saved_parts import SavedPart
 from rule_runner.errors import UsageError
+from rule_runner.export.saved_parts import SavedPart
 
 GOES_BACK: Final = (
     "The run was resumed: its steps go back. Steps of a trial of smdebug only grow. Export to "

@@ -4,13 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rule_runner.commands.rule_tests.expectation import Observation
-from rule_runner.commands.rule_tests.rule_table import RuleCase
 from rule_runner.config.defaults import Isolation
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.resolve import resolve
 from rule_runner.engine.runner import Runner
 from rule_runner.errors import ClientError
+from rule_runner.rule_tests.expectation import Observation
+from rule_runner.rule_tests.rule_table import RuleCase
 
 
 def run_case(case: RuleCase, folder: Path, isolate: Isolation) -> Observation:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rule_runner.escape import printable
 
-_PACKAGES: Final = Path(__file__).parents[4]
+_PACKAGES: Final = Path(__file__).parents[3]
 _LONGEST_LOG: Final = 1 << 20  # bytes
 _READ: Final = 1 << 14  # bytes at the end of a log
 _LONGEST_LINE: Final = 500  # characters

@@ -106,7 +106,7 @@ def test_workers_end_when_the_process_that_made_them_is_killed(tmp_path: Path) -
     started = tmp_path / "started"
     program = (
         "import sys; from pathlib import Path\n"
-        f"sys.path.insert(0, {str(Path(__file__).parents[4] / 'support')!r})\n"
+        f"sys.path.insert(0, {str(Path(__file__).parents[3] / 'support')!r})\n"
         "from executed_calls import hang; from rule_runner.executors import open_executor\n"
         "if __name__ == '__main__':\n"
         "    with open_executor('local:1') as executor:\n"

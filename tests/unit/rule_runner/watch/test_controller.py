@@ -14,6 +14,7 @@ from kineto_writer import training
 from watched import Watch, log, result, save
 
 from rule_runner.errors import OutputError, TemporaryError
+from rule_runner.index import outputs
 from rule_runner.index.commands import Command, TrialAction
 from rule_runner.index.outputs import SavedOutput, read_output
 from rule_runner.index.reader import IndexReader
@@ -26,7 +27,7 @@ from rule_runner.results.acknowledgements import (
     append_acknowledgement,
 )
 from rule_runner.results.output_folder import RESULT
-from rule_runner.watch import controller, outputs
+from rule_runner.watch import controller
 from rule_runner.watch.config import Assignment
 from rule_runner.watch.pace import PROMPT_S, Pace
 from rule_runner.watch.retention import Expiry

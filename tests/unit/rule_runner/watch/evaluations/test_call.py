@@ -16,7 +16,7 @@ from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.executors.stop_calls import watched
 from rule_runner.watch.evaluations.call import evaluate_here
 
-ROOT = Path(__file__).parents[6]
+ROOT = Path(__file__).parents[5]
 
 
 def request_of(tmp_path: Path, *, ended: bool = True) -> str:

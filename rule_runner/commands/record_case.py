@@ -9,7 +9,7 @@ from rule_core.exceptions import SMDebugError
 from rule_core.format import paths
 from rule_core.model import patterns
 from rule_core.model.segments import segment_of
-from rule_runner.commands.trial_export import read_index
+from rule_runner.commands.trial.export import read_index
 from rule_runner.config.model import check_is_local
 from rule_runner.errors import OutputError, TrialError, UsageError
 from rule_runner.escape import printable

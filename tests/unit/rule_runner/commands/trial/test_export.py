@@ -16,7 +16,7 @@ from rule_core.reading.trial_index import TrialIndex
 from rule_core.trials import create_trial
 from rule_core.trials.open_index import open_index
 from rule_runner.api import evaluate
-from rule_runner.commands.trial_export import FORMATS, export_trial
+from rule_runner.commands.trial.export import FORMATS, export_trial
 from rule_runner.debugger import Rule, rule_configs
 from rule_runner.errors import OutputError, TrialError, UsageError
 from smdebug.core.writer import TrialWriter

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from rule_runner.commands.trial_summary import (
+from rule_runner.commands.trial.summary import (
     CollectionReport,
     StepsReport,
     TensorReport,

@@ -12,9 +12,9 @@ from rich.filesize import decimal
 
 from rule_core.storage.base import StorageUnavailableError
 from rule_core.storage.local import LocalStore
-from rule_runner.commands import trial_show
-from rule_runner.commands.trial_show import show_trial
-from rule_runner.commands.trial_summary import TrialReport, report_trial
+from rule_runner.commands.trial import show as trial_show
+from rule_runner.commands.trial.show import show_trial
+from rule_runner.commands.trial.summary import TrialReport, report_trial
 from rule_runner.errors import TrialError
 from rule_runner.report import tables
 from smdebug.core.modes import ModeKeys

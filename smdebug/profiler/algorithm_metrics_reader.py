@@ -1,11 +1,11 @@
 """Readers of framework events by time range or step, in a local folder or in S3."""
 
-from rule_core.profiler.framework_reader import (
+from rule_core.profiler.readers.framework_reader import (
     AlgorithmMetricsReader,
     LocalAlgorithmMetricsReader,
     S3AlgorithmMetricsReader,
 )
-from rule_core.profiler.metrics_reader import MetricsReaderBase
+from rule_core.profiler.readers.metrics_reader import MetricsReaderBase
 
 __all__ = [
     "AlgorithmMetricsReader",

@@ -1,6 +1,6 @@
 """Names, numbers and environment variables of the profiler's files."""
 
-from rule_core.profiler.constants import (
+from rule_core.profiler.files.constants import (
     BASE_FOLDER_DEFAULT,
     CLOSE_FILE_INTERVAL_DEFAULT,
     CONFIG_PATH_DEFAULT,

@@ -1,6 +1,6 @@
 """Modes, phases, profilers and timers of Python profiles, and their names in files."""
 
-from rule_core.profiler.constants import CPROFILE_NAME, PYINSTRUMENT_NAME
+from rule_core.profiler.files.constants import CPROFILE_NAME, PYINSTRUMENT_NAME
 from rule_core.profiler.python_profiles.types import (
     PythonProfileModes,
     PythonProfilerName,

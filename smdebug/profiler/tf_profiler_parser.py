@@ -1,6 +1,6 @@
 """Parsers of timelines by the tool that wrote them."""
 
-from rule_core.profiler.constants import TF_METRICS_PREFIX
+from rule_core.profiler.files.constants import TF_METRICS_PREFIX
 from rule_core.profiler.traces.legacy_parser import TraceEventParser
 from rule_core.profiler.traces.legacy_parsers import (
     HorovodProfilerEvents,

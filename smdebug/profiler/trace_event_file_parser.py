@@ -1,7 +1,7 @@
 """TraceEventParser: parses timelines into events."""
 
 from rule_core.logger import get_logger
-from rule_core.profiler.time_units import (
+from rule_core.profiler.files.time_units import (
     TimeUnits,
     convert_utc_datetime_to_microseconds,
     convert_utc_timestamp_to_microseconds,

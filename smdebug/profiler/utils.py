@@ -1,6 +1,6 @@
 """Times, units and file names of the profiler."""
 
-from rule_core.profiler.time_units import (
+from rule_core.profiler.files.time_units import (
     TimeUnits,
     convert_utc_datetime_to_microseconds,
     convert_utc_datetime_to_nanoseconds,

@@ -41,8 +41,8 @@ from rule_core.storage.publish import publish
 from rule_core.trials.refresh import snapshot
 
 if TYPE_CHECKING:
+    from rule_core.profiler.files.time_units import is_on_host
     from rule_core.profiler.rule_helpers.framework_times import FrameworkTimes, is_step, shares
-    from rule_core.profiler.rule_helpers.intervals import union
     from rule_core.profiler.rule_helpers.series import (
         aggregate_framework_metrics,
         box_statistics,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         summary,
     )
     from rule_core.profiler.system.samples import SeriesKey, SystemSamples
-    from rule_core.profiler.time_units import is_on_host
+    from rule_core.profiler.traces.intervals import union
 
 __all__ = [
     "BoolParam",
@@ -106,12 +106,12 @@ __all__ = [
 # What rules over tensors do not need is imported when it is asked for.
 _LATE: Final = {
     "rule_helpers.framework_times": ("FrameworkTimes", "is_step", "shares"),
-    "rule_helpers.intervals": ("union",),
+    "traces.intervals": ("union",),
     "rule_helpers.series": (
         *("aggregate_framework_metrics", "box_statistics", "histogram", "percentiles", "summary"),
     ),
     "system.samples": ("SeriesKey", "SystemSamples"),
-    "time_units": ("is_on_host",),
+    "files.time_units": ("is_on_host",),
 }
 
 

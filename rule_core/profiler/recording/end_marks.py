@@ -4,7 +4,7 @@ import os
 from typing import Final
 
 from rule_core.environment import ON_SAGEMAKER
-from rule_core.profiler.file_names import END_MARKS
+from rule_core.profiler.files.file_names import END_MARKS
 from rule_core.profiler.recording.supervision import is_supervised
 from rule_core.storage.base import ObjectNotFoundError
 from rule_core.storage.publish import publish

@@ -12,7 +12,7 @@ from rule_core.exceptions import SMDebugError
 from rule_core.failures import Contained
 from rule_core.logger import get_logger
 from rule_core.modes import ModeKeys
-from rule_core.profiler.constants import PYTHONTIMELINE_SUFFIX
+from rule_core.profiler.files.constants import PYTHONTIMELINE_SUFFIX
 from rule_core.profiler.python_profiles.types import StepPhase
 from rule_core.profiler.recording import layout
 from rule_core.profiler.recording.config import RecordingConfig

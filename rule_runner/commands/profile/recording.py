@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rule_core.exceptions import SMDebugError
-from rule_core.profiler.constants import DEFAULT_PREFIX
+from rule_core.profiler.files.constants import DEFAULT_PREFIX
 from rule_core.profiler.recording.config import parse_config
 from rule_core.profiler.recording.config_file import CHECK_S, PATH_VARIABLE, file_stamp
 from rule_core.profiler.recording.end_marks import mark_end

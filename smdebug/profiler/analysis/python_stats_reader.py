@@ -1,7 +1,7 @@
 """Readers of Python profiles in a local folder or in S3."""
 
 from rule_core.logger import get_logger
-from rule_core.profiler.constants import (
+from rule_core.profiler.files.constants import (
     CPROFILE_NAME,
     CPROFILE_STATS_FILENAME,
     PYINSTRUMENT_HTML_FILENAME,

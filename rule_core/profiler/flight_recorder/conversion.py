@@ -1,4 +1,4 @@
-"""FlightRecorderFormat: dumps of torch.distributed's flight recorder, converted to timelines.
+"""Dumps of torch.distributed's flight recorder, converted to timelines.
 
 A dump becomes a timeline of its rank, with an event for each collective and one for each process
 group, whose number of collectives it has.
@@ -9,14 +9,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from rule_core.exceptions import TrialFileError
-from rule_core.profiler.constants import MODELTIMELINE_SUFFIX
-from rule_core.profiler.converted.format import Converted, ConvertedFormat, NumberedKey
-from rule_core.profiler.converted.timeline_files import ConvertedTimeline
+from rule_core.profiler.files.constants import MODELTIMELINE_SUFFIX
+from rule_core.profiler.files.conversion import Converted, NumberedKey, read_each
+from rule_core.profiler.files.file_names import rank_in
+from rule_core.profiler.files.whole_text import is_json_name, is_pickle, whole_text
 from rule_core.profiler.flight_recorder.dump import Collective, FlightDump, elements, shortened
-from rule_core.profiler.kineto.trace_names import rank_in
-from rule_core.profiler.whole_text import is_json_name, is_pickle, whole_text
-from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError, TrialStore
+from rule_core.profiler.traces.timeline_files import ConvertedTimeline
+from rule_core.storage.base import TrialStore
 
 COLLECTIVES: Final = "collectives"
 PROCESS_GROUPS: Final = "process_groups"
@@ -42,56 +41,47 @@ _OLD: Final = (
 )
 
 
-class FlightRecorderFormat(ConvertedFormat):
-    """See `ConvertedFormat`."""
-
-    label: str = "dumps of the flight recorder"
-
-    def has_name(self, key: str) -> bool:
-        """Return whether a file has PyTorch's name for dumps, which may be pickles."""
-        return _DEFAULT_NAME.fullmatch(key.rpartition("/")[2]) is not None
-
-    def may_have_name(self, key: str) -> bool:
-        """Return whether a dump may have such a name."""
-        return is_json_name(key) or _RANK_NAME.fullmatch(key.rpartition("/")[2]) is not None
-
-    def begins(self, text: bytes) -> bool:
-        """Return whether a text begins as a dump in JSON does."""
-        return text.startswith(b"{") and _MARKS.search(text) is not None
-
-    def refusal(self, key: str, start: bytes) -> str:
-        """Return why a pickle is not read; "" for other files."""
-        if not is_pickle(start):
-            return ""
-        if self.has_name(key) or b"pg_config" in start or b"collective_seq_id" in start:
-            return _PICKLE
-        return _OTHER_PICKLE if is_json_name(key) else ""
-
-    def convert(
-        self, store: TrialStore, keys: Sequence[NumberedKey], folder: Path
-    ) -> Iterator[Converted]:
-        """Convert dumps one by one; of a rank, only the first."""
-        ranks: dict[int, str] = {}
-        for number, key in keys:
-            rank = dump_rank(key)
-            if rank is None:
-                yield Converted(key, {}, [_NO_RANK], 1)
-            elif rank in ranks:
-                problem = f"Rank {rank} has another dump, {ranks[rank]!r}: this one is left out."
-                yield Converted(key, {}, [problem], 1)
-            else:
-                ranks[rank] = key
-                try:
-                    yield _convert(store, number, key, rank, folder)
-                except ObjectNotFoundError:  # removed meanwhile
-                    continue
-                except (TrialFileError, StorageUnavailableError) as err:
-                    if isinstance(err, StorageUnavailableError) and err.transient:
-                        raise
-                    yield Converted(key, {}, [str(err)], 1)
+def is_dump_name(key: str) -> bool:
+    """Return whether a file has PyTorch's name for dumps, which may be pickles."""
+    return _DEFAULT_NAME.fullmatch(key.rpartition("/")[2]) is not None
 
 
-FLIGHT_RECORDER: Final = FlightRecorderFormat()
+def may_be_dump_name(key: str) -> bool:
+    """Return whether a dump may have such a name."""
+    return is_json_name(key) or _RANK_NAME.fullmatch(key.rpartition("/")[2]) is not None
+
+
+def begins_as_dump(text: bytes) -> bool:
+    """Return whether a text begins as a dump in JSON does."""
+    return text.startswith(b"{") and _MARKS.search(text) is not None
+
+
+def pickle_refusal(key: str, start: bytes) -> str:
+    """Return why a pickle is not read; "" for other files."""
+    if not is_pickle(start):
+        return ""
+    if is_dump_name(key) or b"pg_config" in start or b"collective_seq_id" in start:
+        return _PICKLE
+    return _OTHER_PICKLE if is_json_name(key) else ""
+
+
+def convert_dumps(
+    store: TrialStore, keys: Sequence[NumberedKey], folder: Path
+) -> Iterator[Converted]:
+    """Convert dumps one by one; of each rank, only the first."""
+    ranks: dict[int, str] = {}
+
+    def convert(numbered: NumberedKey) -> Converted:
+        key = numbered.key
+        rank = dump_rank(key)
+        if rank is None:
+            return Converted(key, {}, [_NO_RANK], 1)
+        if (first := ranks.setdefault(rank, key)) != key:
+            problem = f"Rank {rank} has another dump, {first!r}: this one is left out."
+            return Converted(key, {}, [problem], 1)
+        return _convert(store, numbered, rank, folder)
+
+    return read_each(keys, convert)
 
 
 def dump_rank(key: str) -> int | None:
@@ -106,7 +96,8 @@ def dump_rank(key: str) -> int | None:
     return rank if rank is not None or match is None else int(match[1])
 
 
-def _convert(store: TrialStore, number: int, key: str, rank: int, folder: Path) -> Converted:
+def _convert(store: TrialStore, numbered: NumberedKey, rank: int, folder: Path) -> Converted:
+    number, key = numbered
     dump = FlightDump(key, whole_text(store, key))
     if not dump.is_read:
         return Converted(key, {}, [_OLD.format(version=dump.version)], 1)

@@ -6,9 +6,9 @@ from itertools import islice
 from typing import Final
 
 from rule_core.clock import Clock
-from rule_core.profiler.constants import TIME_BUFFER_DEFAULT
-from rule_core.profiler.files import ProfilerFiles
-from rule_core.profiler.stop_signal import StopSignal
+from rule_core.profiler.converted.store import ConvertedFiles
+from rule_core.profiler.files.constants import TIME_BUFFER_DEFAULT
+from rule_core.profiler.files.stop_signal import StopSignal
 from rule_core.profiler.system.columns import SystemColumns
 from rule_core.profiler.system.samples import SeriesKey, SystemSamples
 from rule_core.profiler.system.source import SystemSource
@@ -51,7 +51,7 @@ class ProfilerSource:
         self.store = store
         self._clock = clock
         self.signal = signal
-        self.files = ProfilerFiles(store)
+        self.files = ConvertedFiles(store)
         self.system = SystemSource(self.files)
         self.traces = TraceSource(self.files)
         self.is_over = False

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from rule_core.profiler.whole_text import is_json_name
+from rule_core.profiler.files.whole_text import is_json_name
 from rule_core.storage.base import TrialStore
 from rule_core.storage.retrying_store import RetryingStore
 from rule_core.storage.uri import is_s3, open_store

@@ -6,8 +6,8 @@ Files are streamed, and only the requested events are kept.
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
-from rule_core.profiler.file_names import TraceFile
-from rule_core.profiler.metrics_reader import LocalReader, MetricsReaderBase, S3Reader
+from rule_core.profiler.files.file_names import TraceFile
+from rule_core.profiler.readers.metrics_reader import LocalReader, MetricsReaderBase, S3Reader
 from rule_core.profiler.traces.assembler import OpenEvents, copy_open_events
 from rule_core.profiler.traces.event import TraceEvent, overlapping
 from rule_core.profiler.traces.files import by_kind, events_of

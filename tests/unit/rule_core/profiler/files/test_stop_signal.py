@@ -6,7 +6,7 @@ import pytest
 from memory_store import MemoryStore
 
 from rule_core.exceptions import SMDebugValueError
-from rule_core.profiler.stop_signal import StopSignal
+from rule_core.profiler.files.stop_signal import StopSignal
 from rule_core.storage.base import ByteRange, StorageUnavailableError
 from rule_core.storage.local import LocalStore
 

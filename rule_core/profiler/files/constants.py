@@ -38,6 +38,8 @@ TF_DATALOADER_ITER: Final = "DataIterator"
 TF_METRICS_PREFIX: Final = "aws_marker-"
 CPROFILE_NAME: Final = "cprofile"
 PYINSTRUMENT_NAME: Final = "pyinstrument"
+# Rules and smdebug's analysis take system metrics of type "gpu" for utilization only.
+GPU_EXTRA: Final = "gpu_extra"
 
 # -- numbers ----------------------------------------------------------------------------------
 

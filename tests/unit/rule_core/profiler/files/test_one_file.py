@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rule_core.profiler.one_file import one_file
+from rule_core.profiler.files.one_file import one_file
 from rule_core.storage.uri import open_store
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rule_core.profiler import constants, time_units
-from rule_core.profiler.time_units import TimeUnits
+from rule_core.profiler.files import constants, time_units
+from rule_core.profiler.files.time_units import TimeUnits
 
 SYSTEM = "/p/system/incremental/2020060500/1591160699.algo-1.json"
 TRACE = "/p/framework/pevents/2020051923/1589930988000000_4487_0000_pythontimeline.json"

@@ -9,10 +9,7 @@ from flight_recorder_writer import Dump
 from kineto_writer import KinetoTrace
 from prometheus_writer import write_node
 
-from rule_core.profiler.converted.formats import recognize
-from rule_core.profiler.flight_recorder.format import FLIGHT_RECORDER
-from rule_core.profiler.kineto.format import KINETO
-from rule_core.profiler.prometheus.format import PROMETHEUS
+from rule_core.profiler.converted.format import FLIGHT_RECORDER, KINETO, PROMETHEUS, recognize
 from rule_core.storage.local import LocalStore
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rule_core.modes import ModeKeys
-from rule_core.profiler.step_times import step_interval
+from rule_core.profiler.readers.step_times import step_interval
 from rule_core.profiler.traces.event import TraceEvent
 
 

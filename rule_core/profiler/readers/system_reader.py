@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from rule_core.exceptions import SMDebugNotImplementedError
-from rule_core.profiler.constants import time_buffer_us
-from rule_core.profiler.metrics_reader import LocalReader, MetricsReaderBase, S3Reader
+from rule_core.profiler.files.constants import time_buffer_us
+from rule_core.profiler.readers.metrics_reader import LocalReader, MetricsReaderBase, S3Reader
 from rule_core.profiler.system.legacy_parser import ProfilerSystemEvent, events_of_samples
 from rule_core.profiler.system.samples import SystemSamples
 from rule_core.profiler.system.source import CACHED_BYTES, SystemSource

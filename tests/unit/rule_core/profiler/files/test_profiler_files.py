@@ -8,9 +8,10 @@ import pytest
 from memory_store import MemoryStore
 
 from rule_core.exceptions import SMDebugValueError
-from rule_core.profiler.constants import time_buffer_us, trailing_duration_us
-from rule_core.profiler.files import ProfilerFiles
-from rule_core.storage.base import ReadCosts
+from rule_core.profiler.files.constants import time_buffer_us, trailing_duration_us
+from rule_core.profiler.files.file_problems import ProfilerFileProblems
+from rule_core.profiler.files.profiler_files import ProfilerFiles
+from rule_core.storage.base import ReadCosts, TrialStore
 from rule_core.storage.local import LocalStore
 
 S = 1_000_000
@@ -26,8 +27,12 @@ def traces(*ends_s: int, node: str = "1-algo-1") -> dict[str, bytes]:
     return {f"framework/pevents/x/{one}_{node}_pythontimeline.json": b"" for one in stamps}
 
 
+def unlisted(store: TrialStore) -> ProfilerFiles:
+    return ProfilerFiles(store, ProfilerFileProblems("memory://job"))
+
+
 def files(found: dict[str, bytes]) -> ProfilerFiles:
-    listed = ProfilerFiles(MemoryStore(found))
+    listed = unlisted(MemoryStore(found))
     listed.refresh()
     return listed
 
@@ -38,7 +43,7 @@ def minutes(stamps: list[int]) -> list[float]:
 
 def test_new_files_are_reported_once() -> None:
     there = system(0) | traces(5)
-    found = ProfilerFiles(MemoryStore(there))
+    found = unlisted(MemoryStore(there))
     assert [len(one) for one in found.refresh()] == [1, 1]
     assert [len(one) for one in found.refresh()] == [0, 0]
     there |= system(1, 2, node="algo-2") | traces(4)
@@ -72,7 +77,7 @@ def test_the_end_mark_of_tensors_does_not_end_a_profile_beside_them() -> None:
 
 
 def test_a_folder_that_does_not_exist_yet_is_empty(tmp_path: Path) -> None:
-    found = ProfilerFiles(LocalStore(tmp_path / "later"))
+    found = unlisted(LocalStore(tmp_path / "later"))
     assert found.refresh() == ([], [])
     assert not found.has_end_mark()
 
@@ -112,7 +117,7 @@ def test_the_environment_sets_by_how_much_a_range_is_widened(
         11,
     ]
     assert found.system_between(0, 1)[0].start_us == writer.BEGIN_US
-    assert ProfilerFiles(MemoryStore({})).system_between(0, 1) == []
+    assert unlisted(MemoryStore({})).system_between(0, 1) == []
 
 
 def test_numbers_of_the_environment() -> None:
@@ -150,12 +155,12 @@ class Remote(MemoryStore):
 def test_a_remote_listing_begins_a_while_before_the_newest_file() -> None:
     there = system(*range(10))
     store = Remote(there)
-    found = ProfilerFiles(store)
+    found = unlisted(store)
     found.refresh()
     there |= system(10)
     there |= system(5, node="algo-2") | system(1, node="algo-3")
     new, _ = found.refresh()
-    assert store.asked == ["", "", writer.key(writer.BEGIN_S + 3 * MINUTE)]
+    assert store.asked == ["", writer.key(writer.BEGIN_S + 3 * MINUTE)]
     assert [one.node for one in new] == ["algo-2", "algo-1"]  # the third is too late for it
     new, _ = found.refresh(whole=True)
     assert (store.asked[-1], [one.node for one in new]) == ("", ["algo-3"])
@@ -164,7 +169,7 @@ def test_a_remote_listing_begins_a_while_before_the_newest_file() -> None:
 def test_at_the_end_everything_is_looked_for() -> None:
     there = system(*range(10))
     store = Remote(there)
-    found = ProfilerFiles(store)
+    found = unlisted(store)
     found.refresh()
     there |= system(1, node="algo-3") | writer.END
     new, _ = found.refresh()
@@ -174,10 +179,10 @@ def test_at_the_end_everything_is_looked_for() -> None:
 def test_names_out_of_the_order_of_time_are_listed_whole() -> None:
     early = writer.key(writer.BEGIN_S).replace("incremental", "zzz")
     store = Remote({early: b""} | system(*range(1, 10)))
-    found = ProfilerFiles(store)
+    found = unlisted(store)
     found.refresh()
     found.refresh()
-    assert store.asked == ["", "", ""]
+    assert store.asked == ["", ""]
 
 
 def test_the_newest_file_of_a_node_grows_until_the_end() -> None:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from rule_core.profiler import constants as names
-from rule_core.profiler.time_units import SYSTEM_NAME, parse_metadata_name
+from rule_core.profiler.files import constants as names
+from rule_core.profiler.files.time_units import SYSTEM_NAME, parse_metadata_name
 
 SYSTEM: Final = "system/"
 TRACES: Final = "framework/pevents/"
@@ -23,6 +23,9 @@ _TRACE_KEY: Final = re.compile(
     rf"framework/pevents/(?:.*/)?(\d{{1,19}})_([^/_]+)_(?:[^/]*_)?({'|'.join(TIMELINES)})"
 )
 _NANOSECONDS: Final = 10**18  # larger stamps are nanoseconds, written by early versions
+_RANK: Final = re.compile(r"(?:^|[^a-z])rank[-_.=]?(\d{1,6})(?!\d)", re.IGNORECASE)
+_NOT_IN_NODES: Final = re.compile(r"[^A-Za-z0-9.-]+")
+_LONGEST_NODE: Final = 100  # characters
 _FOLDERS_ABOVE_TRACE: Final = 4  # plugins/profile/<date>/<file>
 
 
@@ -107,3 +110,25 @@ def tf_trace_files(keys: Iterable[str]) -> Iterator[TraceFile]:
         mark = min(marks.get(step, ()), key=lambda mark: not mark[0].endswith(host), default=None)
         if mark is not None:
             yield TraceFile(mark[2], mark[0], names.TENSORBOARDTIMELINE_SUFFIX, key)
+
+
+def rank_in(key: str) -> int | None:
+    """Return the rank that a trace's name or folder contains; None if neither does.
+
+    >>> rank_in("step_10/rank3_trace.json"), rank_in("rank-2/a.json"), rank_in("frank1.json")
+    (3, 2, None)
+    """
+    for part in reversed(key.split("/")):
+        match = _RANK.search(part)
+        if match is not None:
+            return int(match[1])
+    return None
+
+
+def node_name(text: str) -> str:
+    """Return a text as the name of a node, without what cannot be in names of files.
+
+    >>> node_name("gpu box_7/a"), node_name("...")
+    ('gpu-box-7-a', '')
+    """
+    return _NOT_IN_NODES.sub("-", text).strip("-.")[:_LONGEST_NODE]

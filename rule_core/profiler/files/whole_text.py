@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from rule_core.exceptions import CorruptFileError
-from rule_core.profiler.traces.chunks import LIMITS, TimelineFaultError, chunks
+from rule_core.profiler.files.chunks import LIMITS, TimelineFaultError, chunks
 from rule_core.storage.base import TrialStore
 from rule_core.storage.size_limit import check_file_size
 

@@ -1,4 +1,4 @@
-"""PrometheusFormat: ranges of dcgm-exporter and node_exporter, converted to system metrics.
+"""Ranges of dcgm-exporter and node_exporter from Prometheus, converted to system metrics.
 
 All answers in a folder are one trial: often each holds one metric.
 """
@@ -12,13 +12,12 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from rule_core.exceptions import TrialFileError
-from rule_core.profiler.converted.format import Converted, ConvertedFormat, NumberedKey
-from rule_core.profiler.kineto.trace_names import node_name
+from rule_core.profiler.files.conversion import Converted, NumberedKey, read_each
+from rule_core.profiler.files.file_names import node_name
+from rule_core.profiler.files.whole_text import whole_text
 from rule_core.profiler.prometheus.answer import LabelledSeries, series_in
 from rule_core.profiler.prometheus.metrics import Samples, is_read, samples_of
-from rule_core.profiler.whole_text import is_json_name, whole_text
-from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError, TrialStore
+from rule_core.storage.base import TrialStore
 
 _MARKS: Final = re.compile(rb'\{\s*"status"\s*:\s*"(success|error)"')
 _HOST, _INSTANCE = "Hostname", "instance"
@@ -32,48 +31,37 @@ _NO_METRIC: Final = (
 )
 
 
-class PrometheusFormat(ConvertedFormat):
-    """See `ConvertedFormat`."""
-
-    label: str = "answers of Prometheus"
-
-    def may_have_name(self, key: str) -> bool:
-        """Return whether an answer may have such a name."""
-        return is_json_name(key)
-
-    def begins(self, text: bytes) -> bool:
-        """Return whether a text begins as an answer does."""
-        return _MARKS.match(text) is not None
-
-    def convert(
-        self, store: TrialStore, keys: Sequence[NumberedKey], folder: Path
-    ) -> Iterator[Converted]:
-        """Convert all answers together; one that cannot be read is a problem of its own."""
-        series: list[LabelledSeries] = []
-        sources: list[str] = []
-        for _, key in keys:
-            try:
-                new = [each for each in series_in(key, whole_text(store, key)) if is_read(each)]
-            except ObjectNotFoundError:  # removed meanwhile
-                continue
-            except (TrialFileError, StorageUnavailableError) as err:
-                if isinstance(err, StorageUnavailableError) and err.transient:
-                    raise
-                yield Converted(key, {}, [str(err)], 1)
-                continue
-            if new:
-                series += new
-                sources.append(key)
-            else:
-                yield Converted(key, {}, [_NO_METRIC], 1)
-        if sources:
-            first, *others = sources
-            files = _write(series, keys[0].number, folder)
-            yield Converted(first, files, [] if files else ["It has no value that is read."], 0)
-            yield from (Converted(key, {}, [], 0) for key in others)
+def begins_as_answer(text: bytes) -> bool:
+    """Return whether a text begins as an answer does."""
+    return _MARKS.match(text) is not None
 
 
-PROMETHEUS: Final = PrometheusFormat()
+def convert_answers(
+    store: TrialStore, keys: Sequence[NumberedKey], folder: Path
+) -> Iterator[Converted]:
+    """Convert all answers together; one that cannot be read is a problem of its own."""
+
+    def read(numbered: NumberedKey) -> tuple[str, list[LabelledSeries]]:
+        key = numbered.key
+        return key, [each for each in series_in(key, whole_text(store, key)) if is_read(each)]
+
+    series: list[LabelledSeries] = []
+    sources: list[str] = []
+    for answer in read_each(keys, read):
+        if isinstance(answer, Converted):
+            yield answer
+            continue
+        key, new = answer
+        if new:
+            series += new
+            sources.append(key)
+        else:
+            yield Converted(key, {}, [_NO_METRIC], 1)
+    if sources:
+        first, *others = sources
+        files = _write(series, keys[0].number, folder)
+        yield Converted(first, files, [] if files else ["It has no value that is read."], 0)
+        yield from (Converted(key, {}, [], 0) for key in others)
 
 
 def _write(series: Sequence[LabelledSeries], number: int, folder: Path) -> dict[str, Path]:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from rule_core.profiler.converted.timeline_files import MINUTE_US, ConvertedTimelines
 from rule_core.profiler.traces.files import events_of
 from rule_core.profiler.traces.records import NotUsedError
+from rule_core.profiler.traces.timeline_files import MINUTE_US, ConvertedTimelines
 from rule_core.storage.local import LocalStore
 
 ZERO = 1_790_857_026_000_000
@@ -30,7 +30,7 @@ def test_events_are_in_the_timeline_of_the_minute_in_which_they_end(tmp_path: Pa
 
 
 def test_minutes_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rule_core.profiler.converted.timeline_files._MOST_MINUTES", 3)
+    monkeypatch.setattr("rule_core.profiler.traces.timeline_files._MOST_MINUTES", 3)
     with ConvertedTimelines(tmp_path / "a") as timelines:
         for minute in range(3):
             timelines.add("cpu", "op", minute * MINUTE_US, 1, 1, {})

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rule_core.modes import ModeKeys
-from rule_core.profiler.constants import PYTHONTIMELINE_SUFFIX
-from rule_core.profiler.file_names import TraceFile
-from rule_core.profiler.files import ProfilerFiles, Writer
-from rule_core.profiler.step_times import step_interval
-from rule_core.profiler.system.events import system_events
+from rule_core.profiler.converted.store import ConvertedFiles
+from rule_core.profiler.files.constants import PYTHONTIMELINE_SUFFIX
+from rule_core.profiler.files.file_names import TraceFile
+from rule_core.profiler.readers.step_times import step_interval
+from rule_core.profiler.readers.system_events import system_events
 from rule_core.profiler.system.source import SystemSource
 from rule_core.profiler.traces.assembler import LATEST, OpenEvents
 from rule_core.profiler.traces.event import Number, TraceEvent, overlapping
@@ -39,14 +39,14 @@ class TimelineMerge:
     def __init__(self, store: TrialStore, suffixes: Sequence[str] | None = None) -> None:
         self.problems: list[str] = []
         self._suffixes = None if suffixes is None else tuple(suffixes)
-        self._files = ProfilerFiles(store)
+        self._files = ConvertedFiles(store)
         self._store = self._files.store
         self._files.refresh()
 
     def step_interval(
         self, start_step: int, end_step: int, mode: ModeKeys | None = None
     ) -> tuple[Number, Number]:
-        """Return the time range of steps (epoch us); see `rule_core.profiler.step_times`."""
+        """Return the time range of steps (epoch us); see the function `step_interval`."""
         files = [file for file in self._traces(*ALWAYS) if file.kind == PYTHONTIMELINE_SUFFIX]
         return step_interval(self._events(files, marks=False), start_step, end_step, mode)
 
@@ -88,7 +88,7 @@ class TimelineMerge:
 
     def _events(self, files: Sequence[TraceFile], *, marks: bool) -> Iterator[TraceEvent]:
         """Yield the events of files, including those that end in a later file."""
-        open_events: dict[Writer, OpenEvents] = {}
+        open_events: dict[tuple[str, str], OpenEvents] = {}
         for file in files:
             pending = open_events.setdefault((file.kind, file.node), {})
             yield from events_of(

@@ -6,11 +6,10 @@ from itertools import chain
 from typing import Generic, TypeVar
 
 from rule_core.format.paths import COLLECTIONS, END_OF_JOB
-from rule_core.profiler import file_names
-from rule_core.profiler.constants import time_buffer_us, trailing_duration_us
-from rule_core.profiler.converted.store import with_conversions
-from rule_core.profiler.file_names import SystemFile, TraceFile
-from rule_core.profiler.file_problems import ProfilerFileProblems
+from rule_core.profiler.files import file_names
+from rule_core.profiler.files.constants import time_buffer_us, trailing_duration_us
+from rule_core.profiler.files.file_names import SystemFile, TraceFile
+from rule_core.profiler.files.file_problems import ProfilerFileProblems
 from rule_core.storage.base import ObjectNotFoundError, TrialStore
 
 F = TypeVar("F", bound=SystemFile | TraceFile)
@@ -73,14 +72,14 @@ class ProfilerFiles:
     Parameters
     ----------
     store
-        The folder with ``system`` and ``framework``, or with files of other tools.
+        The folder with ``system`` and ``framework``.
+    problems
+        Takes the problems of files that cannot be read.
 
     Attributes
     ----------
-    store
-        The files; if other tools wrote all of them, those that they are converted to.
-    problems
-        The problems of files that cannot be read.
+    store, problems
+        As given.
     system
         Files of system metrics by node, ascending.
     traces
@@ -91,9 +90,9 @@ class ProfilerFiles:
         The number of calls of `refresh`.
     """
 
-    def __init__(self, store: TrialStore) -> None:
-        self.problems = ProfilerFileProblems(store.uri)
-        self.store = store = with_conversions(store, self.problems.report)
+    def __init__(self, store: TrialStore, problems: ProfilerFileProblems) -> None:
+        self.store = store
+        self.problems = problems
         self.system: dict[str, list[SystemFile]] = {}
         self.traces: dict[Writer, list[TraceFile]] = {}
         self.ended = False

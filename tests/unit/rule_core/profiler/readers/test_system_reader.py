@@ -12,8 +12,8 @@ from profiler_writer import BEGIN_S, BEGIN_US, MINUTE_US
 import smdebug.profiler
 from rule_core.exceptions import SMDebugNotImplementedError, SMDebugValueError
 from rule_core.modes import ModeKeys
-from rule_core.profiler.system.reader import SystemMetricsReader
-from rule_core.profiler.time_units import TimeUnits
+from rule_core.profiler.files.time_units import TimeUnits
+from rule_core.profiler.readers.system_reader import SystemMetricsReader
 from rule_core.storage.base import ObjectNotFoundError
 from rule_core.trials import create_trial
 from smdebug.profiler import (

@@ -8,11 +8,11 @@ import timeline_writer as tw
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.modes import ModeKeys
-from rule_core.profiler.framework_reader import (
+from rule_core.profiler.files.time_units import TimeUnits, get_node_id_from_tracefilename
+from rule_core.profiler.readers.framework_reader import (
     LocalAlgorithmMetricsReader,
     S3AlgorithmMetricsReader,
 )
-from rule_core.profiler.time_units import TimeUnits, get_node_id_from_tracefilename
 from rule_core.profiler.traces.legacy_parser import TraceEventParser
 
 ZERO = tw.START_US

@@ -9,10 +9,10 @@ from typing import Any
 from rule_core.exceptions import SMDebugValueError
 from rule_core.logger import get_logger
 from rule_core.modes import ModeKeys
-from rule_core.profiler.constants import PYTHONTIMELINE_SUFFIX
-from rule_core.profiler.files import ProfilerFiles
-from rule_core.profiler.step_times import step_interval
-from rule_core.profiler.time_units import TimeUnits, convert_utc_timestamp_to_microseconds
+from rule_core.profiler.converted.store import ConvertedFiles
+from rule_core.profiler.files.constants import PYTHONTIMELINE_SUFFIX
+from rule_core.profiler.files.time_units import TimeUnits, convert_utc_timestamp_to_microseconds
+from rule_core.profiler.readers.step_times import step_interval
 from rule_core.profiler.traces.event import TraceEvent
 from rule_core.profiler.traces.files import events_of
 from rule_core.storage.uri import is_s3, open_store
@@ -39,7 +39,7 @@ class MetricsReaderBase(ABC):
     def __init__(self, path: str | os.PathLike[str], use_in_memory_cache: bool = False) -> None:
         self.path = os.fspath(path)
         self.logger = get_logger()
-        self.files = ProfilerFiles(open_store(path))
+        self.files = ConvertedFiles(open_store(path))
         self.file_problems = self.files.problems
         self._keeps_all = use_in_memory_cache
         self.refresh_event_file_list()
@@ -139,7 +139,7 @@ class MetricsReaderBase(ABC):
         Parameters
         ----------
         mode
-            Mode of the steps; see `rule_core.profiler.step_times.step_interval`.
+            Mode of the steps; see `rule_core.profiler.readers.step_times.step_interval`.
         event_type, file_suffix_filter
             See `get_events`.
         """

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rule_core.exceptions import CorruptFileError
-from rule_core.profiler.whole_text import decoded, whole_text
+from rule_core.profiler.files.whole_text import decoded, whole_text
 from rule_core.storage.base import StorageUnavailableError
 from rule_core.storage.local import LocalStore
 

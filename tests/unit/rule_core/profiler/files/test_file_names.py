@@ -2,8 +2,8 @@
 
 import pytest
 
-from rule_core.profiler import time_units
-from rule_core.profiler.file_names import (
+from rule_core.profiler.files import time_units
+from rule_core.profiler.files.file_names import (
     SystemFile,
     TraceFile,
     system_file,

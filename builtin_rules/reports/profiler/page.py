@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from builtin_rules.profiler.statistics.parameters import SECOND_US
-from builtin_rules.reports.chart import HEIGHT, WIDTH
 from builtin_rules.reports.page_template import template
 from builtin_rules.reports.profiler import charts, details, findings, tables
 from builtin_rules.reports.profiler.charts import RangePlot
 from builtin_rules.reports.profiler.moments import by_node
 from builtin_rules.reports.profiler.report_data import ReportData
 from builtin_rules.reports.profiler.wording import counted, duration, moment, step_name
+from smdebug.rules.extensions import Plot
 
 NAME: Final = "profiler-report.html"
 MAX_ADVICE: Final = 5
@@ -28,8 +28,8 @@ def render(data: ReportData) -> str:
         path=data.path,
         ended=data.ended,
         made_at=f"{data.made_at:%Y-%m-%d %H:%M %Z}",
-        width=WIDTH,
-        height=HEIGHT,
+        width=Plot.WIDTH,
+        height=Plot.HEIGHT,
         warnings=list(_warnings(data)),
         advice=findings.advice(data)[:MAX_ADVICE],
         silence=_silence(data),

@@ -7,14 +7,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.rules.extensions import (
-    KernelCode,
-    KernelOperation,
-    KernelResult,
-    Piece,
-    measure,
-    sum_of_squares,
-)
+from rule_core.kernels.operations import KernelCode, KernelOperation, KernelResult
+from rule_core.model.streaming_statistics import Piece, measure, sum_of_squares
 
 Array = NDArray[Any]
 _TOO_CLOSE: Final = 1e-4
@@ -96,6 +90,11 @@ class Tolerance:
         del size, dtype
         return max(parts)
 
+    def between(self, value: Any, reference: Any) -> float:
+        """Return the result for two real arrays of one shape ``(...)``; `reference` is later."""
+        largest: float = measure(reference, [self], value)[self]
+        return largest
+
 
 @dataclass(frozen=True, slots=True)
 class ChangeNorms:
@@ -124,23 +123,7 @@ class ChangeNorms:
         change, before = (sum(squares) ** 0.5 for squares in zip(*parts, strict=True))
         return Norms(change, before)
 
-
-CHANGE: Final = ChangeNorms()
-
-
-def tolerances(value: Any, reference: Any, tolerance: Tolerance) -> float:
-    """Return the largest difference of two arrays in units of the tolerance.
-
-    Both are real arrays of the same shape ``(...)``; `reference` is the later one.
-    """
-    largest: float = measure(reference, [tolerance], value)[tolerance]
-    return largest
-
-
-def norms(value: Any, before: Any) -> Norms:
-    """Return the norms of ``value - before`` and of `before`; NaN is propagated.
-
-    Both are real arrays of the same shape ``(...)``.
-    """
-    result: Norms = measure(value, [CHANGE], before)[CHANGE]
-    return result
+    def between(self, value: Any, before: Any) -> Norms:
+        """Return the norms of two real arrays of one shape ``(...)``; NaN is propagated."""
+        result: Norms = measure(value, [self], before)[self]
+        return result

@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from builtin_rules.statistics.unit_activity import Activity, ActivityFlags
 from rule_core.model import streaming_statistics
+from rule_core.model.element_statistics import Activity, ActivityFlags
 from rule_core.model.streaming_statistics import measure
 
 TYPES = [np.float16, np.float32, np.float64, ml_dtypes.bfloat16, np.int8, np.uint8, np.bool_]

@@ -3,13 +3,10 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
-from smdebug.rules.extensions import values_axis
+from rule_core.analysis.axis import values_axis
 
-WIDTH: Final = 480
-HEIGHT: Final = 260
-LEFT, RIGHT, TOP, BOTTOM = 62, 12, 12, 46
 COLOURS: Final = 8
 
 Number = float | None
@@ -44,7 +41,22 @@ class AxisTick:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A chart, ready for a template to draw."""
+    """A chart, ready for a template to draw.
+
+    Attributes
+    ----------
+    WIDTH, HEIGHT
+        Size of the drawing.
+    LEFT, RIGHT, TOP, BOTTOM
+        Width of its margins.
+    """
+
+    WIDTH: ClassVar = 480
+    HEIGHT: ClassVar = 260
+    LEFT: ClassVar = 62
+    RIGHT: ClassVar = 12
+    TOP: ClassVar = 12
+    BOTTOM: ClassVar = 46
 
     title: str
     x_label: str
@@ -108,9 +120,11 @@ def plot(
     heights_and_ys = [value for _, _, ys in lines for value in ys if _is_number(value)]
     heights_and_ys += [value for value in heights if value is not None]
     across = [*edges, *(value for _, xs, _ in lines for value in xs)]
-    x = _Scale(across, LEFT, WIDTH - RIGHT, tight=tight)
+    x = _Scale(across, Plot.LEFT, Plot.WIDTH - Plot.RIGHT, tight=tight)
     y_values = [*heights_and_ys, 0.0] if from_zero or heights else heights_and_ys
-    y = _Scale([value for value in y_values if value is not None], HEIGHT - BOTTOM, TOP)
+    y = _Scale(
+        [value for value in y_values if value is not None], Plot.HEIGHT - Plot.BOTTOM, Plot.TOP
+    )
     return Plot(
         title,
         *labels,

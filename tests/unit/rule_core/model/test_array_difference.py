@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builtin_rules.statistics.array_difference import ChangeNorms, Tolerance, norms, tolerances
+from rule_core.model.array_difference import ChangeNorms, Tolerance
 from rule_core.model.streaming_statistics import PIECE_BYTES, Piece
 
 PIECE = PIECE_BYTES // 4
@@ -22,7 +22,7 @@ def test_at_most_one_is_what_numpy_calls_close(
     value, reference = np.array(pairs).T
     with np.errstate(all="ignore"):
         expected = bool(np.allclose(value, reference, rtol, atol, equal_nan))
-    found = tolerances(value, reference, Tolerance(rtol, atol, equal_nan))
+    found = Tolerance(rtol, atol, equal_nan).between(value, reference)
     assert (found <= 1) is expected
 
 
@@ -30,17 +30,17 @@ def test_at_most_one_is_what_numpy_calls_close(
 def test_every_piece_is_looked_at(size: int) -> None:
     value, before = np.zeros(size, np.float32), np.zeros(size, np.float32)
     value[-1], before[-1] = 7.0, 3.0
-    assert tolerances(value, before, Tolerance(0.0, 2.0)) == 2.0
-    assert norms(value, before) == (4.0, 3.0)
+    assert Tolerance(0.0, 2.0).between(value, before) == 2.0
+    assert ChangeNorms().between(value, before) == (4.0, 3.0)
 
 
 def test_norms_are_those_of_all_elements_whatever_the_shape() -> None:
     value, before = np.array([[3.0, 1.0]]), np.array([[0.0, -3.0]])
-    assert norms(value, before) == (5.0, 3.0)
+    assert ChangeNorms().between(value, before) == (5.0, 3.0)
 
 
 def test_a_norm_with_nan_is_nan() -> None:
-    assert np.isnan(norms(np.array([np.nan]), np.array([1.0])).change)
+    assert np.isnan(ChangeNorms().between(np.array([np.nan]), np.array([1.0])).change)
 
 
 SINGLE = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -64,7 +64,7 @@ def test_single_precision_draws_the_line_where_double_does(
         expected = bool(np.allclose(wide, reference, rtol, atol))
         ratios = np.abs(wide - reference) / (atol + rtol * np.abs(reference))
     ratios[wide == reference] = 0.0
-    found = tolerances(value, single, Tolerance(rtol, atol))
+    found = Tolerance(rtol, atol).between(value, single)
     assert (found <= 1) is expected
     largest = np.inf if np.isnan(ratios).any() else ratios.max()
     assert found == pytest.approx(largest, rel=1e-4, abs=1e-30)
@@ -79,14 +79,14 @@ def test_norms_of_single_precision_are_those_of_double(
     value, before = (numbers * np.array(signs)[:, None]).astype(np.float32)
     wide, earlier = value.astype(np.float64), before.astype(np.float64)
     expected = (np.linalg.norm(wide - earlier), np.linalg.norm(earlier))
-    assert norms(value, before) == pytest.approx(expected, rel=1e-6, abs=0)
+    assert ChangeNorms().between(value, before) == pytest.approx(expected, rel=1e-6, abs=0)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint8", "bool"])
 def test_equal_arrays_differ_by_nothing(dtype: str) -> None:
     array = np.array([0, 1, 1, 0]).astype(dtype)
-    assert tolerances(array, array.copy(), Tolerance(0.0, 0.0)) == 0.0
-    assert norms(array, array.copy()) == (0.0, 2**0.5)
+    assert Tolerance(0.0, 0.0).between(array, array.copy()) == 0.0
+    assert ChangeNorms().between(array, array.copy()) == (0.0, 2**0.5)
 
 
 @pytest.mark.parametrize(("equal_nan", "expected"), [(False, np.inf), (True, 0.0)])
@@ -95,8 +95,8 @@ def test_nan_is_equal_to_nan_where_it_shall_be(
     equal_nan: bool, expected: float, dtype: str
 ) -> None:
     array = np.array([np.nan, np.inf, 1.0], dtype)
-    assert tolerances(array, array, Tolerance(1.0, 1.0, equal_nan)) == expected
-    assert tolerances(np.array([1.0, 1.0, 1.0], dtype), array, Tolerance(1, 1, equal_nan)) == np.inf
+    assert Tolerance(1.0, 1.0, equal_nan).between(array, array) == expected
+    assert Tolerance(1, 1, equal_nan).between(np.array([1.0, 1.0, 1.0], dtype), array) == np.inf
 
 
 def test_measures_that_tell_alike_are_equal_and_others_are_not() -> None:
@@ -119,5 +119,5 @@ def test_too_close_to_the_line_single_precision_does_not_decide() -> None:
         bool(np.allclose(one.astype(np.float64), other.astype(np.float64), 0.3, 0.25))
         for one, other in zip(value, reference, strict=True)
     ]
-    assert [tolerances(*pair, Tolerance(0.3, 0.25)) <= 1 for pair in pairs] == expected
+    assert [Tolerance(0.3, 0.25).between(*pair) <= 1 for pair in pairs] == expected
     assert {*expected} == {True, False}

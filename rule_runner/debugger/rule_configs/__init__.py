@@ -7,11 +7,11 @@ from dataclasses import fields
 from typing import Any, Final
 
 from rule_runner.debugger.checks import require
-from rule_runner.debugger.rule_configs.actions import SMS as SMS
-from rule_runner.debugger.rule_configs.actions import ActionList as ActionList
-from rule_runner.debugger.rule_configs.actions import Email as Email
-from rule_runner.debugger.rule_configs.actions import StopTraining as StopTraining
 from rule_runner.debugger.rule_configs.actions import (
+    SMS as SMS,
+    ActionList as ActionList,
+    Email as Email,
+    StopTraining as StopTraining,
     is_valid_action_object as is_valid_action_object,
 )
 from rule_runner.debugger.rule_configs.bases import (

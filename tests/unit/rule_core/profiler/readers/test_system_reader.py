@@ -9,7 +9,6 @@ import s3_objects
 import timeline_writer
 from profiler_writer import BEGIN_S, BEGIN_US, MINUTE_US
 
-import smdebug.profiler
 from rule_core.exceptions import SMDebugNotImplementedError, SMDebugValueError
 from rule_core.modes import ModeKeys
 from rule_core.profiler.files.time_units import TimeUnits
@@ -152,12 +151,6 @@ def test_the_bulk_reader_says_what_to_use() -> None:
     match = r"^S3NumpySystemMetricsReader is not supported\. Use the arrays that "
     with pytest.raises(SMDebugNotImplementedError, match=match):
         S3NumpySystemMetricsReader("s3://b/p", use_in_memory_cache=False)
-
-
-def test_all_old_names_are_there() -> None:
-    assert {
-        name for name in smdebug.profiler.__all__ if not hasattr(smdebug.profiler, name)
-    } == set()
 
 
 def test_the_parser_of_lines(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,16 +100,13 @@ class Tolerance:
 class ChangeNorms:
     """Computes the norms of the difference from an earlier value and of that value."""
 
+    kernel_operation: ClassVar = KernelOperation(KernelCode.CHANGE)
+
     def part(self, piece: Piece, before: Piece | None = None) -> tuple[float, float]:
         """Return the sums of squares of a piece; see `StreamingStatistic`."""
         if before is None:
             return 0.0, 0.0
         return sum_of_squares(piece.doubles - before.doubles), sum_of_squares(before.elements)
-
-    @property
-    def kernel_operation(self) -> KernelOperation:
-        """Return the operation of the kernel; see `KernelStatistic`."""
-        return KernelOperation(KernelCode.CHANGE)
 
     def kernel_part(self, result: KernelResult) -> tuple[float, float]:
         """Return the sums of squares of a piece; see `KernelStatistic`."""

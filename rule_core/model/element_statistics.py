@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,15 +104,12 @@ class SingleNumber:
     A zero has no sign.
     """
 
+    kernel_operation: ClassVar = KernelOperation(KernelCode.SUM)
+
     def part(self, piece: Piece, before: Piece | None = None) -> float:
         """Return the element of a piece; see `StreamingStatistic`."""
         del before
         return float(piece.elements[0]) + 0.0 if piece.elements.size == 1 else math.nan
-
-    @property
-    def kernel_operation(self) -> KernelOperation:
-        """Return the operation of the kernel; see `KernelStatistic`."""
-        return KernelOperation(KernelCode.SUM)
 
     def kernel_part(self, result: KernelResult) -> float:
         """Return the element of a piece; see `KernelStatistic`."""
@@ -127,15 +124,12 @@ class SingleNumber:
 class ZeroCount:
     """Counts zeros and elements."""
 
+    kernel_operation: ClassVar = KernelOperation(KernelCode.ZEROS)
+
     def part(self, piece: Piece, before: Piece | None = None) -> int:
         """Return the number of zeros in a piece; see `StreamingStatistic`."""
         del before
         return int(np.count_nonzero(piece.elements == 0))
-
-    @property
-    def kernel_operation(self) -> KernelOperation:
-        """Return the operation of the kernel; see `KernelStatistic`."""
-        return KernelOperation(KernelCode.ZEROS)
 
     def kernel_part(self, result: KernelResult) -> int:
         """Return the number of zeros in a piece; see `KernelStatistic`."""
@@ -160,6 +154,8 @@ class NonFiniteCounts(NamedTuple):
 class NonFiniteCount:
     """Measures how many elements are not finite."""
 
+    kernel_operation: ClassVar = KernelOperation(KernelCode.NOT_FINITE)
+
     def part(self, piece: Piece, before: Piece | None = None) -> tuple[int, int]:
         """Return how many are NaN and infinite; see `StreamingStatistic`.
 
@@ -171,11 +167,6 @@ class NonFiniteCount:
             return 0, 0
         nan, infinite = np.isnan(elements), np.isinf(elements)
         return int(np.count_nonzero(nan)), int(np.count_nonzero(infinite))
-
-    @property
-    def kernel_operation(self) -> KernelOperation:
-        """Return the operation of the kernel; see `KernelStatistic`."""
-        return KernelOperation(KernelCode.NOT_FINITE)
 
     def kernel_part(self, result: KernelResult) -> tuple[int, int]:
         """Return how many are NaN and infinite; see `KernelStatistic`."""

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from rule_core.profiler.recording.steady_time import SteadyTime
+from rule_core.clock import SteadyTime
 
 
 def test_it_is_the_time_since_the_epoch() -> None:

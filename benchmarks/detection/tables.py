@@ -1,4 +1,4 @@
-"""Tables: what scripts/detection prints and writes into its page."""
+"""Tables: what benchmarks/detection prints and writes into its page."""
 
 import math
 import re

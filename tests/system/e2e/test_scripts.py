@@ -5,10 +5,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -290,25 +287,3 @@ def test_the_changelog_is_of_the_version_in_pyproject() -> None:
         text=True,
     )
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_stacks_are_drawn_as_a_flame_graph() -> None:
-    """Boxes of callees lie within those of their callers; narrow ones are left out."""
-    loader = SourceFileLoader("profile_script", str(LIBRARY.parent / "profile"))
-    spec = spec_from_loader("profile_script", loader)
-    assert spec is not None
-    script = module_from_spec(spec)
-    loader.exec_module(script)
-    drawing = script.flame({("main", "a<b>"): 3, ("main", "c"): 1, ("main",): 4, ("rare",): 0})
-    root = ET.fromstring(drawing)
-    space = "{http://www.w3.org/2000/svg}"
-    boxes = {
-        box.findtext(f"{space}title"): [float(box.get(name, "")) for name in ("x", "y", "width")]
-        for box in root.iter(f"{space}svg")
-        if box.get("x")
-    }
-    assert boxes == {
-        "main: 8": [0, 16, 1200],
-        "a<b>: 3": [0, 0, 450],
-        "c: 1": [450, 0, 150],
-    }

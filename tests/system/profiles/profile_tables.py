@@ -1,4 +1,4 @@
-"""Tables: what `scripts/detection --profiles` prints and writes into its page."""
+"""Tables: what `benchmarks/detection --profiles` prints and writes into its page."""
 
 import math
 from collections.abc import Mapping, Sequence

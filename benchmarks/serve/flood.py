@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Measures `rule-runner serve` while clients hold as many connections as they can.
 
-Run it with the project's Python: .venv/bin/python scripts/serve_flood. 2,000 clients connect and
-send nothing, and 500 send one byte of a header each second; all connect again when they are
-disconnected. Meanwhile /healthz is asked over a new connection each second, and a new faulty trial
-appears every 10 s. It prints the longest answer, the longest time from a trial to its finding in
-the API, and what the service needed. --files sets its limit of open files.
+    .venv/bin/python benchmarks/serve/flood.py
+
+2,000 clients connect and send nothing, and 500 send one byte of a header each second; all connect
+again when they are disconnected. Meanwhile /healthz is asked over a new connection each second, and
+a new faulty trial appears every 10 s. It prints the longest answer, the longest time from a trial
+to its finding in the API, and what the service needed. --files sets its limit of open files.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 
 from serve_process import entries, memory_mb, processor_s
 from serving import Serving

@@ -11,9 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PROFILES = ROOT / "tests" / "system" / "profiles"
-FOLDERS = (ROOT, ROOT / "benchmarks" / "detection", PROFILES, ROOT / "tests" / "support")
+FOLDERS = (ROOT, PROFILES, ROOT / "tests" / "support")
 sys.path[:0] = [str(folder) for folder in FOLDERS]
 PAGE = ROOT / "docs" / "detection.md"
 

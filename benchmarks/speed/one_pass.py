@@ -6,7 +6,7 @@ magnitudes and of squares are computed. Prints a row of a Markdown table for eac
 installed; docs/decisions/0070-compiled-code-for-statistics.md has the last one.
 
     pip install bottleneck numba numexpr numkong polars pyarrow simsimd
-    python scripts/one_pass
+    python benchmarks/speed/one_pass.py
 """
 
 import math
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 os.environ |= {"NUMEXPR_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 

@@ -22,7 +22,7 @@ from urllib.parse import parse_qs
 import click
 import numpy as np
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 STEPS, TENSORS, ELEMENTS = 200, 50, 1024

@@ -1,4 +1,4 @@
-"""What judging and merging a job's profiler data costs: for `scripts/bench profiler`.
+"""What judging and merging a job's profiler data costs: for `benchmarks/speed profiler`.
 
 A job of 8 nodes with 100 series each, sampled every 500 ms, is written; another process opens it as
 a profiler trial and asks for its samples window by window, 60 s each, and one more evaluates all
@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 HOURS, NODES, SERIES, EVERY_S = 1.0, 8, 100, 0.5

@@ -1,4 +1,4 @@
-"""What judging safetensors checkpoints costs, beside loading them: for `scripts/bench safetensors`.
+"""What judging safetensors checkpoints costs, beside loading them: `benchmarks/speed safetensors`.
 
 Three checkpoints in shards are written, whose numbers are random; the largest tensor has two fifths
 of each. One process opens them as a trial and asks six rules about each; another loads each tensor

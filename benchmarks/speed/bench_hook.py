@@ -1,4 +1,4 @@
-"""What a PyTorch hook costs a training step: for `scripts/bench hook`, and `docs/hooks.md`.
+"""What a PyTorch hook costs a training step: for `benchmarks/speed hook`, and `docs/hooks.md`.
 
 Two models of the same weights are trained in turns, ten steps with the hook and ten without; what
 waits to be written when the ten are over is written before the next turn, off the clock.
@@ -88,7 +88,7 @@ CASES: dict[str, dict[str, Any]] = {
         "reduction_config": STATISTICS,
     },
 }
-# Measured by `scripts/bench preset`.
+# Measured by `benchmarks/speed preset`.
 PRESETS: dict[str, dict[str, Any]] = {
     "preset llm, every 10 steps": {
         "save_config": smd.SaveConfig(save_interval=10),

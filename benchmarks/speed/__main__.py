@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Benchmarks: ratios within one run on one machine, printed as a table; nothing is asserted.
 
-    .venv/bin/python scripts/bench                        all of the table
-    .venv/bin/python scripts/bench small large --pairs 9  some of it
-    .venv/bin/python scripts/bench hook                   what prints a table of its own
-    .venv/bin/python scripts/bench --beside ../before     another checkout: 1.1 is a tenth slower
+    .venv/bin/python benchmarks/speed                        the whole table
+    .venv/bin/python benchmarks/speed small large --pairs 9  some of its benchmarks
+    .venv/bin/python benchmarks/speed hook                   one that prints a table of its own
+    .venv/bin/python benchmarks/speed --beside ../before     another checkout: 1.1 is a tenth slower
 
 RULE_RUNNER_OLD_SMDEBUG_PYTHON names a Python that has smdebug 1.0.34, and
 RULE_RUNNER_MODERN_SMDEBUG_PYTHON one that has it with a protobuf of today; without them their lines

@@ -5,7 +5,7 @@ and overhead are medians of those within a round. The driver is the process with
 processor time is what more workers cannot reduce. Workers are all other processes of an executor,
 also those that manage it. Without Ray, its lines are left out.
 
-    .venv/bin/python scripts/bench giant
+    .venv/bin/python benchmarks/speed giant
 """
 
 import os

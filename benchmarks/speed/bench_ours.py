@@ -36,7 +36,7 @@ def main(trial: str, names: str, *options: str) -> None:
     """Evaluate, and report."""
     configure(-1)
     if options == ("--as-remote",):
-        sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+        sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
         from faulty_store import REMOTE, CountingStore
 
         trials.open_store = lambda uri: CountingStore(open_store(uri), REMOTE)

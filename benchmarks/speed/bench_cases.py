@@ -138,7 +138,9 @@ def versions(
     contenders: Sequence[Contender], checkout: Path
 ) -> Iterator[tuple[Contender, Contender]]:
     """Yield the contenders that run rule-runner, each with that of another checkout."""
-    here, there = str(HERE), str(checkout / "scripts")
+    # Version 0.1.0 has the benchmarks in scripts/.
+    folders = (checkout / "benchmarks" / "speed", checkout / "scripts")
+    here, there = str(HERE), str(next(filter(Path.is_dir, folders)))
     for ours in contenders:
         if not ours.watched and ours.name in {
             ONE,

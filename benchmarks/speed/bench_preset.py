@@ -1,4 +1,4 @@
-"""What the preset `llm` costs in CPU time: for `scripts/bench preset`, and `docs/hooks.md`.
+"""What the preset `llm` costs in CPU time: for `benchmarks/speed preset`, and `docs/hooks.md`.
 
 Two trainings of the same weights take turns at each step, with one thread; ten steps of each make a
 ratio. CPU time of the whole process, with the thread that writes, is counted, since other processes

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 HEAD = ("what", "compared with", "min", "median", "max", "target", "ours", "theirs")
-BEGIN, END = "<!-- scripts/bench: begin -->", "<!-- scripts/bench: end -->"
+BEGIN, END = "<!-- benchmarks/speed: begin -->", "<!-- benchmarks/speed: end -->"
 WIDE = 3  # significant digits
 
 

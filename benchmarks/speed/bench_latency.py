@@ -1,4 +1,4 @@
-"""How soon a verdict on a running local trial comes: for `scripts/bench`, and docs/performance.md.
+"""How soon a verdict on a running local trial comes: for docs/performance.md.
 
 This process writes steps with pauses; another one evaluates. Both read one monotonic clock. Per
 step: from the return of the call that renamed the index file to the end of the step's judgement.

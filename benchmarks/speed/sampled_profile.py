@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Show where the time of a command of rule-runner goes; it runs in this process.
 
-    .venv/bin/python scripts/profile evaluate --trial runs/mnist --rule VanishingGradient
+    .venv/bin/python benchmarks/speed/sampled_profile.py evaluate --trial runs/mnist --rule all
 
 A timer looks at the stack of the main thread every few milliseconds of processor time, which costs
 next to nothing, so that calls that are many and short weigh no more than they do. *Own* is time in
@@ -22,7 +22,7 @@ from types import CodeType, FrameType
 import click
 
 INTERVAL_S = 0.001
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 Place = tuple[str, str]  # a part of the program, and a function in it
 IMPORTS: Place = ("imports", "imports")
 Stack = tuple[str, ...]  # functions, the outermost first

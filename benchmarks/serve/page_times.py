@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Measures how long browsers take for the table of trials of `rule-runner serve`.
 
-Run it with the project's Python, .venv/bin/python scripts/page_times, after scripts/test has
-installed Playwright. Chromium must be installed: apt-get install chromium. It serves an index of
-1,000 trials by 20 rules, and prints the median of several rounds, in milliseconds:
+    .venv/bin/python benchmarks/serve/page_times.py
+
+It needs Playwright, which scripts/test installs, and Chromium: apt-get install chromium. It serves
+an index of 1,000 trials by 20 rules, and prints the median of several rounds, in milliseconds:
 
 - when the first text is painted, and when the table is there,
 - from a key in the search to the filtered table, with the 80 ms in which further keys are awaited,
@@ -22,7 +23,7 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 
 import served
 

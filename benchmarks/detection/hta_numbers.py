@@ -5,7 +5,7 @@ It is for comparison only, and no dependency. Its Python needs `HolisticTraceAna
 `pandas<3`:
 
     python3 -m venv /tmp/hta && /tmp/hta/bin/pip install HolisticTraceAnalysis==0.5.0 'pandas<3'
-    .venv/bin/python scripts/hta_numbers /tmp/hta/bin/python
+    .venv/bin/python benchmarks/detection/hta_numbers.py /tmp/hta/bin/python
 """
 
 import argparse
@@ -13,9 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PROFILES = ROOT / "tests" / "system" / "profiles"
-FOLDERS = (ROOT, ROOT / "benchmarks" / "detection", PROFILES, ROOT / "tests" / "support")
+FOLDERS = (ROOT, PROFILES, ROOT / "tests" / "support")
 sys.path[:0] = [str(folder) for folder in FOLDERS]
 
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Simulates losses of healthy and of stuck trainings; counts how often LossNotDecreasing fires.
 
-Run it with ``.venv/bin/python scripts/detection_loss``; the same seed gives the same table.
+    .venv/bin/python benchmarks/detection/simulated_losses.py
+
+The same seed gives the same table.
 """
 
 import argparse
@@ -21,7 +23,9 @@ HEALTHY: Mapping[str, Callable[[Losses], Losses]] = {
     "healthy: exponential decay": lambda t: 2.3 * np.exp(-t / 200),
     "healthy: falls and converges": lambda t: 0.5 + 1.8 * np.exp(-t / 30),
     "healthy: fine-tuning, 15 %": lambda t: 1.2 + 0.15 * np.exp(-t / 20) + 0.06 * np.exp(-t / 300),
-    "healthy: staircase": lambda t: 2.3 * 0.6 ** np.floor((t + 60) / 100) * np.exp(-(t % 100) / 400),
+    "healthy: staircase": lambda t: (
+        2.3 * 0.6 ** np.floor((t + 60) / 100) * np.exp(-(t % 100) / 400)
+    ),
     "healthy: power law 1/t": lambda t: 2.3 / (1 + t / 20),
     "healthy: power law 1/sqrt(t)": lambda t: 2.3 / np.sqrt(1 + t / 20),
 }

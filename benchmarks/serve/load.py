@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Measures `rule-runner serve` under load: event streams, changes and requests at the same time.
 
-Run it with the project's Python: .venv/bin/python scripts/serve_load. An index of 1,000 trials by
-20 rules is served in a process of its own. 200 clients follow the event stream. Of 50 running
-trials, one gets a finding every 0.2 s, as evaluations report them; meanwhile a client reads pages
-and the API, and a browser shows the table, if Playwright and Chromium are there. It prints how long
-a finding takes from the index to the clients and to a painted cell of the table, and what the
-service needs.
+    .venv/bin/python benchmarks/serve/load.py
+
+An index of 1,000 trials by 20 rules is served in a process of its own. 200 clients follow the event
+stream. Of 50 running trials, one gets a finding every 0.2 s, as evaluations report them; meanwhile
+a client reads pages and the API, and a browser shows the table, if Playwright and Chromium are
+there. It prints how long a finding takes from the index to the clients and to a painted cell of the
+table, and what the service needs.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 
 import served
 import urllib3

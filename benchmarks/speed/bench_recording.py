@@ -1,4 +1,4 @@
-"""What recording a profile costs in processor time: for `scripts/bench recording`.
+"""What recording a profile costs in processor time: for `benchmarks/speed recording`.
 
 Two equal trainings are trained in turns, one with a profile and one without, both with a hook that
 saves nothing. The time is that of the processor, of the thread that trains and of the one that

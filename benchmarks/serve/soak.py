@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Measures `rule-runner serve` over a long time: whether anything grows that should not.
 
-Run it with the project's Python, .venv/bin/python scripts/serve_soak, after scripts/test has
-installed Playwright; Chromium must be installed too. The command serves a folder in which trials
-appear, grow and get findings. Ten clients follow the event stream, and a browser shows the table
-and the page of a trial that grows. It prints a line each 30 s: memory, threads and open files of
-the service, and the heap and the nodes of both pages after their garbage was collected. Then it
+    .venv/bin/python benchmarks/serve/soak.py
+
+It needs Playwright, which scripts/test installs, and Chromium. The command serves a folder in which
+trials appear, grow and get findings. Ten clients follow the event stream, and a browser shows the
+table and the page of a trial that grows. It prints a line each 30 s: memory, threads and open files
+of the service, and the heap and the nodes of both pages after their garbage was collected. Then it
 prints by how much each figure has changed from the second quarter of the time to the last one.
 """
 
@@ -21,7 +22,7 @@ from typing import Any
 
 from playwright.async_api import CDPSession, Page, async_playwright
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 
 from serve_process import browser_options, entries, memory_mb
 from serving import Serving, write
@@ -36,13 +37,13 @@ NAMES = (
     *("seconds", "MB", "threads", "files", "trials", "events"),
     *("table MB", "nodes", "trial MB", "nodes"),
 )
-CONFIG = f"""
+CONFIG = """
 roots: [runs]
 max_concurrent: 3
 quiet_after: 20s
 judge:
-  - {{trials: "*/old-*", ignore: true}}
-  - {{trials: "*", rules: [LossNotDecreasing, ExplodingTensor, LossSpike]}}
+  - {trials: "*/old-*", ignore: true}
+  - {trials: "*", rules: [LossNotDecreasing, ExplodingTensor, LossSpike]}
 """
 
 
@@ -161,9 +162,7 @@ def main() -> int:
     quarter = max(len(samples) // 4, 1)
     second, last = samples[quarter : 2 * quarter] or samples, samples[-quarter:]
     for place, name in enumerate(NAMES[1:], start=1):
-        before, after = (
-            median(sample[place] for sample in part) for part in (second, last)
-        )
+        before, after = (median(sample[place] for sample in part) for part in (second, last))
         print(f"{name:>9}: {before:.4g} in the second quarter, {after:.4g} in the last")
     return 0
 

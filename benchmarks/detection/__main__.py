@@ -31,7 +31,9 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, help="folder of the trials, kept from call to call")
     parser.add_argument("--processes", type=int, default=2, help="how many at a time (2)")
     parser.add_argument("--profiles", action="store_true", help="judge profiles, not trainings")
-    parser.add_argument("--markdown", action="store_true", help="write docs/detection.md's tables")
+    parser.add_argument(
+        "--markdown", action="store_true", help="write the page and the files of results"
+    )
     args = parser.parse_args()
     if args.markdown and (args.only or args.sample or args.part != "all"):
         parser.error("--markdown needs all runs.")

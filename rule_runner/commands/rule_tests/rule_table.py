@@ -14,17 +14,16 @@ from rule_runner.commands.rule_tests.expectation import (
     checked_key,
     parse_expectation,
 )
-from rule_runner.commands.rule_tests.positioned_yaml import (
-    Path as Place,
-)
-from rule_runner.commands.rule_tests.positioned_yaml import (
-    PositionedYaml,
-    YamlError,
-    read_yaml,
-)
 from rule_runner.commands.rule_tests.saved_case import CaseError, SavedCase, load_npz
 from rule_runner.commands.rule_tests.series import SeriesError, series, whole_numbers
-from rule_runner.errors import ClientError, raised
+from rule_runner.config.documents import (
+    Document,
+    KeyPath,
+    TextError,
+    read_text,
+    yaml_document,
+)
+from rule_runner.errors import ClientError, JobError, raised
 
 SUFFIXES: Final = (".rules.yaml", ".rules.yml", ".rules.py")
 FILE_KEYS: Final = ("rule", "parameters", "collections", "cases")
@@ -63,7 +62,7 @@ class RuleCase:
     collections: Mapping[str, list[str]]
     saved: SavedCase
     expectation: Expectation | None
-    place: Place
+    place: KeyPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ class RuleTable:
 
     path: Path
     cases: Sequence[RuleCase | str]
-    document: PositionedYaml
+    document: Document
     text: str
 
     def where(self, *place: str | int) -> str:
@@ -88,12 +87,9 @@ class RuleTable:
         return _where(self.path, self.document, place)
 
 
-def _where(path: Path, document: PositionedYaml, place: Place) -> str:
-    for length in range(len(place), 0, -1):
-        line = document.lines.get(place[:length])
-        if line is not None:
-            return f"{path}:{line}"
-    return str(path)
+def _where(path: Path, document: Document, place: KeyPath) -> str:
+    line = document.line(place)
+    return f"{path}:{line}" if line else str(path)
 
 
 def find_tables(paths: Sequence[str]) -> list[Path]:
@@ -132,7 +128,7 @@ def read_table(path: Path) -> RuleTable:
         If it cannot be read, or none of its cases can.
     """
     if path.suffix == ".py":
-        document, text = PositionedYaml(_python_value(path)), ""
+        document, text = Document(_python_value(path)), ""
     else:
         document, text = _yaml_document(path)
     table = document.value
@@ -142,6 +138,9 @@ def read_table(path: Path) -> RuleTable:
         end = "" if text.endswith((".", "?")) else "."
         return TableError(f"{_where(path, document, place)}: {text}{end}")
 
+    if table is None:
+        msg = "the file is empty"
+        raise fail(msg)
     if not isinstance(table, Mapping):
         msg = "A test file is a mapping with 'rule' and 'cases'"
         raise fail(msg)
@@ -158,16 +157,15 @@ def read_table(path: Path) -> RuleTable:
     return RuleTable(path, [*map(reader.read, range(len(cases)))], document, text)
 
 
-def _yaml_document(path: Path) -> tuple[PositionedYaml, str]:
+def _yaml_document(path: Path) -> tuple[Document, str]:
     try:
-        text = path.read_text(encoding="utf-8")
-        return read_yaml(text), text
-    except (OSError, UnicodeDecodeError) as err:
-        msg = f"Test file {str(path)!r} cannot be read: {err}."
-        raise TableError(msg) from err
-    except YamlError as err:
+        text = read_text(path, "Test file")
+        return yaml_document(text), text
+    except JobError as err:
+        raise TableError(str(err)) from err
+    except TextError as err:
         line = f":{err.line}" if err.line else ""
-        msg = f"{path}{line}: {err}."
+        msg = f"{path}{line}: {err.problem.rstrip('.')}."
         raise TableError(msg) from err
 
 
@@ -211,7 +209,7 @@ class _CaseReader:
             return str(self.fail(err, "cases", number, "npz"))
 
     def _read(self, number: int) -> RuleCase:
-        place: Place = ("cases", number)
+        place: KeyPath = ("cases", number)
         fields = self.table["cases"][number]
         if not isinstance(fields, Mapping):
             msg = "A case is a mapping with 'name', values and 'expect'"
@@ -245,7 +243,7 @@ class _CaseReader:
         )
 
     def _check_keys(
-        self, fields: Mapping[str, Any], keys: tuple[str, ...], what: str, place: Place
+        self, fields: Mapping[str, Any], keys: tuple[str, ...], what: str, place: KeyPath
     ) -> None:
         for key in fields:
             try:
@@ -253,14 +251,14 @@ class _CaseReader:
             except ExpectationError as err:
                 raise self.fail(err, *place, key) from err
 
-    def _mapping(self, fields: Mapping[str, Any], key: str, place: Place) -> Mapping[str, Any]:
+    def _mapping(self, fields: Mapping[str, Any], key: str, place: KeyPath) -> Mapping[str, Any]:
         value = fields.get(key, {})
         if isinstance(value, Mapping):
             return value
         msg = f"{key!r} must be a mapping, got {value!r}"
         raise self.fail(msg, *place, key)
 
-    def _texts(self, fields: Mapping[str, Any], place: Place) -> dict[str, str]:
+    def _texts(self, fields: Mapping[str, Any], place: KeyPath) -> dict[str, str]:
         values = self._mapping(fields, "parameters", place)
         for name, value in values.items():
             if not isinstance(value, str | int | float):
@@ -268,14 +266,14 @@ class _CaseReader:
                 raise self.fail(msg, *place, "parameters", name)
         return {name: str(value) for name, value in values.items()}
 
-    def _patterns(self, fields: Mapping[str, Any], place: Place) -> dict[str, list[str]]:
+    def _patterns(self, fields: Mapping[str, Any], place: KeyPath) -> dict[str, list[str]]:
         values = self._mapping(fields, "collections", place)
         return {
             name: [value] if isinstance(value, str) else [*map(str, value)]
             for name, value in values.items()
         }
 
-    def _add_workers(self, saved: SavedCase, fields: Mapping[str, Any], place: Place) -> None:
+    def _add_workers(self, saved: SavedCase, fields: Mapping[str, Any], place: KeyPath) -> None:
         """Add the values of a case: of one worker, of several alike, or of each by itself."""
         workers = fields.get("workers", "1")
         own = {key: fields[key] for key in DATA_KEYS if key in fields}
@@ -297,7 +295,7 @@ class _CaseReader:
             self._add_modes(saved, f"worker_{number}" if number else _WORKER, own, place)
 
     def _add_modes(
-        self, saved: SavedCase, worker: str, data: Mapping[str, Any], place: Place
+        self, saved: SavedCase, worker: str, data: Mapping[str, Any], place: KeyPath
     ) -> None:
         modes = self._mapping(data, "modes", place)
         for mode, part in modes.items():
@@ -311,7 +309,7 @@ class _CaseReader:
             self._add_values(saved, worker, data, place)
 
     def _add_values(
-        self, saved: SavedCase, worker: str, data: Mapping[str, Any], place: Place
+        self, saved: SavedCase, worker: str, data: Mapping[str, Any], place: KeyPath
     ) -> None:
         mode = str(data.get("mode", ModeKeys.TRAIN.name))
         if mode not in ModeKeys.__members__:
@@ -336,7 +334,7 @@ class _CaseReader:
                 saved.collections.setdefault(_LOSSES, set()).add(name)
 
     def _series(
-        self, data: Mapping[str, Any], place: Place
+        self, data: Mapping[str, Any], place: KeyPath
     ) -> Iterator[tuple[str, str, list[Any]]]:
         for key in ("losses", "tensors"):
             for name, value in self._mapping(data, key, place).items():

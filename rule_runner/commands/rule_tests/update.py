@@ -1,14 +1,9 @@
 """updated_text: the text of a test file, with other expectations in their places."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
 
 from rule_runner.commands.rule_tests.expectation import Expectation
-from rule_runner.commands.rule_tests.positioned_yaml import end_of
 from rule_runner.commands.rule_tests.rule_table import RuleTable, TableError
-
-if TYPE_CHECKING:
-    import yaml
 
 
 def updated_text(table: RuleTable, expectations: Mapping[int, Expectation]) -> str:
@@ -33,27 +28,20 @@ def updated_text(table: RuleTable, expectations: Mapping[int, Expectation]) -> s
 
 def _edit(table: RuleTable, number: int, expected: Expectation) -> tuple[int, int, str]:
     """Return the part of the text to replace, and the new text."""
-    case = cast("yaml.MappingNode", table.document.nodes["cases", number])
-    place = ("cases", number, "expect")
+    spans = table.document.values
+    case_path, path = ("cases", number), ("cases", number, "expect")
+    case, key = spans[case_path], table.document.keys.get(path)
     new = f"expect: {expected.to_yaml()}"
-    before = table.document.nodes.get(("cases", number - 1), None)
-    key = table.document.keys.get(place)
-    shared = before is not None and case.start_mark.index < before.start_mark.index
-    if key is not None:
-        value = table.document.nodes[place]
-        shared = shared or value.start_mark.index < key.end_mark.index
-    if shared:
-        msg = f"{table.where(*place)}: An alias cannot be updated: write the expectation out."
+    if case.is_alias or (key is not None and spans[path].is_alias):
+        msg = f"{table.where(*path)}: An alias cannot be updated: write the expectation out."
         raise TableError(msg)
     if key is not None:
-        return key.start_mark.index, end_of(table.document.nodes[place]), new
-    end = end_of(case)
-    if case.flow_style:
-        inner = end - 1
+        return key.start, spans[path].end, new
+    if case.is_flow:
+        inner = case.end - 1
         while table.text[inner - 1] in " \t\n,":
             inner -= 1
         return inner, inner, f", {new}"
-    line_end = table.text.find("\n", end)
+    line_end = table.text.find("\n", case.end)
     line_end = len(table.text) if line_end < 0 else line_end
-    column = case.value[0][0].start_mark.column
-    return line_end, line_end, "\n" + " " * column + new
+    return line_end, line_end, "\n" + " " * case.column + new

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rule_core.rules.params import did_you_mean
 from rule_core.storage.uri import is_s3
 from rule_runner.config.defaults import FITTING_RULES
-from rule_runner.config.job_file.json_yaml import TextError, parse, read_text, shown
+from rule_runner.config.documents import TextError, parse, read_text, shown
 from rule_runner.durations import Duration, seconds_of
 from rule_runner.errors import JobError, UsageError
 from rule_runner.fleet.alerts.config import AlertsConfig
@@ -136,19 +136,12 @@ def read_config(path: Path) -> WatchConfig:
     """
     place = f"configuration {shown(path)}"
     try:
-        raw = parse(_text(path), path.suffix)
+        raw = parse(read_text(path, "Configuration"), path.suffix)
     except TextError as err:
         msg = f"The {place} does not parse: {err}."
         raise JobError(msg) from err
     config = checked(raw, place)
     return _placed(config, path.absolute().parent)
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_text(path)
-    except JobError as err:
-        raise JobError(str(err).replace("Job file", "Configuration", 1)) from err
 
 
 def checked(raw: Any, place: str) -> WatchConfig:

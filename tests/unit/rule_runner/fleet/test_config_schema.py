@@ -11,7 +11,7 @@ import yaml
 from click.testing import CliRunner
 
 from rule_runner.cli import main
-from rule_runner.config.job_file.json_yaml import parse
+from rule_runner.config.documents import parse
 from rule_runner.errors import JobError
 from rule_runner.fleet.config_schema import config_schema
 from rule_runner.fleet.watch.config import WatchConfig, checked

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rule_runner.config.job_file import json_yaml
-from rule_runner.config.job_file.json_yaml import (
+from rule_runner.config import documents
+from rule_runner.config.documents import (
     TextError,
     parse,
     parse_json,
     parse_yaml,
     read_text,
+    yaml_document,
 )
 from rule_runner.errors import JobError
 
@@ -66,6 +67,59 @@ def test_yaml_that_is_refused(written: str, problem: str) -> None:
     with pytest.raises(TextError) as refused:
         parse_yaml(written)
     assert str(refused.value).startswith(problem)
+
+
+POSITIONS = """\
+name: x  # a comment
+cases:
+  - &first {a: [1, 2]}
+  - *first
+  - b: |
+      text
+    c:
+      - d  # another
+# the end
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (("cases",), "- &first {a: [1, 2]}\n  - *first\n  - b: |\n      text\n    c:\n      - d"),
+        (("cases", 0), "&first {a: [1, 2]}"),
+        (("cases", 0, "a"), "[1, 2]"),
+        (("cases", 0, "a", 1), "2"),
+        (("cases", 1), "*first"),
+        (("cases", 2), "b: |\n      text\n    c:\n      - d"),
+        (("cases", 2, "c", 0), "d"),
+    ],
+)
+def test_a_value_has_a_position(path: tuple[str | int, ...], text: str) -> None:
+    span = yaml_document(POSITIONS).values[path]
+    assert POSITIONS[span.start : span.end] == text
+    assert span.line == POSITIONS.count("\n", 0, span.start) + 1
+    assert span.column == span.start - POSITIONS.rfind("\n", 0, span.start) - 1
+    assert span.is_flow == text.endswith(("}", "]"))
+    assert span.is_alias == text.startswith("*")
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        (("name",), 1),
+        (("cases",), 2),
+        (("cases", 1, "a", 0), 4),
+        (("cases", 2, "c"), 7),
+        (("cases", 2, "c", 0), 8),
+        (("none", 0), 0),
+    ],
+)
+def test_the_line_is_that_of_the_key_or_item_or_of_what_is_around_it(
+    path: tuple[str | int, ...], line: int
+) -> None:
+    document = yaml_document(POSITIONS)
+    assert document.line(path) == line
+    assert set(document.keys) < set(document.values)
 
 
 def test_aliases_count_as_what_they_stand_for() -> None:
@@ -133,7 +187,7 @@ def test_a_file_is_read_without_its_mark(tmp_path: Path) -> None:
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"a: 1\nb: \xe9")
-    (tmp_path / "large").write_bytes(b"#" * (json_yaml.LIMIT + 1))
+    (tmp_path / "large").write_bytes(b"#" * (documents.LIMIT + 1))
     os.mkfifo(tmp_path / "pipe")
     for name, problem in {
         "none": "does not exist.",

@@ -254,7 +254,7 @@ def test_a_tag_of_another_version_is_no_release(tmp_path: Path) -> None:
             "Tag 'v0.3.0' does not match version 0.2.0 in pyproject.toml: "
             "correct the tag or the version.\n"
             "CHANGELOG.md has no release 0.3.0 at its top (its newest release is 0.2.0): "
-            "move the lines under Unreleased to '## [0.3.0] - YYYY-MM-DD'.\n"
+            "run 'scripts/release_notes 0.3.0'.\n"
         ),
     )
 
@@ -272,7 +272,7 @@ def test_a_release_stands_in_the_changelog(changelog: str, newest: str, tmp_path
         1,
         (
             f"CHANGELOG.md has no release 0.2.0 at its top ({newest}): "
-            "move the lines under Unreleased to '## [0.2.0] - YYYY-MM-DD'.\n"
+            "run 'scripts/release_notes 0.2.0'.\n"
         ),
     )
 

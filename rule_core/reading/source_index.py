@@ -26,6 +26,7 @@ from rule_core.model.segments import (
     step_in_segment,
 )
 from rule_core.modes import ModeKeys
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.reading.source import FinishingSource, Source
 from rule_core.reading.source_record import (
     NUMBER,
@@ -36,7 +37,6 @@ from rule_core.reading.source_record import (
     TensorName,
     position_in,
 )
-from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage.base import ObjectNotFoundError, TrialStore
 
 WAIT_S: Final = 150.0  # for slower sources; writers of TensorBoard files flush after two minutes

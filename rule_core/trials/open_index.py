@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.format.marks import TENSORS, has_marks
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.sources.address import TrialAddress, parse_address
 from rule_core.sources.format import Recognized
 from rule_core.sources.formats import format_named

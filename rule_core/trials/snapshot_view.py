@@ -23,7 +23,7 @@ from rule_core.model.segments import SEGMENT_STEPS, first_of_segment
 from rule_core.model.streaming_statistics import StreamingStatistic
 from rule_core.modes import ModeKeys
 from rule_core.reading.file_problems import UNREADABLE
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.storage.base import ObjectNotFoundError
 from rule_core.trials.tensor import StepState, TensorLocation
 

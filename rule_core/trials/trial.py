@@ -13,7 +13,7 @@ from rule_core.model import patterns
 from rule_core.model.collection import Collection
 from rule_core.model.segments import SEGMENT_STEPS, segment_of
 from rule_core.modes import ModeKeys
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.trials.snapshot_view import Array, TrialView
 from rule_core.trials.step_modes import StepModes
 from rule_core.trials.tensor import StepState, Tensor

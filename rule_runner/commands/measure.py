@@ -8,8 +8,8 @@ from rule_core.failures import OnError
 from rule_core.format.paths import StepFile
 from rule_core.reading.measuring.block import Choose, PartRequest, earlier_files, measure_block
 from rule_core.reading.measuring.stored import SUFFIX, MeasuredPart, PartIdentities, store_block
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.reading.source_index import SourceIndex
-from rule_core.reading.trial_index import TrialIndex
 from rule_core.rules.wants import DeclaredWants
 from rule_core.storage.base import TrialOutput
 from rule_core.storage.uri import open_output

@@ -11,8 +11,8 @@ from rule_core.exceptions import SMDebugError
 from rule_core.format.index_file import Entry, IndexFile
 from rule_core.model.segments import SEGMENT_STEPS, first_of_segment, step_in_segment
 from rule_core.modes import ModeKeys
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.reading.source_index import SourceIndex
-from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage import StorageUnavailableError
 from rule_runner.errors import TrialError
 from rule_runner.loading.trials import absent, is_there, open_trial, real_path, reject_parent

@@ -19,7 +19,7 @@ from rule_runner.errors import TrialError, listed
 from rule_runner.results.versions import versions
 
 if TYPE_CHECKING:
-    from rule_core.reading.trial_index import TrialIndex
+    from rule_core.reading.saved_tensors import TrialIndex
     from rule_core.trials import Trial
     from rule_runner.engine.rule_job import RuleJob
 

@@ -13,8 +13,8 @@ from typing import Final
 from rule_core.clock import Clock
 from rule_core.format.paths import END_OF_JOB, worker_of
 from rule_core.model.segments import step_text, steps_text
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.reading.source_index import SourceIndex
-from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.wait_budget import WaitEndedError
 

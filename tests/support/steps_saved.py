@@ -8,7 +8,7 @@ from typing import Any
 import rawtrial
 from evaluating import WoundClock
 
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.storage import TrialStore
 from smdebug.trials import Trial
 

@@ -10,8 +10,8 @@ from typing import Final
 from rule_core.exceptions import SMDebugError, TruncatedFileError
 from rule_core.format import paths
 from rule_core.model.collection import CollectionKeys
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.reading.source_index import QUIET_VARIABLE, SourceIndex
-from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.address import is_in_s3, split_kind
 from rule_core.storage import ByteRange, ObjectNotFoundError, StorageUnavailableError
 from rule_core.trials import Trial

@@ -14,7 +14,7 @@ from rule_core.format import paths
 from rule_core.format.index_file import IndexFile
 from rule_core.model.segments import segment_of, step_in_segment
 from rule_core.modes import ModeKeys
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.sources.names import NameTable
 
 

@@ -24,7 +24,7 @@ from rule_core.kernels.cores import THREADS
 from rule_core.model.streaming_statistics import Piece
 from rule_core.reading import local_prefetch, step_read_plan
 from rule_core.reading.measuring import part_reads
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.storage import ByteRange
 from rule_core.storage.local import LocalStore
 from rule_core.trials import Trial

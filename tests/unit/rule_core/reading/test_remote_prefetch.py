@@ -17,7 +17,7 @@ from memory_store import MemoryStore
 from rule_core.exceptions import SMDebugError, TensorDamaged
 from rule_core.format import tfrecord
 from rule_core.reading import remote_prefetch
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.storage import ByteRange, TrialStore
 from rule_core.storage.base import ReadCosts
 from rule_core.trials import Trial

@@ -21,7 +21,7 @@ from rule_core.exceptions import (
 )
 from rule_core.logger import get_logger
 from rule_core.modes import ModeKeys
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.rules import Rule, invoke_rule
 from rule_core.rules.invoke_rule import invoke_rule as same
 from rule_core.trials import Trial, create_trial

@@ -7,7 +7,7 @@ from evaluating import END, WoundClock
 from memory_store import MemoryStore
 
 from rule_core.exceptions import StepUnavailable, TensorUnavailable, TensorUnavailableForStep
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.rules.requirements import RequiredTensors
 from rule_core.trials import Trial
 

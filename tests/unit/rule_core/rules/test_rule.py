@@ -16,7 +16,7 @@ from rule_core.exceptions import (
     SMDebugValueError,
     StepUnavailable,
 )
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.rules import Finding, Measured, Rule
 from rule_core.rules.actions import Actions
 from rule_core.rules.actions.base import Action

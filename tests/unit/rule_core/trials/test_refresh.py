@@ -10,7 +10,7 @@ from evaluating import END, WoundClock
 from memory_store import MemoryStore
 
 from rule_core.exceptions import NoMoreData, StepUnavailable
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.trials import Trial
 from rule_core.trials.refresh import no_refresh, parse_bool, parse_list_from_str, refresh, snapshot
 

@@ -14,7 +14,7 @@ from memory_store import MemoryStore
 from rule_core.exceptions import SMDebugError, TensorUnavailableForStep
 from rule_core.model.reductions import Reduction
 from rule_core.modes import ModeKeys
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.trials import Trial
 from rule_core.trials.refresh import refresh, snapshot
 

@@ -20,8 +20,8 @@ from rule_core.exceptions import (
 )
 from rule_core.model.collection import Collection
 from rule_core.modes import ModeKeys
-from rule_core.reading import trial_index as trial_index_module
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading import saved_tensors
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.trials import Trial
 from rule_core.trials.refresh import no_refresh, refresh, snapshot
 from rule_core.trials.tensor import StepState
@@ -175,7 +175,7 @@ def test_names_of_steps_alike_are_sorted_once_for_all_views(
         lengths.append(len(result))
         return result
 
-    monkeypatch.setattr(trial_index_module, "sorted", counting, raising=False)
+    monkeypatch.setattr(saved_tensors, "sorted", counting, raising=False)
     one.collection("mine").include("[bc]")
     names = {0: ["a", "b"], 1: ["a", "b"], 2: ["a", "c"]}
     for number in (0, 1, 2, 0, 2, 1):

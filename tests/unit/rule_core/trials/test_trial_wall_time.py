@@ -9,7 +9,7 @@ import pytest
 import rawtrial
 from memory_store import MemoryStore
 
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.saving.trial_writer import TrialWriter
 from rule_core.trials import Trial, create_trial
 from rule_core.trials.refresh import snapshot

@@ -11,7 +11,7 @@ import pytest
 from evaluating import WoundClock
 from memory_store import MemoryStore
 
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_runner.engine.invocation import InProcessInvoker, InvocationOutcome, InvocationResult
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import (

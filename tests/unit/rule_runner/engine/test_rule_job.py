@@ -11,7 +11,7 @@ import pytest
 from evaluating import WoundClock, json_lines, rule_job
 from memory_store import MemoryStore
 
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_runner.engine.invocation import InvocationOutcome, InvocationResult
 from rule_runner.engine.rule_job import RuleJob
 from rule_runner.results.output_folder import OutputFolder

@@ -6,7 +6,7 @@ import pytest
 import rawtrial
 from memory_store import MemoryStore
 
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_runner.errors import TrialError
 from rule_runner.loading.trials import (
     is_there,

@@ -8,7 +8,7 @@ import rawtrial
 from evaluating import END, WoundClock
 from memory_store import MemoryStore
 
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.storage import ByteRange, StorageUnavailableError
 from rule_core.storage.local import LocalStore
 from rule_runner.steps.tensor_steps import TensorSteps

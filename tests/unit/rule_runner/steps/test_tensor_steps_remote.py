@@ -9,7 +9,7 @@ from evaluating import END, WoundClock
 from faulty_store import REMOTE, CountingStore
 from memory_store import MemoryStore
 
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.storage import ByteRange, StorageUnavailableError
 from rule_runner.steps.tensor_steps import TensorSteps
 from smdebug.trials import Trial

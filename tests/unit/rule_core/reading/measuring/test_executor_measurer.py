@@ -10,7 +10,7 @@ from measuring_elsewhere import InlineExecutor, saved_trial, small_blocks
 from rule_core.model.reductions import Reduction
 from rule_core.reading.measuring import executor_measurer
 from rule_core.reading.measuring.executor_measurer import ExecutorMeasurer
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.rules.requirements import TensorInput
 from rule_core.rules.wants import DeclaredWants, WantedMeasure
 from rule_core.storage.local import LocalStore

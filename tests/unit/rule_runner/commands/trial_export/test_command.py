@@ -12,7 +12,7 @@ from mlflow_runs import ROWS, Logged, run_files
 from source_content import content
 
 from rule_core.modes import ModeKeys
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.trials import create_trial
 from rule_core.trials.open_index import open_index
 from rule_runner.api import evaluate

@@ -17,13 +17,13 @@ from rule_core.model.streaming_statistics import StreamingStatistic, measure
 from rule_core.modes import ModeKeys
 from rule_core.reading.event_reader import EventReader
 from rule_core.reading.file_problems import UNREADABLE
-from rule_core.reading.large_tensors import LARGE, LargeTensor, LargeTensors
 from rule_core.reading.local_prefetch import Files, LocalPrefetch
 from rule_core.reading.measuring.arrived import ArrivedMeasures
+from rule_core.reading.measuring.large_tensors import LARGE, LargeTensor, LargeTensors
 from rule_core.reading.measuring.measurer import Measurer
+from rule_core.reading.native_index import TrialFiles
 from rule_core.reading.prefetching_reader import PrefetchingReader
 from rule_core.reading.remote_prefetch import WALL_TIME, RemotePrefetch, beginning
-from rule_core.reading.trial_files import TrialFiles
 from rule_core.storage.base import (
     ByteRange,
     FileStore,

@@ -11,8 +11,8 @@ from memory_store import MemoryStore
 
 from rule_core.model.reductions import Reduction
 from rule_core.modes import ModeKeys
-from rule_core.reading import file_problems, trial_index
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading import file_problems, saved_tensors
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.storage import ObjectNotFoundError
 
 
@@ -207,7 +207,7 @@ def test_end_mark_and_finish() -> None:
 def test_reductions_are_kept_for_others_and_their_number_is_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(trial_index, "CACHED_RESULTS", 2)
+    monkeypatch.setattr(saved_tensors, "CACHED_RESULTS", 2)
     one, files = index(collections(), step(0), step(4))
     one.refresh()
     first = one.measure("loss", 4, "worker_0", Reduction("max"))

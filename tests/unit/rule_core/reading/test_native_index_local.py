@@ -7,8 +7,8 @@ import pytest
 import rawtrial
 from memory_store import MemoryStore
 
-from rule_core.reading.trial_files import TrialFiles
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import TrialFiles
+from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.storage import ObjectNotFoundError
 from rule_core.storage.local import LocalStore
 from rule_core.storage.local_folder import LocalFolder

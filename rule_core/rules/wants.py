@@ -8,8 +8,8 @@ from rule_core.model import patterns
 from rule_core.model.collection import Collection
 from rule_core.model.streaming_statistics import StreamingStatistic, Want
 from rule_core.reading.measuring.block import Choose
-from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.reading.step_read_plan import Names
+from rule_core.reading.trial_index import TrialIndex
 from rule_core.rules.requirements import TensorInput
 
 

@@ -6,7 +6,7 @@ from rule_core.clock import Clock
 from rule_core.environment import number
 from rule_core.exceptions import MissingCollectionFiles
 from rule_core.logger import get_logger
-from rule_core.reading.saved_tensors import TrialIndex
+from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage.base import ObjectNotFoundError
 from rule_core.trials.open_index import open_index

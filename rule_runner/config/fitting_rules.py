@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rule_core.exceptions import SMDebugError
-from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.reading.source_index import SourceIndex
+from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage import StorageUnavailableError
 from rule_core.trials import Trial

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from rule_core.exceptions import SMDebugError
 from rule_core.format.marks import FOLDERS
-from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.reading.source_index import SourceIndex
+from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.address import split_kind
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.sources.recognize import source_folder

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from rule_core.exceptions import SMDebugValueError
 from rule_core.failures import OnError
 from rule_core.format.paths import END_OF_JOB
-from rule_core.reading.saved_tensors import TrialIndex
+from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage import StorageUnavailableError
 from rule_runner.commands.trial_export.checkpoints import SafetensorsExport
 from rule_runner.commands.trial_export.native_trial import NativeExport

@@ -6,7 +6,7 @@ from typing import Final
 from rule_core.failures import OnError
 from rule_core.format import paths
 from rule_core.model.segments import segment_of
-from rule_core.reading.saved_tensors import TrialIndex
+from rule_core.reading.trial_index import TrialIndex
 from rule_core.saving.trial_writer import TrialWriter
 from rule_runner.commands.trial_export.saved_parts import SavedPart
 from rule_runner.errors import UsageError

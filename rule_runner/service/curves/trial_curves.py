@@ -14,8 +14,8 @@ from rule_core.clock import Clock
 from rule_core.model.collection import SCALAR_COLLECTIONS, CollectionKeys
 from rule_core.model.segments import step_in_segment
 from rule_core.reading.file_problems import UNREADABLE
-from rule_core.reading.saved_tensors import TrialIndex
 from rule_core.reading.source_index import SourceIndex
+from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage.wait_budget import WaitBudget
 from rule_runner.errors import TrialError
 from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent
@@ -190,7 +190,7 @@ class TrialCurves:
     def _value(self, name: str, step: int, part: str) -> float | None:
         """Return a value; None if it is damaged, or no number."""
         try:
-            return _number(self._index.tensor(name, step, part))
+            return _number(self._index.tensors.value(name, step, part))
         except UNREADABLE:
             return None
 

@@ -1,4 +1,4 @@
-"""TrialIndex: files that come, are late, bad, strange or too many."""
+"""NativeIndex: files that come, are late, bad, strange or too many."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ from memory_store import MemoryStore
 from rule_core.model.reductions import Reduction
 from rule_core.modes import ModeKeys
 from rule_core.reading import file_problems, saved_tensors
-from rule_core.reading.saved_tensors import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_core.storage import ObjectNotFoundError
 
 
@@ -26,11 +26,11 @@ def step(number: int, worker: int = 0, name: str = "loss", **more: Any) -> dict[
     return rawtrial.step_files(number, values, worker=f"worker_{worker}", **more)
 
 
-def index(*files: dict[str, bytes], **more: Any) -> tuple[TrialIndex, dict[str, bytes]]:
+def index(*files: dict[str, bytes], **more: Any) -> tuple[NativeIndex, dict[str, bytes]]:
     result: dict[str, bytes] = {}
     for file in files:
         result |= file
-    return TrialIndex(MemoryStore(result), **more), result
+    return NativeIndex(MemoryStore(result), **more), result
 
 
 def test_settled_is_only_what_was_complete_before_a_listing_began() -> None:
@@ -78,10 +78,10 @@ def test_bad_collections_file_is_asked_again_and_forgotten_when_mended() -> None
     whole, files[key] = files[key], b"{"
     one.refresh()
     assert one.lacks_collections()
-    assert one.problems[key].startswith(f"File '{key}' is cut off")
+    assert one.file_problems.problems[key].startswith(f"File '{key}' is cut off")
     files[key] = whole
     one.refresh()
-    assert (one.lacks_collections(), one.problems) == (False, {})
+    assert (one.lacks_collections(), one.file_problems.problems) == (False, {})
 
 
 def test_collections_are_merged_and_read_again_when_names_are_new() -> None:
@@ -107,13 +107,16 @@ def test_strange_names_are_reported_once_and_passed_over(name: str) -> None:
     one, _ = index(collections(), {key: b"{}"})
     one.refresh()
     one.refresh()
-    assert (one.steps, one.problems) == ([], {key: "Its name is not <step>_<worker>.json."})
+    assert (one.steps, one.file_problems.problems) == (
+        [],
+        {key: "Its name is not <step>_<worker>.json."},
+    )
 
 
 def test_unfinished_files_are_passed_over_without_a_word() -> None:
     one, _ = index(collections(), {"index/000000000/000000000001_worker_0.json.tmp": b""})
     one.refresh()
-    assert (one.steps, one.problems) == ([], {})
+    assert (one.steps, one.file_problems.problems) == ([], {})
 
 
 def test_index_file_without_entries_is_no_step() -> None:
@@ -122,7 +125,7 @@ def test_index_file_without_entries_is_no_step() -> None:
     one, _ = index(collections(), {rawtrial.index_key(4): data})
     one.refresh()
     one.refresh()
-    assert (one.steps, one.problems) == ([], {})
+    assert (one.steps, one.file_problems.problems) == ([], {})
 
 
 def test_damaged_record_is_reported_and_the_others_are_used() -> None:
@@ -134,14 +137,14 @@ def test_damaged_record_is_reported_and_the_others_are_used() -> None:
     one, _ = index(collections(), files)
     one.refresh()
     assert list(one.names) == ["loss"]
-    assert list(one.problems) == [f"{key}: bad"]
+    assert list(one.file_problems.problems) == [f"{key}: bad"]
 
 
 def test_problems_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_problems, "PROBLEMS_KEPT", 2)
     one, _ = index(collections(), {f"index/{n}": b"" for n in range(5)})
     one.refresh()
-    assert len(one.problems) == 2
+    assert len(one.file_problems.problems) == 2
 
 
 def test_window_counts_incomplete_steps() -> None:
@@ -179,18 +182,18 @@ def test_workers_that_disagree_about_a_step() -> None:
         step(4, 1, mode="EVAL", mode_step=2),
     )
     one.refresh()
-    assert one.mode_of(4) == (ModeKeys.TRAIN, 1)
-    assert one.mode_of(5) is None
+    assert next(iter(one.tensors.modes_at(4).items())) == (ModeKeys.TRAIN, 1)
+    assert not one.tensors.modes_at(5)
     assert one.mode_step_at(4, ModeKeys.EVAL) == 2
     assert one.mode_step_at(4, ModeKeys.GLOBAL) == 4
-    assert one.parts_with("loss", 4, ModeKeys.EVAL) == ["worker_1"]
-    assert one.parts_with("loss", 4, ModeKeys.GLOBAL) == ["worker_0", "worker_1"]
+    assert one.tensors.parts_with("loss", 4, ModeKeys.EVAL) == ["worker_1"]
+    assert one.tensors.parts_with("loss", 4, ModeKeys.GLOBAL) == ["worker_0", "worker_1"]
 
 
 def test_more_writers_than_announced_make_a_step_complete() -> None:
     one, _ = index(collections(0, 1), step(0), step(0, 1))
     one.refresh()
-    assert one.is_settled(0)
+    assert one.settled([0])
 
 
 def test_end_mark_and_finish() -> None:
@@ -210,13 +213,13 @@ def test_reductions_are_kept_for_others_and_their_number_is_bounded(
     monkeypatch.setattr(saved_tensors, "CACHED_RESULTS", 2)
     one, files = index(collections(), step(0), step(4))
     one.refresh()
-    first = one.measure("loss", 4, "worker_0", Reduction("max"))
-    assert (first, one.measure("loss", 4, "worker_0", Reduction("min"))) == (4.0, 2.0)
+    first = one.tensors.measure("loss", 4, "worker_0", Reduction("max"))
+    assert (first, one.tensors.measure("loss", 4, "worker_0", Reduction("min"))) == (4.0, 2.0)
     files.clear()
-    assert one.measure("loss", 4, "worker_0", Reduction("max")) is first
+    assert one.tensors.measure("loss", 4, "worker_0", Reduction("max")) is first
     files |= step(0)
-    one.measure("loss", 0, "worker_0", Reduction("sum"))
-    assert len(one._results) == 2
+    one.tensors.measure("loss", 0, "worker_0", Reduction("sum"))
+    assert len(one.tensors._results) == 2
 
 
 def test_what_was_not_saved_cannot_be_read() -> None:
@@ -227,16 +230,16 @@ def test_what_was_not_saved_cannot_be_read() -> None:
     one, _ = index(collections(), {key: data})
     one.refresh()
     with pytest.raises(ObjectNotFoundError):
-        one.measure("loss", 0, "worker_0", Reduction("max"))
+        one.tensors.measure("loss", 0, "worker_0", Reduction("max"))
     with pytest.raises(ObjectNotFoundError):
-        one.tensor("loss", 0, "worker_0")
+        one.tensors.value("loss", 0, "worker_0")
 
 
 def test_collections_file_that_vanished_is_a_problem_at_the_end() -> None:
     one, _ = index(collections(0, 2), step(0), step(0, 1))
     one.refresh()
-    assert one.problems == {}
+    assert one.file_problems.problems == {}
     missing = rawtrial.collections_key("worker_1")
     assert one.missing_collections() == [repr(missing)]
     one.finish()
-    assert list(one.problems) == [missing]
+    assert list(one.file_problems.problems) == [missing]

@@ -268,23 +268,25 @@ class Runner:
         """Judge every ready step of one source with its rule jobs."""
         position = min((job.position for job in jobs if job.live), default=-1)
         for step in source.ready(position):
-            self._judge(source, step, [job for job in jobs if job.wants(step)])
+            missing_workers, is_live = source.missing_workers(step), False
+            for job in jobs:
+                if job.wants(step):
+                    self._judge(job, step, missing_workers)
+                is_live = is_live or job.live
             self.stops.record_progress()
             steps = source.steps
             self.observer.progress(bisect_right(steps, step), len(steps))
             stop = self.stops.reason()
-            if stop or not [job for job in jobs if job.live]:
+            if stop or not is_live:
                 return stop
         return None
 
-    def _judge(self, source: StepSource, step: int, jobs: list[RuleJob]) -> None:
-        """Judge a step with each of `jobs`, or skip it if it cannot be read."""
-        missing_workers = source.missing_workers(step) if jobs else None
-        for job in jobs:
-            if missing_workers is None:
-                job.skip(step, UNREADABLE)
-            elif job.judge(step, missing_workers):
-                self.context.publish(job)
+    def _judge(self, job: RuleJob, step: int, missing_workers: list[str] | None) -> None:
+        """Judge a step, or skip it if it cannot be read."""
+        if missing_workers is None:
+            job.skip(step, UNREADABLE)
+        elif job.judge(step, missing_workers):
+            self.context.publish(job)
 
     @property
     def _is_to_pause(self) -> bool:

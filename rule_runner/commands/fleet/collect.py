@@ -18,7 +18,7 @@ from rule_runner.fleet.collecting.results import CollectedTrial, below, of_plan
 from rule_runner.fleet.collecting.sarif_file import SarifFile
 from rule_runner.fleet.collecting.sinks import CollectedFile
 from rule_runner.fleet.plan import read_plan
-from rule_runner.report.saved_results import ORDER
+from rule_runner.results.evaluations import ORDER
 from rule_runner.results.status import Outcome
 
 PLAN_SUFFIX: Final = ".jsonl"

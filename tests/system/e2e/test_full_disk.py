@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import saved
 from click.testing import CliRunner
 
 from rule_runner.cli import main
@@ -50,7 +51,7 @@ def test_what_was_found_is_reported_though_it_cannot_be_written(
         f"Cannot write '{small_disk}/out/findings.jsonl': No space left on device. "
         "Free some space and start it again.\n"
     )
-    written = json.loads((small_disk / "out" / "rule_result.json").read_text())
+    written = saved.result(small_disk, "out")
     assert written["status"] == "InProgress"
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from watched import result, save
 
-from rule_runner.commands.retention import remove_run
 from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
 from rule_runner.fleet.watch.outputs import output_of
 from rule_runner.fleet.watch.retention import Expiry, expire
 from rule_runner.fleet.watch.states import WatchState
+from rule_runner.results.retention import remove_run
 
 
 class Outputs:

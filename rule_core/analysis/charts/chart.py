@@ -8,6 +8,8 @@ from typing import Final, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from rule_core.analysis.thinning import thinned
+
 POINTS: Final = 200_000  # of all lines of a chart; more only make the page slow
 FEWEST_POINTS: Final = 1000  # per line, about the width of a screen
 MOST_PANELS: Final = 100
@@ -45,13 +47,7 @@ class LineMark:
         if count <= most:
             return self
         width = -(-count // max(most // 2, 1))
-        sections = np.full((-(-count // width), width), np.nan)
-        sections.flat[:count] = self.y
-        is_finite = np.isfinite(sections)
-        lows = np.where(is_finite, sections, np.inf).argmin(axis=1)
-        highs = np.where(is_finite, sections, -np.inf).argmax(axis=1)
-        starts = width * np.arange(len(sections))
-        chosen = np.unique(np.concatenate([[0, count - 1], starts + lows, starts + highs]))
+        chosen = thinned(self.y, np.arange(0, count, width))
         notes = {name: [column[index] for index in chosen] for name, column in self.notes.items()}
         return LineMark(self.x[chosen], self.y[chosen], self.index[chosen], notes)
 

@@ -11,7 +11,7 @@ import msgspec
 
 from rule_core.profiler.recording.config import parse_config
 from rule_runner.commands.profile.step_range import step_range
-from rule_runner.config.job_file.json_yaml import read_text
+from rule_runner.config.documents import read_text
 from rule_runner.config.job_file.python_file import SUFFIX, run_file
 from rule_runner.errors import ClientError, UsageError
 
@@ -101,7 +101,7 @@ def _read(file: Path) -> Json:
     if file.suffix == SUFFIX:
         return _defined_in(file)
     try:
-        return msgspec.json.decode(read_text(file) or "{}", type=Json)
+        return msgspec.json.decode(read_text(file, "Profiler configuration") or "{}", type=Json)
     except (msgspec.MsgspecError, RecursionError) as err:
         msg = f"Profiler configuration {str(file)!r} is no JSON object: {err}."
         raise ClientError(msg) from err

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from rule_runner.config.job_file.json_yaml import read_text, shown
+from rule_runner.config.documents import read_text, shown
 from rule_runner.config.job_file.sdk_objects import is_rule
 from rule_runner.errors import JobError, raised
 

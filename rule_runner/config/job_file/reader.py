@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from rule_runner.config.documents import TextError, parse, read_text, shown
 from rule_runner.config.job_file.definition import JobDefinition, capitalized, definition_of
-from rule_runner.config.job_file.json_yaml import TextError, parse, read_text, shown
 from rule_runner.config.job_file.python_file import SUFFIX, rules_of_file
 from rule_runner.config.job_file.sdk_objects import configurations_of
 from rule_runner.config.model import check_is_local

@@ -167,26 +167,3 @@ def _float(value: JsonScalar) -> float | None:
         return None if value is None else float(value)
     except ValueError:
         return None
-
-
-def thinned(points: Sequence[Point], places: Sequence[int], columns: int, span: int) -> list[int]:
-    """Return the indices of the points that a line of `columns` pixels needs, ascending.
-
-    These are, for each column and segment, the first, last, lowest and highest point, and one
-    without a finite value. `places` are the positions of the points on an axis of length `span`.
-    """
-    groups: dict[tuple[int, int], list[int]] = {}
-    for index, place in enumerate(places):
-        key = points[index].segment, place * columns // (span + 1)
-        groups.setdefault(key, []).append(index)
-    kept: set[int] = set()
-    for group in groups.values():
-        finite = [index for index in group if abs(points[index].measured) < float("inf")]
-        odd = next(
-            (index for index in group if not abs(points[index].measured) < float("inf")), group[0]
-        )
-        kept |= {group[0], group[-1], odd}
-        if finite:
-            kept.add(min(finite, key=lambda index: points[index].measured))
-            kept.add(max(finite, key=lambda index: points[index].measured))
-    return sorted(kept)

@@ -7,7 +7,8 @@ from typing import Any, Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from rule_core.analysis.axis import LENGTH, Axis, number, step_number, steps_axis, values_axis
-from rule_runner.report.html.series import ChartLine, Drawing, Point, thinned
+from rule_core.analysis.thinning import thinned
+from rule_runner.report.html.series import ChartLine, Drawing, Point
 
 COLOURED: Final = 5  # lines with an individual colour; the others are pale
 COLUMNS: Final = 360  # columns of a coloured line after thinning
@@ -55,7 +56,7 @@ class SvgChart:
 
     def _path(self, line: ChartLine, coloured: bool) -> _Path:
         places = [self.steps.position(point.step) or 0 for point in line.points]
-        kept = thinned(line.points, places, COLUMNS if coloured else PALE_COLUMNS, LENGTH)
+        kept = kept_points(line.points, places, COLUMNS if coloured else PALE_COLUMNS)
         points = [line.points[index] for index in kept]
         where = [
             (places[index], self._down(point.measured), self._down(point.limit))
@@ -272,3 +273,19 @@ def _parts(points: Sequence[Point], places: Sequence[Place]) -> tuple[list[Place
 def _dots(places: Iterable[Place]) -> str:
     """Return a path of single points, which line caps turn into dots."""
     return "".join(f"M{across} {down}h0" for across, down in places)
+
+
+def kept_points(points: Sequence[Point], places: Sequence[int], columns: int) -> list[int]:
+    """Return the indices of the points that a line of `columns` columns needs.
+
+    These are the first and the last point of each column and segment, and those of `thinned`.
+    `places` are the positions of the points on the axis.
+    """
+    keys = [
+        (point.segment, place * columns // (LENGTH + 1))
+        for point, place in zip(points, places, strict=True)
+    ]
+    starts = [index for index, key in enumerate(keys) if index == 0 or key != keys[index - 1]]
+    ends = [start - 1 for start in starts[1:]]
+    kept = thinned([point.measured for point in points], starts)
+    return sorted({*kept.tolist(), *starts, *ends})

@@ -5,6 +5,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from rule_core.analysis.thinning import thinned
+
 POINTS_KEPT: Final = 4096
 MARKS_KEPT: Final = 100
 _GROUP: Final = 4  # points, on average, of which the lowest and the highest stay
@@ -55,7 +57,7 @@ class Points:
             if len(self.marks) < MARKS_KEPT:
                 self.marks.append(Mark(step, "NaN" if math.isnan(value) else str(value)))
         if len(self.steps) > self._kept:
-            self._keep(thinned(self.steps, self.values, len(self.steps) // _GROUP))
+            self._keep(of_even_groups(self.steps, self.values, len(self.steps) // _GROUP))
 
     def _cut(self, step: int) -> None:
         """Forget what a training that was resumed repeats."""
@@ -74,7 +76,7 @@ class Points:
         steps, values = self.steps[first:], self.values[first:]
         if len(steps) <= count:
             return steps, values
-        kept = thinned(steps, values, max(count // 2, 1))
+        kept = of_even_groups(steps, values, max(count // 2, 1))
         return [steps[index] for index in kept], [values[index] for index in kept]
 
 
@@ -87,26 +89,13 @@ class CurveItem(NamedTuple):
     points: Points
 
 
-def thinned(steps: Sequence[int], values: Sequence[float | None], groups: int) -> list[int]:
-    """Return the indices of the lowest and the highest value of each group, ascending.
+def of_even_groups(steps: Sequence[int], values: Sequence[float | None], groups: int) -> list[int]:
+    """Return the indices of the points to keep, with the steps divided evenly into groups.
 
-    The groups divide the steps evenly. The first and the last value stay too. A group without a
-    number keeps one None, so that the curve has a gap there.
-
-    >>> thinned([0, 1, 2, 3, 4, 5, 6, 7], [0.0, 9.0, 1.0, 2.0, -5.0, 3.0, 3.0, 4.0], 2)
+    >>> of_even_groups(range(8), [0.0, 9.0, 1.0, 2.0, -5.0, 3.0, 3.0, 4.0], 2)
     [0, 1, 4, 7]
     """
-    kept = {0, len(values) - 1}
     first, width = steps[0], steps[-1] + 1 - steps[0]
-    begin = 0
-    for group in range(1, groups + 1):
-        end = bisect_left(steps, first + -(-group * width // groups), begin)
-        numbers = [
-            (value, index) for index in range(begin, end) if (value := values[index]) is not None
-        ]
-        if numbers:
-            kept |= {min(numbers)[1], max(numbers)[1]}
-        elif end > begin:
-            kept.add(begin)
-        begin = end
-    return sorted(kept)
+    starts = {bisect_left(steps, first + -(-group * width // groups)) for group in range(groups)}
+    kept: list[int] = thinned(values, sorted(starts)).tolist()
+    return kept

@@ -6,8 +6,8 @@ from heapq import heappop, heappush
 from typing import Final
 
 from rule_core.clock import Clock
-from rule_core.profiler.constants import PYTHONTIMELINE_SUFFIX
-from rule_core.profiler.file_names import SystemFile, TraceFile
+from rule_core.profiler.files.constants import PYTHONTIMELINE_SUFFIX
+from rule_core.profiler.files.file_names import SystemFile, TraceFile
 from rule_core.profiler.system.columns import parse_system_metrics, pieces_of
 from rule_core.profiler.traces.files import events_of
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
@@ -16,7 +16,7 @@ from rule_runner.errors import TrialError
 from rule_runner.loading.trials import absent, is_there, open_profiler_trial, reject_parent
 from rule_runner.service.curves.machine_use import CurveKey, MachineUse, ProfileKind, UseCurve
 from rule_runner.service.curves.phase_times import PHASES, PhaseTimes, StepTime
-from rule_runner.service.curves.points import CurveItem, Points, thinned
+from rule_runner.service.curves.points import CurveItem, Points, of_even_groups
 
 POINTS_KEPT: Final = 1024  # of a curve
 CURVES_KEPT: Final = 16  # of a kind
@@ -229,7 +229,7 @@ class ProfileCurves:
         chosen = (
             range(len(times))
             if len(times) <= FILE_POINTS
-            else thinned(times, values, FILE_POINTS // 2 - 1)
+            else of_even_groups(times, values, FILE_POINTS // 2 - 1)
         )
         for index in chosen:
             _append(points, times[index], values[index])

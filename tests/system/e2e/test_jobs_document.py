@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from rule_runner.cli import main
+from rule_runner.config.documents import DEPTH, LIMIT, NODES, parse_yaml
 from rule_runner.config.job_file.definition import definition_of
-from rule_runner.config.job_file.json_yaml import DEPTH, LIMIT, NODES, parse_yaml
 from rule_runner.config.sagemaker_contract import contract_of, is_platform, is_reserved
 from smdebug.core.writer import TrialWriter
 

@@ -8,6 +8,7 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped] # it comes without types
 import pytest
 
+from rule_runner.config.documents import parse_yaml
 from rule_runner.config.job_file.definition import (
     JOB_FILE_SCHEMA,
     RULE_FIELDS,
@@ -21,7 +22,6 @@ from rule_runner.config.job_file.definition import (
     limits_passed,
 )
 from rule_runner.config.job_file.ignore import FIELDS
-from rule_runner.config.job_file.json_yaml import parse_yaml
 from rule_runner.config.job_file.reader import definition_from, read_job_file
 from rule_runner.config.job_file.sources import source_options
 from rule_runner.errors import JobError, UsageError

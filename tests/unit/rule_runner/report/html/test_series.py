@@ -4,8 +4,6 @@ import math
 
 import pytest
 import reports
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rule_core.model.segments import global_step
 from rule_runner.report.html.series import (
@@ -14,7 +12,6 @@ from rule_runner.report.html.series import (
     display_name,
     drawings,
     reported,
-    thinned,
 )
 from rule_runner.results.measurements import QuantityRecord
 from rule_runner.results.schema import Evidence
@@ -96,22 +93,6 @@ def test_names_are_harmless_and_short() -> None:
     assert len(display_name("x" * 1000)) == NAME_LENGTH
 
 
-@given(st.lists(st.floats(), min_size=1, max_size=400), st.integers(1, 20))
-def test_thinning_keeps_ends_and_extremes(values: list[float], columns: int) -> None:
-    points = [Point(step, value, 0.0, met=False) for step, value in enumerate(values)]
-    places = [round(1000 * step / len(points)) for step in range(len(points))]
-    kept = thinned(points, places, columns, 1000)
-    assert kept == sorted(set(kept))
-    assert len(kept) <= 5 * columns
-    assert {0, len(points) - 1} <= set(kept)
-    finite = [value for value in values if math.isfinite(value)]
-    shown_values = [values[at] for at in kept if math.isfinite(values[at])]
-    if finite:
-        assert (min(shown_values), max(shown_values)) == (min(finite), max(finite))
-    odd = any(not math.isfinite(value) for value in values)
-    assert odd == any(not math.isfinite(values[at]) for at in kept)
-
-
 def test_the_segments_of_a_run_are_one_line() -> None:
     records = [reports.series({0: 5, 10: 4, 20: 9}), reports.series({10: 3, 20: 2}, segment=1)]
     (drawing,) = drawings([reports.MEAN], records, [0, global_step(1, 10)])
@@ -123,8 +104,3 @@ def test_the_segments_of_a_run_are_one_line() -> None:
         ("10 of segment 2", False),
         ("20 of segment 2", False),
     ]
-
-
-def test_points_of_another_segment_are_not_thinned_together() -> None:
-    points = [Point(0, 1.0, 0.0, met=False, segment=segment) for segment in range(3)]
-    assert thinned(points, [0, 0, 0], 100, 1000) == [0, 1, 2]

@@ -1,15 +1,18 @@
 """Charts: what stands where, and that a stranger's names stay texts."""
 
+import math
 import re
 from xml.etree.ElementTree import Element, fromstring
 
 import pytest
 import reports
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rule_core.model.segments import global_step
 from rule_runner.report.html.picture import picture
-from rule_runner.report.html.series import drawings
-from rule_runner.report.html.svg_chart import COLOURED, COLUMNS, SvgChart
+from rule_runner.report.html.series import Point, drawings
+from rule_runner.report.html.svg_chart import COLOURED, COLUMNS, SvgChart, kept_points
 from rule_runner.results.measurements import QuantityRecord, SeriesRecord
 
 HOSTILE = '"></title><script>alert(1)</script>\x1b\u202e'
@@ -179,3 +182,24 @@ def test_the_repeated_part_of_a_segment_is_a_line_of_its_own() -> None:
         "20 of segment 2",
         "40 of segment 2",
     ]
+
+
+@given(st.lists(st.floats(), min_size=1, max_size=400), st.integers(1, 20))
+def test_thinning_keeps_ends_and_extremes(values: list[float], columns: int) -> None:
+    points = [Point(step, value, 0.0, met=False) for step, value in enumerate(values)]
+    places = [round(1000 * step / len(points)) for step in range(len(points))]
+    kept = kept_points(points, places, columns)
+    assert kept == sorted(set(kept))
+    assert len(kept) <= 5 * columns
+    assert {0, len(points) - 1} <= set(kept)
+    finite = [value for value in values if math.isfinite(value)]
+    shown_values = [values[at] for at in kept if math.isfinite(values[at])]
+    if finite:
+        assert (min(shown_values), max(shown_values)) == (min(finite), max(finite))
+    odd = any(not math.isfinite(value) for value in values)
+    assert odd == any(not math.isfinite(values[at]) for at in kept)
+
+
+def test_points_of_another_segment_are_not_thinned_together() -> None:
+    points = [Point(0, 1.0, 0.0, met=False, segment=segment) for segment in range(3)]
+    assert kept_points(points, [0, 0, 0], 100) == [0, 1, 2]

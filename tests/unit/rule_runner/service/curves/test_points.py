@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from rule_runner.service.curves.points import MARKS_KEPT, POINTS_KEPT, Mark, Points, thinned
+from rule_runner.service.curves.points import MARKS_KEPT, POINTS_KEPT, Mark, Points, of_even_groups
 
 
 def test_a_long_curve_keeps_its_extremes_in_bounded_memory() -> None:
@@ -60,7 +60,7 @@ def test_a_resumed_training_replaces_what_it_repeats() -> None:
 
 def test_a_group_without_numbers_stays_a_gap() -> None:
     values = [1.0, 2.0, None, None, 3.0, 4.0]
-    assert thinned(range(6), values, 3) == [0, 1, 2, 4, 5]
+    assert of_even_groups(range(6), values, 3) == [0, 1, 2, 4, 5]
 
 
 def test_old_and_new_parts_of_a_curve_keep_equally_many_points() -> None:

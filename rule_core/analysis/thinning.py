@@ -1,0 +1,44 @@
+"""thinned: the points of a long curve that its picture needs."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Indices = NDArray[np.intp]
+
+
+def thinned(
+    values: Sequence[float | None] | NDArray[np.float64], starts: Sequence[int] | Indices
+) -> Indices:
+    """Return the indices of the points to keep, ascending.
+
+    These are the first and the last point, and of each section the lowest value, the highest one,
+    and one without a finite number, so that the curve has a gap there.
+
+    Parameters
+    ----------
+    values
+        Shape ``(n,)``, at least one; None is a gap.
+    starts
+        Index of the first point of each section, ascending from 0 without repetitions.
+
+    Examples
+    --------
+    >>> thinned([0.0, 9.0, 1.0, 2.0, -5.0, 3.0, 3.0, 4.0], [0, 4]).tolist()
+    [0, 1, 4, 7]
+    """
+    array = np.asarray(values, dtype=np.float64)
+    is_finite = np.isfinite(array)
+    sections = np.repeat(np.arange(len(starts)), np.diff([*starts, len(array)]))
+    lows = np.where(is_finite, array, np.inf)
+    highs = np.where(is_finite, array, -np.inf)
+    kept = [np.array([0, len(array) - 1])]
+    for is_kept in (
+        lows == np.minimum.reduceat(lows, starts)[sections],
+        highs == np.maximum.reduceat(highs, starts)[sections],
+        ~is_finite,
+    ):
+        indices = np.flatnonzero(is_kept)
+        kept.append(indices[np.unique(sections[indices], return_index=True)[1]])
+    return np.unique(np.concatenate(kept))

@@ -1,0 +1,171 @@
+"""Collected results: the saved results of each trial of a plan, or below an output folder."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from rule_core.exceptions import SMDebugError
+from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, open_store
+from rule_runner.batch.plan import PlanLine
+from rule_runner.config.defaults import EVERY_RULE, FITTING_RULES
+from rule_runner.config.request import EvaluationRequest
+from rule_runner.errors import ClientError, UsageError
+from rule_runner.loading.trials import trial_name
+from rule_runner.results.evaluations import ORDER, attention, saved_evaluations
+from rule_runner.results.file_names import REPORT, safe_name
+from rule_runner.results.schema import (
+    WINDOW,
+    EvaluationResult,
+    RuleResult,
+    TrialSummary,
+    summary_of_trial,
+)
+from rule_runner.results.status import Outcome
+
+_PLACES: Final = {str(outcome): place for place, outcome in enumerate(ORDER)}
+
+
+@dataclass(slots=True)
+class CollectedTrial:
+    """The saved results of one trial.
+
+    Attributes
+    ----------
+    trial
+        Its path; "" if nothing says it.
+    output
+        The output folder of its evaluation, or the address of that.
+    rules
+        The results of its rules, those that need attention first, as its report has them.
+    problems
+        Sentences on results that are missing, cut off or not final.
+    has_report
+        Whether the output folder holds a report.
+    """
+
+    trial: str
+    output: str
+    rules: list[RuleResult] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    has_report: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the trial, or else of its output."""
+        return trial_name(self.trial) if self.trial else self.output.rpartition("/")[2]
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome that needs attention most; an error if a result is missing."""
+        if self.problems:
+            return Outcome.ERROR
+        known = [rule.outcome for rule in self.rules if rule.outcome in _PLACES]
+        judged = [outcome for outcome in known if outcome != Outcome.NOT_EVALUATED]
+        return Outcome(min(judged or known, key=_PLACES.__getitem__, default=Outcome.ERROR))
+
+    def as_evaluation(self) -> EvaluationResult:
+        """Return the results in the form of one evaluation."""
+        windows = [rule for rule in self.rules if rule.unit == WINDOW]
+        steps = [rule for rule in self.rules if rule.unit != WINDOW]
+        trial = _summary(steps or windows, self.trial)
+        profiler = _summary(windows, self.trial) if steps and windows else None
+        return EvaluationResult(trial=trial, profiler_trial=profiler, rules=self.rules)
+
+
+def _summary(rules: list[RuleResult], path: str) -> TrialSummary:
+    """Return what results say about their trial."""
+    path = rules[0].trial if rules else path
+    return summary_of_trial(trial_name(path), path, rules)
+
+
+def of_plan(lines: Iterable[PlanLine]) -> Iterator[CollectedTrial]:
+    """Yield the trial of each line of a plan, with its results if there are any."""
+    for line in lines:
+        try:
+            request = line.request()
+        except UsageError as err:
+            yield CollectedTrial("", f"line {line.number}", problems=[str(err)])
+            continue
+        collected = CollectedTrial(
+            request.trial or request.profiler_trial or "", request.output or ""
+        )
+        try:
+            for part in _below(collected.output):
+                collected.rules += part.rules
+                collected.problems += part.problems
+                collected.has_report |= part.has_report
+        except ObjectNotFoundError:
+            pass  # there is no such folder
+        except SMDebugError as err:
+            collected.problems.append(str(err))
+        if not (collected.rules or collected.problems):
+            collected.problems.append(
+                f"No result in {collected.output!r}: the trial was not judged. Run the plan again."
+            )
+        elif not collected.problems:
+            collected.problems += _absent(request, collected)
+        collected.rules = sorted(collected.rules, key=attention)
+        yield collected
+
+
+def _absent(request: EvaluationRequest, collected: CollectedTrial) -> Iterator[str]:
+    """Yield a sentence on each rule that a request names and that has no result."""
+    names = {rule.id or rule.name or "" for rule in request.rules}
+    expected = {safe_name(name) for name in names.difference({EVERY_RULE, FITTING_RULES, ""})}
+    for name in sorted(expected - {rule.configuration_name for rule in collected.rules}):
+        yield f"No result of rule {name!r} in {collected.output!r}. Run the plan again."
+
+
+def below(place: str) -> Iterator[CollectedTrial]:
+    """Yield each evaluation whose results are in a folder or below it, in order of the folders.
+
+    Parameters
+    ----------
+    place
+        A folder or an ``s3://`` address.
+
+    Raises
+    ------
+    ClientError
+        If it cannot be read.
+    """
+    try:
+        yield from _below(place)
+    except StorageUnavailableError as err:
+        msg = f"Results at {place!r} cannot be read: {err.reason}."
+        raise ClientError(msg) from err
+    except SMDebugError as err:  # there is no such folder
+        msg = f"No result in {place!r}: {str(err).rstrip('.')}. Give an output folder or a plan."
+        raise ClientError(msg) from err
+
+
+def _below(place: str) -> Iterator[CollectedTrial]:
+    found = False
+    for saved in saved_evaluations(place):
+        found = True
+        steps = [rule.trial for rule in saved.rules if rule.unit != WINDOW]
+        windows = [rule.trial for rule in saved.rules if rule.unit == WINDOW]
+        yield CollectedTrial(
+            trial=next(iter(steps + windows), ""),
+            output=saved.output,
+            rules=sorted(saved.rules, key=attention),
+            problems=[
+                *saved.problems,
+                *(
+                    f"Result {path!r} is not final: its evaluation has not ended, or was killed."
+                    for path in saved.unfinished
+                ),
+                *filter(None, [saved.acknowledgement_problem]),
+            ],
+            has_report=_has_report(saved.output),
+        )
+    if not found:
+        next(open_store(place).list_keys(""), None)  # fails if there is no such folder
+
+
+def _has_report(output: str) -> bool:
+    with suppress(SMDebugError):
+        open_store(output).status(REPORT)
+        return True
+    return False

@@ -1,0 +1,237 @@
+"""Outputs: where the results of each trial are, and what they say."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from rule_core.exceptions import SMDebugError
+from rule_core.storage.uri import is_s3
+from rule_runner.config.output_names import OutputTemplate
+from rule_runner.engine.outcome import is_conclusive
+from rule_runner.errors import OutputError
+from rule_runner.escape import printable
+from rule_runner.index.records import RuleRecord
+from rule_runner.index.states import trial_outcome
+from rule_runner.results.acknowledged import log_unreadable
+from rule_runner.results.cursors import has_undelivered, undelivered_events
+from rule_runner.results.evaluations import SavedEvaluation, saved_evaluations
+from rule_runner.results.file_names import ACKNOWLEDGEMENTS, EVENTS, REPORT, RESULTS
+from rule_runner.results.schema import RuleResult
+from rule_runner.results.status import Outcome
+from rule_runner.results.versions import versions
+
+_template = lru_cache(OutputTemplate)
+SPACE_BYTES: Final = 1 << 20  # that evaluations need at least
+
+
+def output_of(trial: str, template: str) -> str:
+    """Return the output folder of a trial; the same path always has the same.
+
+    >>> output_of("/data/runs/mnist 1", "/results/{trial}")
+    '/results/runs-mnist-1-9164cd5c'
+    """
+    return _template(template).of(trial)
+
+
+def base_of(template: str) -> str:
+    """Return the folder of all output folders."""
+    return _template(template).base
+
+
+def lack_of_space(index: Path, template: str) -> str:
+    """Return why the index or local outputs cannot be written, in a sentence; "" if they can."""
+    folders = [index.parent] if is_s3(template) else [index.parent, Path(base_of(template))]
+    for folder in folders:
+        with suppress(OSError):  # it is created with the first output
+            status = os.statvfs(folder)
+            if status.f_bavail * status.f_frsize < SPACE_BYTES:
+                return (
+                    f"The disk of {str(folder)!r} is almost full. Evaluations start again when you "
+                    "have freed some space."
+                )
+    return ""
+
+
+class SavedOutput(msgspec.Struct, frozen=True):
+    """What the output folder of a trial holds.
+
+    Attributes
+    ----------
+    rules
+        The rule jobs that have begun; without results none.
+    trial
+        The path of the trial; "" without results.
+    ended
+        Whether all of them have ended.
+    final
+        Whether more data cannot change their verdicts.
+    stopped
+        Whether one was stopped.
+    same_version
+        Whether this version of rule-runner wrote the results, and can continue them.
+    end_time
+        When the last of them ended, in seconds since the epoch; None unless all have.
+    undelivered
+        The number of events that a sink has not taken or has refused, when all have ended; 0 in S3,
+        where it is unknown.
+    """
+
+    rules: tuple[RuleRecord, ...] = ()
+    trial: str = ""
+    ended: bool = False
+    final: bool = False
+    stopped: bool = False
+    same_version: bool = True
+    end_time: float | None = None
+    undelivered: int = 0
+
+
+def read_output(output: str) -> SavedOutput:
+    """Return what an output folder holds; raises as `read_results`."""
+    evaluations = _evaluations(output)
+    saved = _summary(evaluations)
+    if not saved.ended or is_s3(output):
+        return saved
+    holders = {Path(folder) for run in evaluations for folder in run.folders.values()}
+    return msgspec.structs.replace(saved, undelivered=sum(map(undelivered_events, holders)))
+
+
+def read_results(output: str) -> list[RuleResult]:
+    """Return the results in an output folder or below an address, finished or not.
+
+    They have the acknowledgements that hold now.
+
+    Raises
+    ------
+    OutputError
+        If storage does not answer, or a result is damaged.
+    """
+    return [rule for evaluation in _evaluations(output) for rule in evaluation.rules]
+
+
+def _evaluations(output: str) -> list[SavedEvaluation]:
+    try:
+        evaluations = [*saved_evaluations(output, depth=1)]
+    except SMDebugError as err:
+        msg = f"Output {output!r} cannot be read: {printable(getattr(err, 'reason', err))}."
+        raise OutputError(msg) from err
+    for evaluation in evaluations:
+        for problem in evaluation.problems:
+            msg = f"{problem} Remove the output folder to have the trial judged again."
+            raise OutputError(msg)
+        if evaluation.acknowledgement_problem:
+            log_unreadable(evaluation.acknowledgement_problem)
+    return evaluations
+
+
+def _summary(evaluations: Sequence[SavedEvaluation]) -> SavedOutput:
+    results = [rule for evaluation in evaluations for rule in evaluation.rules]
+    if not results:
+        return SavedOutput()
+    ended = all(result.ended_at is not None for result in results)
+    own = versions()["rule-runner"]
+    return SavedOutput(
+        rules=tuple(map(_record, results)),
+        trial=results[0].trial,
+        ended=ended,
+        final=ended and all(is_conclusive(result, keep_going=False) for result in results),
+        stopped=any(result.outcome == "Stopped" for result in results),
+        same_version=not any(evaluation.is_old for evaluation in evaluations)
+        and all(result.versions.get("rule-runner") == own for result in results),
+        end_time=max(map(_end_time, results)) if ended else None,
+    )
+
+
+def _end_time(result: RuleResult) -> float:
+    return datetime.fromisoformat(result.ended_at or "1970-01-01T00:00:00Z").timestamp()
+
+
+def _record(result: RuleResult) -> RuleRecord:
+    return RuleRecord(
+        name=result.configuration_name,
+        rule=result.rule,
+        mode=result.mode,
+        outcome=result.outcome,
+        severity=result.severity,
+        step=result.step,
+        judged=result.coverage.judged,
+        findings=result.findings_count,
+        known=result.coverage.known,
+        skipped=sum(result.coverage.skipped.values()),
+        last_step=result.coverage.last,
+        rule_time=result.rule_time_s,
+        acknowledged=result.is_acknowledged,
+        counted_severity=result.counted_severity,
+    )
+
+
+def trial_outcome_of(saved: SavedOutput, *, lenient: bool) -> Outcome:
+    """Return the outcome of a trial from its results; for `lenient` see `trial_outcome`."""
+    return trial_outcome((rule.outcome for rule in saved.rules), lenient=lenient)
+
+
+def _folders(output: Path) -> Iterator[Path]:
+    with suppress(OSError), os.scandir(output) as entries:
+        yield from sorted(
+            Path(entry.path)
+            for entry in entries
+            if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False)
+        )
+
+
+def saved_outputs(template: str) -> Iterator[str]:
+    """Yield the local folders that may be outputs, for an index that is made again."""
+    base = base_of(template)
+    if not is_s3(base):
+        yield from map(str, _folders(Path(base)))
+
+
+def acknowledgements_mark(output: str) -> tuple[int, int] | None:
+    """Return numbers that change with the acknowledgements in a local output folder.
+
+    None without any, and in S3, where looking at each trial would cost a request.
+    """
+    if is_s3(output):
+        return None
+    try:
+        status = (Path(output) / ACKNOWLEDGEMENTS).lstat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def results_mark(output: str) -> tuple[tuple[int, int, int], ...]:
+    """Return numbers that change with the results and acknowledgements in a local output folder."""
+    return tuple(_file_mark(f"{output}/{name}") for name in (ACKNOWLEDGEMENTS, RESULTS))
+
+
+def _file_mark(path: str) -> tuple[int, int, int]:
+    """Return numbers that change with a file; zeros while there is none."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return 0, 0, 0
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def is_finished(output: str) -> bool:
+    """Return whether a local evaluation that has results also sent its events and reported.
+
+    One that was killed between its verdicts and its end may not have. In S3 that is unknown.
+    """
+    folder = Path(output)
+    holders = [path for path in (folder, *_folders(folder)) if (path / EVENTS).exists()]
+    return (
+        not is_s3(output) and (folder / REPORT).exists() and not any(map(has_undelivered, holders))
+    )
+
+
+def needs_nothing(output: str) -> bool:
+    """Return whether nothing is left to do for an evaluation whose results are final."""
+    return is_s3(output) or is_finished(output)

@@ -74,6 +74,12 @@ def open_regular(path: Path, flags: int, folder: int | None = None) -> int:
     return fd
 
 
+def read_regular(path: Path) -> bytes:
+    """Return the content of the regular file `path`; raises as `open_regular`."""
+    with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as stream:
+        return stream.read()
+
+
 def write_all(fd: int, data: bytes) -> None:
     """Write all of `data` to `fd`."""
     view = memoryview(data)

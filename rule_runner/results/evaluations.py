@@ -16,7 +16,7 @@ from rule_core.storage.uri import is_s3
 from rule_runner.errors import OutputError
 from rule_runner.escape import printable
 from rule_runner.results.acknowledged import acknowledged_in
-from rule_runner.results.durable_files import open_regular
+from rule_runner.results.durable_files import read_regular
 from rule_runner.results.file_names import MEASUREMENTS, OLD_RESULT, RESULTS
 from rule_runner.results.measurements import MeasurementsFile, decode_measurements
 from rule_runner.results.schema import EvaluationResult, RuleResult
@@ -152,8 +152,7 @@ def _local_keys(place: str, folder: str, depth: int) -> Iterator[str]:
 def _content(place: str, key: str) -> bytes | memoryview:
     if is_s3(place):
         return open_store(place).read(key)
-    with os.fdopen(open_regular(Path(place, key), os.O_RDONLY), "rb") as stream:
-        return stream.read()
+    return read_regular(Path(place, key))
 
 
 def _read(place: str, key: str) -> SavedEvaluation:
@@ -172,7 +171,8 @@ def _read(place: str, key: str) -> SavedEvaluation:
     except UNREADABLE as err:
         reason = printable(getattr(err, "reason", err)).rstrip(".")
         output = _parent(folder) if is_old and key_folder else folder
-        return SavedEvaluation(output, problems=[f"Result {path!r} cannot be read: {reason}."])
+        problem = f"Result {path!r} cannot be read: {reason}."
+        return SavedEvaluation(output, problems=[problem], is_old=is_old)
     names = {rule.configuration_name for rule in rules}
     return SavedEvaluation(
         _parent(folder) if names == {_name(folder)} else folder,

@@ -1,9 +1,8 @@
 """OutputFolder: the crash-safe output folder of an evaluation."""
 
-import os
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
@@ -18,10 +17,11 @@ from rule_runner.results.durable_files import (
     Closing,
     FolderLock,
     JsonLines,
-    open_regular,
+    read_regular,
     remove_files,
     write_atomically,
 )
+from rule_runner.results.evaluations import SavedEvaluation, saved_evaluations
 from rule_runner.results.file_names import (
     EVALUATION_FILES,
     FINDINGS,
@@ -36,7 +36,7 @@ from rule_runner.results.measurements import (
     MeasurementsRecord,
     decode_measurements,
 )
-from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult, summary
+from rule_runner.results.schema import EvaluationResult, Evidence, summary
 
 _REMEDY: Final = "Choose another folder, or use --overwrite."
 
@@ -102,7 +102,7 @@ class OutputFolder(Closing):
         try:
             earlier = read_results_file(self.path)
         except FileNotFoundError:
-            if has_old_results(self.path):
+            if _old_evaluations(self.path):
                 raise OutputError(old_version(str(self.path))) from None
             return None
         except (OSError, ValueError, msgspec.MsgspecError) as err:
@@ -161,8 +161,7 @@ def read_results_file(folder: Path) -> EvaluationResult:
     OSError, MsgspecError
         If it cannot be read.
     """
-    with os.fdopen(open_regular(folder / RESULTS, os.O_RDONLY), "rb") as stream:
-        return msgspec.json.decode(stream.read(), type=EvaluationResult)
+    return msgspec.json.decode(read_regular(folder / RESULTS), type=EvaluationResult)
 
 
 def write_results_file(folder: Path, evaluation: EvaluationResult) -> None:
@@ -188,26 +187,10 @@ def old_version(output: str) -> str:
     )
 
 
-def has_old_results(folder: Path) -> bool:
-    """Return whether a folder holds an evaluation that version 0.1.0 wrote."""
-    return any(os.path.lexists(path / OLD_RESULT) for path in old_folders(folder))
-
-
-def old_folders(folder: Path) -> Iterator[Path]:
-    """Yield the folders with the results of an evaluation if version 0.1.0 wrote it.
-
-    The folder of one of several rule jobs has the name of the rule job.
-    """
-    yield folder
-    with suppress(OSError):
-        for path in sorted(folder.iterdir()):
-            if path.is_symlink() or path.name.startswith("."):
-                continue
-            with suppress(OSError, ValueError, msgspec.MsgspecError):
-                with os.fdopen(open_regular(path / OLD_RESULT, os.O_RDONLY), "rb") as stream:
-                    result = msgspec.json.decode(stream.read(), type=RuleResult)
-                if result.configuration_name == path.name:
-                    yield path
+def _old_evaluations(folder: Path) -> list[SavedEvaluation]:
+    """Return what version 0.1.0 wrote for the evaluation in a folder."""
+    saved = saved_evaluations(str(folder), depth=1)
+    return [run for run in saved if run.is_old and run.output == str(folder)]
 
 
 def evaluation_files(folder: Path) -> list[Path]:
@@ -227,9 +210,10 @@ def remove_evaluation(folder: Path) -> None:
     OutputError
         If one cannot be removed.
     """
-    for path in [*old_folders(folder)]:
+    old = {Path(path) for run in _old_evaluations(folder) for path in run.folders.values()}
+    for path in {folder, *old}:
         remove_files(evaluation_files(path))
-        if path != folder:
-            shutil.rmtree(path / SCRATCH, ignore_errors=True)
-            with suppress(OSError):  # it holds what the rule wrote
-                path.rmdir()
+    for path in old - {folder}:
+        shutil.rmtree(path / SCRATCH, ignore_errors=True)
+        with suppress(OSError):  # it holds what the rule wrote
+            path.rmdir()

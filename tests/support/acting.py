@@ -78,7 +78,7 @@ def _run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
 
 def result(folder: Path) -> dict[str, Any]:
     """Return the result."""
-    document: dict[str, Any] = saved.result(folder, "out")
+    document: dict[str, Any] = saved.result(folder / "out")
     return document
 
 

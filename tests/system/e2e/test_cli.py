@@ -74,10 +74,11 @@ def test_the_json_output_is_one_object_of_the_schema(trial: Path) -> None:
     outcomes = {rule["configuration_name"]: rule["outcome"] for rule in document["rules"]}
     assert outcomes == {"VanishingGradient": "IssuesFound", "loss": "NoIssuesFound"}
     assert sorted(one.name for one in (trial.parent / "out").iterdir()) == [
-        ".sagemaker-ignore",
-        "VanishingGradient",
-        "loss",
+        "events.jsonl",
+        "findings.jsonl",
+        "measurements.json",
         "report.html",
+        "results.json",
     ]
 
 

@@ -51,7 +51,7 @@ def test_what_was_found_is_reported_though_it_cannot_be_written(
         f"Cannot write '{small_disk}/out/findings.jsonl': No space left on device. "
         "Free some space and start it again.\n"
     )
-    written = saved.result(small_disk, "out")
+    written = saved.result(small_disk / "out")
     assert written["status"] == "InProgress"
 
 

@@ -198,7 +198,7 @@ def test_killed_after_the_verdict_the_same_command_gives_it_with_its_report(
     )
     assert "IssuesFound" in first.stdout
     assert (tmp_path / "out" / "report.html").exists()
-    ended_at = saved.result(tmp_path, "out")["ended_at"]
+    ended_at = saved.result(tmp_path / "out")["ended_at"]
     assert first.stderr == (
         f"Output folder '{tmp_path / 'out'}' holds this evaluation, which ended at {ended_at}: "
         "nothing was judged again. Use --overwrite to evaluate it again.\n"

@@ -17,7 +17,7 @@ from rule_runner.results.durable_files import SCRATCH
 from rule_runner.results.file_names import RESULTS
 
 TRIAL = "/runs/a"
-OLD = Path(__file__).parents[4] / "data" / "outputs-0.1.0"
+OLD = Path(__file__).parents[3] / "data" / "outputs-0.1.0"
 
 
 def test_the_results_of_several_rules(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from rule_runner.watch.pace import PROMPT_S, Pace
 from rule_runner.watch.retention import Expiry
 from rule_runner.watch.turns import ABSENT_S
 
-OLD = Path(__file__).parents[4] / "data" / "outputs-0.1.0"
+OLD = Path(__file__).parents[3] / "data" / "outputs-0.1.0"
 
 
 @pytest.fixture

@@ -27,7 +27,13 @@ from rule_runner.notify.event import EventSubject
 from rule_runner.notify.publisher import EventPublisher
 from rule_runner.notify.sinks import EventSink
 from rule_runner.results.acknowledged import FindingIds
-from rule_runner.results.schema import EvaluationResult, Evidence, OtherTrial, summary
+from rule_runner.results.schema import (
+    EvaluationResult,
+    Evidence,
+    OtherTrial,
+    RuleResult,
+    summary,
+)
 from rule_runner.results.status import CLIENT_ERROR
 from rule_runner.steps.sources import StepSources
 
@@ -281,7 +287,7 @@ class EvaluationContext:
                 {job.config.configuration_name: job.measurements.record() for job in self.jobs}
             )
         rules = [job.result_to_record(final=final, caught_up=caught_up) for job in self.jobs]
-        self.folder.write(replace(self.result(), rules=rules))
+        self.folder.write(self._evaluation(rules))
 
     def _begin_actions(self, job: RuleJob) -> None:
         """Start the actions of a rule job that its findings trigger."""
@@ -320,11 +326,13 @@ class EvaluationContext:
 
     def result(self) -> EvaluationResult:
         """Return the result of the evaluation so far."""
+        return self._evaluation([job.result() for job in self.jobs])
+
+    def _evaluation(self, rules: list[RuleResult]) -> EvaluationResult:
         trial, profiler_trial = self.step_sources.summaries()
         if self.earlier:  # the trial itself is not waited for again
-            ended = trial.ended or all(job.result().trial_ended for job in self.jobs)
+            ended = trial.ended or all(rule.trial_ended for rule in rules)
             trial = replace(trial, ended=ended)
-        rules = [job.result() for job in self.jobs]
         return EvaluationResult(
             summary=summary(rules),
             trial=trial,

@@ -24,10 +24,10 @@ class Mine(Rule):
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Return a folder on a file system of four pages."""
+    """Return a folder on a file system of three pages."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=12k", "tmpfs", str(folder)]
     done = subprocess.run(mount, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"No file system can be mounted here: {done.stderr.strip()}")

@@ -1075,6 +1075,16 @@ def _states(events: list[dict[str, Any]]) -> list[Any]:
     ]
 
 
+def test_rules_that_change_status_at_the_same_step_share_an_event(tmp_path: Path) -> None:
+    run(tmp_path, losses(1, 0.25, 1), Below, Never, rule_job(Below, "again"))
+    changed = [one["detail"]["ChangedRules"] for one in json_lines(tmp_path / "events.jsonl")]
+    assert [names for names in changed if names] == [
+        ["Below", "Never", "again"],
+        ["Below", "again"],
+        ["Never"],
+    ]
+
+
 def test_another_configuration_does_not_resume(tmp_path: Path) -> None:
     script = Script(WoundClock(), [die])
     with pytest.raises(KilledError):

@@ -24,7 +24,7 @@ _where = click.option(
 
 @click.group()
 def images() -> None:
-    """Show and register the rule image of each region, and push yours."""
+    """Show, register and push the rule image of each region."""
 
 
 @images.command("uri")
@@ -38,7 +38,7 @@ def images() -> None:
 )
 @reporting
 def uri(region: str, kind: str) -> None:
-    """Print the image's URI: yours if one is registered, else AWS's."""
+    """Print the URI of your registered image, or else AWS's."""
     from rule_runner.images import image_uri
 
     click.echo(image_uri(region, kind))
@@ -82,7 +82,10 @@ def unregister(region: str, project: bool) -> None:
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @reporting
 def trust(path: Path | None) -> None:
-    """Trust the current content of a project's file; by default the nearest images.toml."""
+    """Trust the current content of a project's images.toml.
+
+    The default is the nearest images.toml.
+    """
     from rule_runner.images.listing import trusted
 
     click.echo("\n".join(trusted(path)))
@@ -117,9 +120,9 @@ def push(
     create: bool,
     project: bool,
 ) -> None:
-    """Push your image to ECR in one or more regions, and register it there by its digest.
+    """Push your image to ECR and register it there.
 
-    The URI of each pushed image is printed.
+    Several regions are possible. An image is registered by its digest, and its URI is printed.
     """
     from rule_runner.containers import push as pushing
 

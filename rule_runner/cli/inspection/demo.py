@@ -12,7 +12,10 @@ from rule_runner.config.model import check_is_local, default_output
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Output folder.")
 @reporting
 def demo(output: Path | None) -> int:
-    """Judge three real trainings while they run: healthy, vanishing, diverging."""
+    """Judge three real trainings while they run.
+
+    One is healthy, in one the gradients vanish, and one diverges.
+    """
     from rule_runner.commands.demo.command import run_demo
 
     place = output or default_output("demo")

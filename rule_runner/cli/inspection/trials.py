@@ -19,7 +19,11 @@ def trial() -> None:
 @endpoint_option
 @reporting
 def trial_show(path: str, form: str, everything: bool) -> int:
-    """Show steps, workers, collections, tensors and sizes of the trial at PATH, or s3://."""
+    """Show what the trial at PATH holds.
+
+    These are steps, workers, collections, tensors and sizes. PATH may be an address,
+    s3://bucket/prefix.
+    """
     from rule_runner.commands.trial.show import show_trial
 
     configure(-1)
@@ -40,8 +44,11 @@ def trial_show(path: str, form: str, everything: bool) -> int:
 @endpoint_option
 @reporting
 def trial_export(path: str, form: str, output: str) -> int:
-    """Write the values of the trial at PATH, or s3://, in another format."""
-    from rule_runner.commands.trial.export import export_trial
+    """Write the values of a trial in another format.
+
+    PATH may be an address, s3://bucket/prefix.
+    """
+    from rule_runner.commands.trial.export.command import export_trial
 
     configure(-1)
     return export_trial(path, form, output)
@@ -52,9 +59,10 @@ def trial_export(path: str, form: str, output: str) -> int:
 @endpoint_option
 @reporting
 def doctor(path: str | None) -> int:
-    """Diagnose problems of the installation and of the trial at PATH, and suggest remedies.
+    """Diagnose the installation and the trial at PATH.
 
-    PATH may be an address, s3://bucket/prefix: then credentials and permissions are checked too.
+    Each problem comes with a remedy. PATH may be an address, s3://bucket/prefix: then credentials
+    and permissions are checked too.
     """
     from rule_runner.commands.doctor.command import run_doctor
 

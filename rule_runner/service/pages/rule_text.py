@@ -7,6 +7,7 @@ from jinja2.filters import do_mark_safe
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from builtin_rules.rule_page import rule_page
 from rule_core.severity import Severity
 from rule_runner.loading.loader import every_builtin
 from rule_runner.report.rule_pages import page, sentence
@@ -43,11 +44,10 @@ def rule_text(rule: str) -> RuleText | None:
     if rule_class is None:
         return None
     _, _, body = page(rule).partition("\n## ")
-    remedy = rule_class.PAGE.remedy if rule_class.PAGE else ""
     return RuleText(
         do_mark_safe(_MARKDOWN.renderInline(sentence(rule_class))),
         rule_class.SEVERITY,
-        _html(remedy),
+        _html(rule_page(rule_class).remedy),
         _html(f"## {body}" if body else ""),
     )
 

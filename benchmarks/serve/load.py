@@ -32,7 +32,7 @@ import urllib3
 from serve_process import browser_options, memory_mb, processor_s
 
 from builtin_rules import RULES
-from rule_runner.fleet.watch.database import WatchDatabase
+from rule_runner.index.database import WatchDatabase
 
 RULES_OF_A_TRIAL = 20
 PAUSE_S = 0.2  # between two findings

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"
 import served
 
 from builtin_rules import RULES
-from rule_runner.fleet.watch.database import WatchDatabase
+from rule_runner.index.database import WatchDatabase
 
 ISSUE_EVERY = 50  # of the verdicts
 TEAMS = ("vision", "language", "speech")

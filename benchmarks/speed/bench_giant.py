@@ -24,7 +24,7 @@ import numpy as np
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.resolve import resolve
 from rule_runner.engine.runner import Runner
-from rule_runner.fleet.executors import open_executor
+from rule_runner.executors import open_executor
 from rule_runner.logs import configure
 from smdebug.core.modes import ModeKeys
 from smdebug.core.writer import TrialWriter

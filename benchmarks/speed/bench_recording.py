@@ -28,13 +28,13 @@ from rule_core.clock import SystemClock
 from rule_core.modes import ModeKeys
 from rule_core.profiler.recording.config import RecordingConfig
 from rule_core.profiler.recording.config_file import ConfigFile
+from rule_core.profiler.recording.end_marks import SUPERVISED
 from rule_core.profiler.recording.recorder import (
     BACKWARD,
     FORWARD,
     OPTIMIZER,
     ProfilerRecorder,
 )
-from rule_core.profiler.recording.supervision import SUPERVISED
 
 PAIRS = 300
 STEPS = 10  # in a turn: most turns are shorter than the machine's time slices

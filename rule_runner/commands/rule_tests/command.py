@@ -55,9 +55,7 @@ def run_rule_tests(
         f"{'1 case' if cases == 1 else f'{cases} cases'}: {cases - failed} passed, {failed} failed."
     )
     if junit is not None:
-        from rule_runner.commands.rule_tests.junit_cases import junit_cases
-
-        _write(Path(junit), junit_cases(results))
+        _write(Path(junit), _junit(results))
     return EXIT_CLIENT if failed else 0
 
 
@@ -141,6 +139,20 @@ def _lines(result: TableResult) -> Iterator[str]:
         yield f"  FAILED {case.name}"
         for problem in case.problems:
             yield f"    {problem}"
+
+
+def _junit(results: Sequence[TableResult]) -> str:
+    """Return a JUnit report with a suite for each test file."""
+    from rule_runner.report.junit import add_outcome, junit_report, new_case, new_suite
+
+    suites = []
+    for result in results:
+        cases = [new_case(case.name, result.path.name, case.seconds) for case in result.cases]
+        for case, element in zip(result.cases, cases, strict=True):
+            if case.problems:
+                add_outcome(element, "failure", "Difference", case.problems[0], case.problems)
+        suites.append(new_suite(result.path, cases, {}))
+    return junit_report("rule-runner test", suites, {})
 
 
 def _write(path: Path, text: str) -> None:

@@ -20,7 +20,7 @@ Any other exception that escapes is a bug of rule-runner: exit 70.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from rule_core.failures import attempt
+from rule_core.failures import words_of
 
 _SHOWN: Final = 5  # items of a list in a sentence
 
@@ -91,8 +91,7 @@ def raised(subject: str, err: BaseException, where: str) -> str:
     where
         The place or time, such as ``at step 40``.
     """
-    # The class may be the user's, with any `__str__`.
-    text = attempt(lambda: " ".join(str(err).split()).rstrip("."), lambda _: "")
+    text = words_of(err)
     return f"{subject} raised {type(err).__name__} {where}{text and f': {text}'}.{_remedy(err)}"
 
 

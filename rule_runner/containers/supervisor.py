@@ -11,7 +11,6 @@ from types import FrameType
 from typing import Final
 
 from rule_core.clock import Clock, SystemClock
-from rule_core.failures import attempt
 from rule_runner.containers.docker_engine import Engine, RunningContainer
 from rule_runner.containers.errors import EngineError, EngineLostError
 from rule_runner.containers.plan import ContainerPlan
@@ -164,17 +163,15 @@ class ContainerSupervisor:
 
     def _follow(self, name: str, container: RunningContainer) -> None:
         """Read the output of a container, then put its end into the queue; runs in a thread."""
-
-        def follow() -> _ContainerEnd:
+        end = _ContainerEnd(name, None, "Its output could not be followed.")
+        try:
             for out, err in container.output():
                 self._hear(name, out, err)
-            return _ContainerEnd(name, container.wait())
-
-        def fail(err: Exception) -> _ContainerEnd:
-            reason = str(err) if isinstance(err, EngineLostError) else repr(err)
-            return _ContainerEnd(name, None, reason)
-
-        self._events.put(attempt(follow, fail))
+            end = _ContainerEnd(name, container.wait())
+        except EngineLostError as lost:
+            end = _ContainerEnd(name, None, str(lost))
+        finally:
+            self._events.put(end)
 
     def _await_event(self) -> None:
         """Wait for the next event or deadline, and handle it."""

@@ -118,10 +118,7 @@ class Changes:
         try:
             async with self._lock:
                 if not self.failure:
-                    with Contained(self._fail):
-                        await self._advance()
-                        _put(queue, await self._missed(last_id))
-                        self._streams.add(queue)
+                    await self._advance(queue, last_id)
                 if self.failure:
                     raise OutputError(self.failure)
             yield queue
@@ -134,19 +131,22 @@ class Changes:
         while True:
             if self._streams or self.failure:
                 async with self._lock:
-                    with Contained(self._fail):
-                        await self._advance()
+                    await self._advance()
             pause = min(2 * pause, LONGEST_PAUSE_S) if self.failure else self._look_s
             await asyncio.sleep(pause)
 
-    async def _advance(self) -> None:
-        """Look for changes, and tell all streams."""
-        self._state, events = await run_in_threadpool(self._look, self._state)
-        for queue in self._streams:
-            _put(queue, events)
-        if self.failure:
-            _log.info("index_followed_again")
-        self.failure = ""
+    async def _advance(self, new: "StreamQueue | None" = None, last_id: str = "") -> None:
+        """Look for changes, and send them to all streams; add a new stream after `last_id`."""
+        with Contained(self._fail):
+            self._state, events = await run_in_threadpool(self._look, self._state)
+            for queue in self._streams:
+                _put(queue, events)
+            if self.failure:
+                _log.info("index_followed_again")
+            self.failure = ""
+            if new is not None:
+                _put(new, await self._missed(last_id))
+                self._streams.add(new)
 
     def _fail(self, err: Exception) -> None:
         """Log a failure once, and end all streams, which would be silent otherwise."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from importlib import metadata
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 from packaging.requirements import Requirement
@@ -72,8 +73,13 @@ def _rule_packages() -> Iterator[Diagnosis]:
 
 def _imported_package() -> Diagnosis:
     """Check that `import smdebug` gives the package beside this one."""
-    # Any package may have this name, and raise anything.
-    package = attempt(lambda: __import__("smdebug"), lambda err: type(err).__name__)
+
+    def imported() -> ModuleType:
+        import smdebug  # any package may have this name, and raise anything
+
+        return smdebug
+
+    package = attempt(imported, lambda err: type(err).__name__)
     if isinstance(package, str):
         return wrong(f"Package 'smdebug' cannot be imported: {package}. {_REMOVE}")
     if package.__file__ is None:  # a folder without `__init__.py`

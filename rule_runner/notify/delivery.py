@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Final
 
-from rule_core.clock import SystemClock
+from rule_core.clock import SystemClock, jittered, pause_after
 from rule_core.failures import attempt
 from rule_runner.errors import OutputError
 from rule_runner.logs import get_logger
@@ -148,24 +148,22 @@ class Delivery:
 
     def _run(self) -> None:
         """Send until the input is closed and all is sent."""
-        pause = 0.0
-        while self._wait(pause):
-            pause = 0.0 if self._deliver() else min(2 * pause or FIRST_PAUSE_S, LONGEST_PAUSE_S)
+        failures = 0
+        while self._wait(failures):
+            failures = 0 if self._deliver() else failures + 1
 
-    def _wait(self, pause: float) -> bool:
-        """Wait for the end of a pause, then for events; return whether there are any."""
-        if self._random_part is None:
-            from random import random
-
-            self._random_part = random
-        jitter = 0.5 + self._random_part() / 2
+    def _wait(self, failures: int) -> bool:
+        """Wait after failures, then for events; return whether there are any."""
+        pause = pause_after(failures, FIRST_PAUSE_S, LONGEST_PAUSE_S)
         with self._changed:
-            if pause and self._finishing:
+            if failures and self._finishing:
                 if self._failure is not None and not self._failure.transient:
                     return False
-                self._changed.wait_for(lambda: self._over, min(pause, LAST_PAUSE_S) * jitter)
-            elif pause:
-                self._changed.wait_for(lambda: self._over or self._finishing, pause * jitter)
+                last = jittered(min(pause, LAST_PAUSE_S), self._random_part)
+                self._changed.wait_for(lambda: self._over, last)
+            elif failures:
+                pause = jittered(pause, self._random_part)
+                self._changed.wait_for(lambda: self._over or self._finishing, pause)
             self._changed.wait_for(
                 lambda: self._over or self._finishing or self._position < self._end
             )

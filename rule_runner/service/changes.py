@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 from starlette.concurrency import run_in_threadpool
 
+from rule_core.clock import pause_after
 from rule_core.failures import Contained
 from rule_runner.errors import OutputError, RuleRunnerError
 from rule_runner.fleet.watch.index_reader import IndexReader
@@ -127,13 +128,13 @@ class Changes:
             del self._owners[queue]
 
     async def _run(self) -> None:
-        pause = self._look_s
+        failures = 0
         while True:
             if self._streams or self.failure:
                 async with self._lock:
                     await self._advance()
-            pause = min(2 * pause, LONGEST_PAUSE_S) if self.failure else self._look_s
-            await asyncio.sleep(pause)
+            failures = failures + 1 if self.failure else 0
+            await asyncio.sleep(pause_after(failures + 1, self._look_s, LONGEST_PAUSE_S))
 
     async def _advance(self, new: "StreamQueue | None" = None, last_id: str = "") -> None:
         """Look for changes, and send them to all streams; add a new stream after `last_id`."""

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from rule_core.clock import Clock, SystemClock
+from rule_core.clock import Clock, SystemClock, pause_after
 from rule_core.failures import OnError, attempt
 from rule_runner.errors import OutputError
 from rule_runner.escape import printable
@@ -152,7 +152,7 @@ class Alerting(Closing):
             self._store.delivered(delivery)
             _log.error("alert_given_up", **facts)
             return
-        pause = min(RETRY_S * 2.0 ** min(delivery.attempts, _DIGITS), LONGEST_PAUSE_S)
+        pause = pause_after(delivery.attempts + 1, RETRY_S, LONGEST_PAUSE_S)
         self._store.postpone(delivery, now + pause)
         _log.warning("alert_not_sent", **facts)
 

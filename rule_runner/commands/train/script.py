@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+from rule_core.processes import environment_with, signal_group
 from rule_core.saving.auto_hook import FOLDER, HOOK, PIPE, print_line
 from rule_runner.errors import EXIT_SIGNAL, UsageError
 from rule_runner.escape import printable
@@ -28,13 +29,7 @@ def environment(control: Path, more: Mapping[str, str]) -> dict[str, str]:
     more
         Further variables.
     """
-    paths = [str(SITE), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {
-        **os.environ,
-        **more,
-        FOLDER: str(control),
-        "PYTHONPATH": os.pathsep.join(paths),
-    }
+    return environment_with(SITE, {**os.environ, **more, FOLDER: str(control)})
 
 
 def script_name(command: Sequence[str]) -> str:
@@ -152,11 +147,11 @@ class TrainingScript:
 
         A script may need its data workers to write the last checkpoint.
         """
+        if number != signal.SIGTERM:
+            signal_group(self._process.pid, number)
+            return
         with suppress(ProcessLookupError):
-            if number == signal.SIGTERM:
-                self._process.send_signal(number)
-            else:
-                os.killpg(self._process.pid, number)
+            self._process.send_signal(number)
 
     async def stop(self, grace: float) -> None:
         """End the script and its children: by SIGTERM, after `grace` seconds by SIGKILL."""
@@ -164,8 +159,7 @@ class TrainingScript:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), grace)
             await self.clear(grace)
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        signal_group(self._process.pid)
 
     async def clear(self, grace: float) -> None:
         """Send SIGTERM to the processes that remain in the session; wait up to `grace` seconds."""

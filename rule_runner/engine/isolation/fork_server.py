@@ -11,17 +11,16 @@ end. The runner continues the others if a rule has stopped them. Only processes 
 moved to a session of their own outlive the supervisor.
 """
 
-import os
 import signal
 import socket
 import struct
-import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Final
 
+from rule_core.processes import signal_group, start
 from rule_runner.errors import ClientError
 
 # The import path is that of the runner: rules can import what the runner can.
@@ -133,14 +132,9 @@ class ForkServer:
         self._server, server_end = socket.socketpair()
         with server_end:
             fd = server_end.fileno()
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _BOOT, str(fd), *sys.path],
-                env=environment,
-                pass_fds=(fd,),
-                stdin=subprocess.DEVNULL,
-                stdout=_STDERR,
-                start_new_session=True,  # Ctrl-C must not interrupt the current step
-            )
+            command = [sys.executable, "-c", _BOOT, str(fd), *sys.path]
+            # In a session of its own: Ctrl-C must not interrupt the current step.
+            self._process = start(command, env=environment, pass_fds=(fd,), stdout=_STDERR)
 
     def begin(self) -> WorkerHandle:
         """Start a worker, which waits for its first request.
@@ -174,5 +168,4 @@ class ForkServer:
 
 def _continue(group: int) -> None:
     """Continue a fork server and its supervisors if a rule has stopped them."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGCONT)
+    signal_group(group, signal.SIGCONT)

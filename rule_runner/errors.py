@@ -57,6 +57,14 @@ class ParameterError(ClientError):
     """A rule parameter is misspelt, missing, ill-typed or out of range."""
 
 
+class ImageError(ClientError):
+    """An image or a registry cannot be used."""
+
+
+class UnknownRegionError(ImageError, ValueError):
+    """A region has no image; a ValueError as in the old SDK."""
+
+
 class TrialError(ClientError):
     """The trial is missing, unreadable or without data."""
 

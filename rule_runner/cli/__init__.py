@@ -17,7 +17,7 @@ _COMMANDS: Final = {
         "Judge every trial at and below each PATH by the built-in rules whose inputs it holds.",
     ),
     "demo": LateCommand(
-        "inspection.demo",
+        "inspection.trials",
         "Judge three real trainings while they run: healthy, vanishing, diverging.",
     ),
     "docker": LateCommand("docker", "Evaluate in containers, and build the image for them."),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 _DOUBLINGS: Final = 60  # more exceed any limit
+_NS: Final = 1000  # nanoseconds in a microsecond
 
 
 class Clock(Protocol):
@@ -60,3 +61,17 @@ def jittered(pause_s: float, random_part: Callable[[], float] | None = None) -> 
 
         random_part = random
     return pause_s * (0.5 + random_part() / 2)
+
+
+class SteadyTime:
+    """Epoch microseconds that follow the clock of the machine as it was at the start.
+
+    Later changes of that clock have no effect.
+    """
+
+    def __init__(self) -> None:
+        self._offset_ns = time.time_ns() - time.perf_counter_ns()
+
+    def __call__(self) -> int:
+        """Return the time in epoch microseconds."""
+        return (self._offset_ns + time.perf_counter_ns()) // _NS

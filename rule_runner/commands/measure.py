@@ -14,13 +14,13 @@ from rule_core.rules.wants import DeclaredWants
 from rule_core.storage.base import TrialOutput
 from rule_core.storage.uri import open_output
 from rule_core.trials import Trial
+from rule_runner.batch.shards import Shard
 from rule_runner.config.model import EvaluationConfig
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.config.resolve import resolve
 from rule_runner.engine.invoker_factory import make_invoker
 from rule_runner.engine.measuring import declared_measures
 from rule_runner.errors import OutputError, TrialError
-from rule_runner.fleet.shards import Shard
 from rule_runner.loading.parameters import bind
 from rule_runner.loading.trials import absent, is_there, open_trial
 from rule_runner.results.versions import versions

@@ -22,7 +22,7 @@ def trial() -> None:
 @reporting
 def trial_show(path: str, form: str, everything: bool) -> int:
     """Show steps, workers, collections, tensors and sizes of the trial at PATH, or s3://."""
-    from rule_runner.commands.trial_show import show_trial
+    from rule_runner.commands.trial.show import show_trial
 
     configure(-1)
     return show_trial(path, form, everything=everything)
@@ -43,7 +43,7 @@ def trial_show(path: str, form: str, everything: bool) -> int:
 @reporting
 def trial_export(path: str, form: str, output: str) -> int:
     """Write the values of the trial at PATH, or s3://, in another format."""
-    from rule_runner.commands.trial_export.command import export_trial
+    from rule_runner.commands.trial.export import export_trial
 
     configure(-1)
     return export_trial(path, form, output)

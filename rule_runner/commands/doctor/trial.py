@@ -19,7 +19,7 @@ from rule_runner.commands.doctor.checks import Diagnosis, Grade, good, warning, 
 from rule_runner.commands.doctor.s3 import examine_address
 from rule_runner.commands.profile.overview import overview
 from rule_runner.commands.profile.trials import holds_converted
-from rule_runner.commands.trial_summary import incomplete_steps, is_trial
+from rule_runner.commands.trial.summary import incomplete_steps, is_trial
 from rule_runner.errors import TrialError, listed, shortened
 from rule_runner.escape import printable
 from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent, roots

@@ -9,8 +9,8 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from rule_core.severity import Severity
-from rule_runner.fleet.watch.index_reader import IndexReader
-from rule_runner.fleet.watch.records import RuleRecord, TrialFilter, TrialRecord
+from rule_runner.index.reader import IndexReader
+from rule_runner.index.records import RuleRecord, TrialFilter, TrialRecord
 from rule_runner.loading.loader import every_builtin
 from rule_runner.report.rule_pages import page, sentence
 from rule_runner.report.saved_results import ORDER

@@ -11,9 +11,9 @@ import pytest
 from faulty_store import REMOTE, CountingStore
 from safetensors_files import checkpoint_index, whole_trial, write
 
-from builtin_rules.statistics.array_difference import ChangeNorms
-from builtin_rules.tensors.gradients.all_zero import ZeroCount
 from rule_core.exceptions import SMDebugValueError, TensorDamaged
+from rule_core.model.array_difference import ChangeNorms
+from rule_core.model.element_statistics import ZeroCount
 from rule_core.model.reductions import OPERATIONS, Reduction, compute
 from rule_core.model.streaming_statistics import PIECE_BYTES, Piece, measure
 from rule_core.reading import large_tensors, trial_index

@@ -12,8 +12,6 @@ import steps_saved
 from faulty_store import REMOTE, CountingStore
 from memory_store import MemoryFile, MemoryStore
 
-from builtin_rules.statistics.array_difference import ChangeNorms, Tolerance
-from builtin_rules.tensors.gradients.all_zero import ZeroCount
 from rule_core.exceptions import (
     InvalidWorker,
     SMDebugValueError,
@@ -21,6 +19,8 @@ from rule_core.exceptions import (
     TensorUnavailableForStep,
 )
 from rule_core.kernels.cores import THREADS
+from rule_core.model.array_difference import ChangeNorms, Tolerance
+from rule_core.model.element_statistics import ZeroCount
 from rule_core.model.streaming_statistics import Piece
 from rule_core.reading import local_prefetch, step_read_plan
 from rule_core.reading.measuring import part_reads

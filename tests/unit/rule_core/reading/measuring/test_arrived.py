@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from memory_store import MemoryStore
 from rawtrial import collections, collections_key, event_key
 
-from builtin_rules.statistics.array_difference import ChangeNorms
-from builtin_rules.statistics.unit_activity import Activity
-from builtin_rules.tensors.gradients.all_zero import ZeroCount
 from rule_core.exceptions import TensorDamaged
 from rule_core.kernels.sweep import has_kernel
 from rule_core.model import streaming_statistics
+from rule_core.model.array_difference import ChangeNorms
+from rule_core.model.element_statistics import Activity, ZeroCount
 from rule_core.model.reductions import Reduction
 from rule_core.reading.measuring import arrived
 from rule_core.storage.base import ReadCosts

@@ -1,0 +1,43 @@
+"""JUnit on many trials: a test suite for each."""
+
+from collections import Counter
+
+from rule_runner.batch.collecting.results import CollectedTrial
+from rule_runner.batch.collecting.sinks import CollectedFile
+from rule_runner.batch.collecting.streams import write_pieces
+from rule_runner.report.junit import (
+    COUNTS,
+    add_outcome,
+    clean,
+    new_case,
+    report_pieces,
+    rule_suite,
+    suite_text,
+    totals,
+)
+
+
+class JunitFile(CollectedFile):
+    """A JUnit report; a result that is missing or not final is an error of its trial's suite."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(place)
+        self._counts = Counter(dict.fromkeys((*COUNTS, "skipped"), 0))
+
+    def add(self, trial: CollectedTrial) -> None:
+        """Add the suite of a trial."""
+        problems = []
+        for problem in trial.problems:
+            problems.append(new_case("result", "rule-runner"))
+            add_outcome(problems[-1], "error", "Missing", problem)
+        suite = rule_suite(trial.as_evaluation(), problems)
+        suite.set("name", clean(trial.name))
+        for name, count in totals(suite, "skipped").items():
+            self._counts[name] += int(count)
+        self.spool.append(suite_text(suite))
+
+    def write(self, exit_code: int) -> None:
+        """Write the report."""
+        del exit_code
+        counts = {name: str(count) for name, count in self._counts.items()}
+        write_pieces(self.place, report_pieces("rule-runner", self.spool.pieces(), counts))

@@ -10,7 +10,6 @@ from rule_runner.config.defaults import Isolation
 from rule_runner.errors import EXIT_CLIENT, ClientError, OutputError, UsageError
 from rule_runner.escape import printable
 from rule_runner.rule_tests.expectation import Expectation, Observation
-from rule_runner.rule_tests.results import CaseResult, TableResult
 from rule_runner.rule_tests.rule_table import (
     RuleCase,
     RuleTable,
@@ -18,7 +17,7 @@ from rule_runner.rule_tests.rule_table import (
     find_tables,
     read_table,
 )
-from rule_runner.rule_tests.run_case import run_case
+from rule_runner.rule_tests.run_case import CaseResult, TableResult, run_case
 from rule_runner.rule_tests.update import updated_text
 
 

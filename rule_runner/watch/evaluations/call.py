@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from rule_core.processes import start_module
 from rule_runner.engine.stop_requests import signals_to
-from rule_runner.executors.stop_calls import on_stop
+from rule_runner.executors.protocol import on_stop
 from rule_runner.results.versions import versions
 from rule_runner.watch.evaluations.process import last_line, limit_log, new_log
 

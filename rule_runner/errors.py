@@ -129,6 +129,15 @@ def shortened(texts: Sequence[str]) -> str:
     return ", ".join(texts[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number and its noun, in singular or plural.
+
+    >>> counted(1, "trial"), counted(2000, "trial")
+    ('1 trial', '2,000 trials')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def worst_exit_code(codes: Iterable[int]) -> int:
     """Return the most severe of exit codes.
 

@@ -7,7 +7,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from rule_runner.config.defaults import Isolation
-from rule_runner.errors import EXIT_CLIENT, ClientError, OutputError, UsageError
+from rule_runner.errors import EXIT_CLIENT, ClientError, OutputError, UsageError, counted
 from rule_runner.escape import printable
 from rule_runner.rule_tests.expectation import Expectation, Observation
 from rule_runner.rule_tests.rule_table import (
@@ -50,9 +50,7 @@ def run_rule_tests(
             print(printable(line))
     cases = sum(len(result.cases) for result in results)
     failed = sum(len(result.failed) for result in results)
-    print(
-        f"{'1 case' if cases == 1 else f'{cases} cases'}: {cases - failed} passed, {failed} failed."
-    )
+    print(f"{counted(cases, 'case')}: {cases - failed} passed, {failed} failed.")
     if junit is not None:
         _write(Path(junit), _junit(results))
     return EXIT_CLIENT if failed else 0
@@ -123,7 +121,7 @@ def _what_it_did(observation: Observation) -> Iterator[str]:
     if len(observation.findings) > shown:
         yield f"  and {len(observation.findings) - shown} more findings"
     for reason, count in observation.not_judged.items():
-        yield f"  not judged at {'1 step' if count == 1 else f'{count} steps'}: {reason}"
+        yield f"  not judged at {counted(count, 'step')}: {reason}"
     if observation.status == "Error":
         yield f"  {observation.details}"
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from rule_core.clock import SystemClock, jittered, pause_after
 from rule_core.failures import attempt
-from rule_runner.errors import OutputError
+from rule_runner.errors import OutputError, counted
 from rule_runner.logs import get_logger
 from rule_runner.notify.dead_letters import DEAD_LETTERS
 from rule_runner.notify.event import Event
@@ -55,10 +55,10 @@ class Undelivered:
         command = f"rule-runner events replay {folder!r} --sink {self.sink!r}"
         if not self.unsent:
             return f"{self.refusal} Send them again with: {command} --refused."
-        refused = f" and refused {_events(self.refused)} for good" if self.refused else ""
+        refused = f" and refused {counted(self.refused, 'event')} for good" if self.refused else ""
         return (
-            f"Sink {self.sink!r} did not take {_events(self.unsent)}{refused}: {reason}. Send them "
-            f"with: {command}."
+            f"Sink {self.sink!r} did not take {counted(self.unsent, 'event')}{refused}: {reason}. "
+            f"Send them with: {command}."
         )
 
     @property
@@ -67,13 +67,9 @@ class Undelivered:
         if not self.refused:
             return ""
         return (
-            f"Sink {self.sink!r} refused {_events(self.refused)} for good, stored in "
+            f"Sink {self.sink!r} refused {counted(self.refused, 'event')} for good, stored in "
             f"{DEAD_LETTERS!r}: {(self.last_refusal or self.reason).rstrip('.')}."
         )
-
-
-def _events(count: int) -> str:
-    return "1 event" if count == 1 else f"{count} events"
 
 
 class Delivery:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from rule_core.severity import Severity
 from rule_core.storage.uri import is_s3
+from rule_runner.errors import counted
 from rule_runner.escape import printable
 from rule_runner.report.text import STYLES, asides, evidence, reason, verdict
 from rule_runner.results.schema import in_order, summary
@@ -160,8 +161,7 @@ def _footer(result: "CheckResult") -> Iterator[str]:
     yield from map(printable, result.problems)
     counts = Counter(map(state, result.trials))
     parts = ", ".join(f"{counts[name]} {name}" for name in _STATES if counts[name])
-    count = len(result.trials)
-    yield f"Checked {count} {'trial' if count == 1 else 'trials'}: {parts}."
+    yield f"Checked {counted(len(result.trials), 'trial')}: {parts}."
     if result.results:
         yield f"Results: {_path(result.results)}"
     if result.report:

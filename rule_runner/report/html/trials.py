@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import jinja2
 
+from rule_runner.errors import counted
 from rule_runner.escape import printable
 from rule_runner.report.html.page import QUIET, TEMPLATES, WORDS, content_hash
 from rule_runner.report.html.picture import COLOURS
@@ -57,7 +58,7 @@ def trial_row(row: TrialRow) -> str:
     others = [f"{counts[outcome]} {WORDS[outcome][0].lower()}" for outcome in QUIET]
     others = [text for outcome, text in zip(QUIET, others, strict=True) if counts[outcome]]
     if muted := sum(rule.muted_count for rule in row.rules):
-        others.append(f"{muted} muted {'finding' if muted == 1 else 'findings'}")
+        others.append(counted(muted, "muted finding"))
     if more := len(verdicts) - VERDICTS:
         others[:0] = [f"{more} more"] if more > 0 else []
     return template("trial_row.html.jinja").render(

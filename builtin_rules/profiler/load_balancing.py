@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience
 from builtin_rules.profiler.statistics.samples import GPU, NO_GPU, Device, Floats, by_device
-from builtin_rules.profiler.statistics.window_rule import SAVE_SYSTEM_METRICS, WindowRule
+from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.statistics.tensor_selection import LITERAL
-from smdebug.rules.extensions import FloatParam, Page, Quantity, Severity, SystemMetric
+from smdebug.rules.extensions import FloatParam, Quantity, Severity, SystemMetric
 
 DISTANCE: Final = "distance"
 NO_PAIR: Final = "no node with two GPUs yet"
@@ -57,31 +57,6 @@ class LoadBalancing(WindowRule):
     )
     QUANTITIES = (Quantity(DISTANCE, "distance between two GPUs of a node"),)
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        GPUs that train a model together wait for the slowest one at every step, so the others are
-        partly idle. A single idle GPU was usually forgotten in the launch command.
-        """,
-        save=SAVE_SYSTEM_METRICS,
-        missing="""
-        Windows without GPU utilisation are skipped, as are all windows before two GPUs of a node
-        have enough data points. Percentages above 100 count as 100, those below 0 as 0; samples
-        that are not finite are left out.
-        """,
-        remedy="""
-        - An idle GPU: check how many processes the launcher starts, and which devices they use.
-        - `DataParallel` uses its first GPU more than the others: use `DistributedDataParallel`.
-        - Pipeline or model parallelism: move layers from the busy stage to the idle one.
-        - Batches of different length: distribute them over the GPUs by length.
-        """,
-        limits="""
-        A GPU that starts late is compared by its usage since then. The threshold is a distance, not
-        a percentage: from 0.84 on, the rule never fires.
-        """,
-        severity="""
-        A warning: the training is right, and some GPUs idle while others work.
-        """,
-    )
     REPORTED = ("threshold", "patience")
     threshold: float
     patience: int

@@ -46,7 +46,8 @@ class Rule(ABC):
     ----------
     PARAMS, READS, QUANTITIES, PAGE
         The declared parameters, a description of what is read, the measured quantities, and
-        further documentation. All built-in rules have them; they are optional for custom rules.
+        further documentation. All are optional for custom rules. A built-in rule declares the
+        first three, and has a Markdown file in ``builtin_rules/pages`` in place of `PAGE`.
     SEVERITY
         The severity of findings that do not state their own. Custom rules that declare none find
         errors, so that the actions they request are carried out as ever.

@@ -43,11 +43,11 @@ def watch(
     fail_on: Literal["error", "warning"] | None,
     fail_on_issues: bool,
 ) -> int:
-    """Judge the trials at and below each ROOT as they appear, until a signal arrives.
+    """Judge the trials at and below each ROOT as they appear.
 
-    A ROOT is a folder or s3://bucket/prefix; '*' stands for any part of a name. Each trial is
-    judged in a process of its own, which follows it until it ends. One line is logged for each
-    change.
+    A ROOT is a folder or s3://bucket/prefix; '*' stands for any part of a name. The command runs
+    until a signal arrives. Each trial is judged in a process of its own, which follows it until it
+    ends. One line is logged for each change.
     """
     from rule_runner.commands import watch as command
     from rule_runner.config.request import EvaluationRequest
@@ -151,7 +151,7 @@ def serve(
 
 @click.group("serve-token")
 def serve_token() -> None:
-    """Make, list and revoke the tokens that let people into 'serve'."""
+    """Add, list and revoke access tokens of 'serve'."""
 
 
 _TOKENS: Final = click.option(

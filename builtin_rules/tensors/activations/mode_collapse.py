@@ -9,7 +9,7 @@ import numpy as np
 from builtin_rules.statistics.parameters import share
 from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
 from builtin_rules.statistics.tensor_selection import SavedTensor, TensorKey, by_role
-from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity
+from smdebug.rules.extensions import PatternsParam, Quantity, Severity
 
 SPREAD: Final = "spread of the samples"
 SAMPLES: Final = PatternsParam(
@@ -43,33 +43,6 @@ class ModeCollapse(SustainedRule):
     )
     SEVERITY = Severity.ERROR
     QUANTITIES = (Quantity(SPREAD, "spread of the samples / its maximum so far", worse="below"),)
-    PAGE = Page(
-        why="""
-        A generator that has found a sample that the discriminator accepts may produce nothing else.
-        The losses do not show it.
-        """,
-        save="""
-        The output of the generator, or samples by hand:
-
-            hook.save_tensor("samples", generator(noise), "samples")
-        """,
-        missing="""
-        Steps without samples, with NaN or infinity, or with fewer than 8 rows are skipped: they
-        neither extend nor end a series. The first five saved steps only set the maximum.
-        """,
-        remedy="""
-        - Lower the learning rate of the generator, or train the discriminator more often.
-        - Use a loss with a gradient penalty, or spectral norm in the discriminator.
-        - Let the discriminator compare the samples of a batch (minibatch deviation).
-        """,
-        limits="""
-        A generator that never had variety has no larger maximum, and one that has lost some modes
-        still has spread: neither is noticed. Samples of a single condition are alike by right.
-        """,
-        severity="""
-        An error: a generator that produces one sample is worthless, and rarely recovers.
-        """,
-    )
     threshold: float
     tensor_regex: tuple[str, ...]
 

@@ -7,7 +7,7 @@ import numpy as np
 from builtin_rules.statistics.parameters import positive
 from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
 from builtin_rules.statistics.tensor_selection import SavedTensor, TensorKey, by_role
-from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity
+from smdebug.rules.extensions import PatternsParam, Quantity, Severity
 
 VARIANCE: Final = "largest variance of a latent mean"
 MEANS: Final = PatternsParam(
@@ -45,33 +45,6 @@ class PosteriorCollapse(SustainedRule):
     SEVERITY = Severity.ERROR
     QUANTITIES = (
         Quantity(VARIANCE, "largest variance of a latent mean over a batch", "below", log=True),
-    )
-    PAGE = Page(
-        why="""
-        When the divergence from the prior outweighs the reconstruction, the encoder ignores its
-        input, and the decoder produces the same output for every latent code.
-        """,
-        save="""
-        The outputs of the layer that computes the latent means, or the means by hand:
-
-            hook.save_tensor("mu", mu, "latent_means")
-        """,
-        missing="""
-        Steps without latent means, with NaN or infinity, or with fewer than 8 rows are skipped:
-        they neither extend nor end a series.
-        """,
-        remedy="""
-        - Warm up the weight of the divergence, lower it, or use free bits.
-        - Check that reconstruction and divergence are both summed, or both averaged.
-        - Weaken the decoder: one that predicts each part from the previous ones needs no code.
-        """,
-        limits="""
-        The threshold is that of Burda et al. (arXiv 1509.00519) for active units. Some inactive
-        units are normal and not reported. Sequences and images of latent units are not judged.
-        """,
-        severity="""
-        An error: a latent code without information is worthless for whatever is done with it.
-        """,
     )
     threshold: float
     tensor_regex: tuple[str, ...]

@@ -17,7 +17,7 @@ from builtin_rules.statistics.tensor_selection import (
     numbers,
     saved_tensors,
 )
-from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity
+from smdebug.rules.extensions import PatternsParam, Quantity, Severity
 
 MEAN: Final = "mean of a channel"
 PIECE: Final = 2**20  # pixels
@@ -127,40 +127,6 @@ class CheckInputImages(DeclaredRule):
     )
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(MEAN, "largest |mean| of a channel, over all images so far"),)
-    PAGE = Page(
-        why="""
-        Weights are initialised for inputs around 0 that vary by about 1. Images from 0 to 255, or
-        normalised by the wrong numbers, shift the input of every unit of the first layer: training
-        is slower or unstable, and a model pretrained on normalised images does not recognise them.
-        """,
-        save="""
-        The collection `input_image`, or the model's inputs by name; with PyTorch:
-
-            Hook(out_dir, include_collections=["input_image"])
-        """,
-        missing="""
-        Pixels that are NaN or infinite are left out. Steps are skipped before there are
-        `threshold_samples` images, without images, or with reductions only, which do not
-        distinguish channels.
-        """,
-        remedy="""
-        - Subtract the mean of each channel and divide by its deviation, both of the training set
-          (`transforms.Normalize` in PyTorch, `Normalization` in Keras).
-        - Do the same in training, validation and serving.
-        - With a pretrained model, use the values it was trained with.
-        """,
-        limits="""
-        Models that normalise internally (a `Rescaling` or `Normalization` layer) take raw images:
-        let `regex` select the output of that layer. The deviation alone is not judged. Images with
-        other than 1, 3 or 4 channels are judged only if `regex` selects them. Batches sorted by
-        class may differ from the whole: raise `threshold_samples`.
-        """,
-        severity="""
-        A warning: the training is slower or less stable, but the model may learn. A note, if the
-        pixels are on a usual scale and not centred: most models learn as well, but a pretrained one
-        needs the values it was trained with.
-        """,
-    )
     threshold_mean: float
     threshold_samples: int
     regex: tuple[str, ...]

@@ -24,7 +24,6 @@ from smdebug.core.modes import ModeKeys
 from smdebug.rules.extensions import (
     BoolParam,
     FloatParam,
-    Page,
     PatternsParam,
     Quantity,
     Severity,
@@ -131,39 +130,6 @@ class ClassImbalance(DeclaredRule):
     QUANTITIES = (
         Quantity(IMBALANCE, "labels of the largest / the smallest class, at least", log=True),
         Quantity(MISPREDICTION, "wrong predictions of a class / its labels, at least"),
-    )
-    PAGE = Page(
-        why="""
-        A model that rarely sees a class learns to ignore it: the loss hardly changes, and the class
-        is mispredicted from then on.
-        """,
-        save="""
-        The inputs of the loss. The PyTorch hook fills the collections by itself:
-
-            Hook(out_dir, include_collections=["labels", "predictions"])
-            hook.register_loss(criterion)
-
-        XGBoost: `Hook(out_dir, validation_data=data, include_collections=["labels",
-        "predictions"])`.
-        """,
-        missing="""
-        Steps without both, or with shapes that do not match, are skipped. Labels that are not
-        integers, and predictions with NaN, are not classes. Labels of -100 ("ignore") are left out.
-        Tokens, pixels and more than 50 classes are not judged, and the reason says so.
-        """,
-        remedy="""
-        - Weight the classes in the loss, or sample rare ones more often.
-        - Shuffle the samples: sorted ones arrive class by class.
-        - Check whether the labels of the mispredicted class are correct.
-        """,
-        limits="""
-        Tokens and pixels are judged with `literal` only: raise `threshold_imbalance` there. A
-        validation set sorted by class looks imbalanced: raise `samples` to its size. With many
-        classes, 500 labels prove little: raise `samples`. A class that never occurs is not noticed.
-        """,
-        severity="""
-        A warning: the model still learns the other classes, and the imbalance may be intended.
-        """,
     )
     threshold_imbalance: float
     threshold_misprediction: float

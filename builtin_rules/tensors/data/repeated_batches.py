@@ -11,7 +11,7 @@ from builtin_rules.statistics.tensor_selection import any_met, numbers, saved_te
 from builtin_rules.statistics.training_kind import TrainingKind
 from builtin_rules.tensors.data.row_hashes import SeenRows, hashes
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
+from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
 REPEATED: Final = "repeated batches"
 FEW_CLASSES: Final = "batches of few classes"
@@ -87,36 +87,6 @@ class RepeatedBatches(DeclaredRule):
         Quantity(REPEATED, "share of the last 8 batches that repeat"),
         Quantity(FEW_CLASSES, "share of the last 8 batches with two classes or fewer"),
         Quantity(LEAKED, "share of evaluated rows that were trained with"),
-    )
-    PAGE = Page(
-        why="""
-        A loader that returns the same batch, or data sorted by class, trains a model that forgets
-        the rest. Evaluated rows that were trained with make the evaluation look better than it is.
-        """,
-        save="""
-        The hook's preset for language models saves fingerprints. Or save the inputs and labels
-        themselves:
-
-            Hook(out_dir, include_collections=["input_image", "labels"])
-        """,
-        missing="""
-        Steps without inputs or labels are skipped, as are those before there are 8 batches. NaN is
-        a value like any other here.
-        """,
-        remedy="""
-        - Shuffle: `DataLoader(shuffle=True)`, or `sampler.set_epoch(epoch)` when distributed.
-        - Create the iterator of the loader once in an epoch, not in every step.
-        - Remove duplicates before splitting the data, and split by person, document or day.
-        """,
-        limits="""
-        Random augmentation makes each row unique: repeats and leaks are not seen then. A set of
-        fewer than 8 batches, or a single batch that repeats from the start, is not judged unless
-        evaluations are larger. With a save interval, batches between saved steps are not seen.
-        """,
-        severity="""
-        A warning: overfitting one batch on purpose is a common test, and duplicates may be part of
-        the data.
-        """,
     )
     UNSUITED = MappingProxyType(
         {TrainingKind.REINFORCEMENT: "reinforcement learning repeats batches by design"}

@@ -26,7 +26,7 @@ from builtin_rules.statistics.tensor_selection import (
     wanted,
 )
 from smdebug.exceptions import TensorUnavailableForStep
-from smdebug.rules.extensions import Page, Quantity, Severity, WantedMeasure
+from smdebug.rules.extensions import Quantity, Severity, WantedMeasure
 
 MEAN: Final = "mean |gradient|"
 ZERO: Final = "Exactly 0: no gradient reaches the parameter."
@@ -82,43 +82,6 @@ class VanishingGradient(DeclaredRule):
     )
     QUANTITIES = (Quantity(MEAN, MEAN, worse="below", log=True),)
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        A layer whose gradients are (almost) zero does not learn, and neither does any layer before
-        it: the loss stops improving while the training keeps running.
-        """,
-        save="""
-        The collection `gradients`; its reduction `abs_mean` is enough:
-
-            Hook(
-                out_dir,
-                include_collections=["gradients"],
-                reduction_config=ReductionConfig(abs_reductions=["mean"]),
-            )
-        """,
-        missing="""
-        NaN never meets the condition (`ExplodingTensor` reports it). Steps without gradients, with
-        reductions other than `abs_mean`, or with a loss of exactly 0 are skipped: they neither
-        extend nor end a series.
-        """,
-        remedy="""
-        - Find the last layer above the threshold: the cause is in the layer after it.
-        - Replace saturating activations (sigmoid, tanh) with ReLU or GELU, or add normalisation
-          between layers.
-        - Use residual connections in deep networks, and initialise them for their activation.
-        - If the note says that a gradient is exactly 0, check whether its layer is frozen,
-          disconnected or dead (`DeadRelu`).
-        """,
-        limits="""
-        Layers that are frozen on purpose but still have gradients fire. If the scale of the loss is
-        very small, all gradients are small: lower `threshold`. Where a block is scaled by a
-        parameter that starts near 0 (LayerScale at 1e-6), its gradients are that small at the first
-        saved steps.
-        """,
-        severity="""
-        A warning: the layers with vanishing gradients stand still, and the others may still learn.
-        """,
-    )
     threshold: float
     literal: bool
 

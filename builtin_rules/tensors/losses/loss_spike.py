@@ -9,7 +9,7 @@ from builtin_rules.statistics.losses.loss_statistics import NO_LOSS
 from builtin_rules.statistics.losses.objective import no_objective, objectives, training_losses
 from builtin_rules.statistics.series.robust_window import NOISE
 from builtin_rules.statistics.tensor_selection import LOSSES, any_met
-from smdebug.rules.extensions import BoolParam, Page, Quantity, Severity
+from smdebug.rules.extensions import BoolParam, Quantity, Severity
 
 # Why these, and how they judge: docs/decisions/0047-one-judge-of-losses.md.
 SPIKE: Final = "loss"
@@ -45,37 +45,6 @@ class LossSpike(DeclaredRule):
     READS = "the collection losses in the mode TRAIN, or without modes: values."
     PARAMS = (BoolParam("only_lasting", "Leave out spikes that recovered.", default=False),)
     QUANTITIES = (Quantity(SPIKE, "training loss, and the limit of a spike"),)
-    PAGE = Page(
-        why="""
-        A spike is a bad batch, a too large learning rate or an optimizer state that no longer fits
-        the gradients. Most recover; one that does not has cost the model what it had learned.
-        """,
-        save="""
-        The collection `losses`, often enough to tell a spike from a trend:
-
-            Hook(out_dir, include_collections=["losses"], save_config=SaveConfig(save_interval=1))
-        """,
-        missing="""
-        Fewer than 20 rows are not judged. Non-finite losses and steps without a training loss are
-        skipped.
-        """,
-        remedy="""
-        - Go back to a checkpoint before the spike and skip its batches.
-        - Clip gradients, lower the learning rate, or lower Adam's second decay rate.
-        - Look at the batch of that step.
-        """,
-        limits="""
-        The threshold follows practice: OLMo-core takes six standard deviations over 128 steps,
-        Megatron-LM ten times the maximum. A falling start inflates a standard deviation, which is
-        why the noise here comes from differences. Losses that are heavy-tailed by nature, such as
-        those of single samples, spike often: save a mean over several batches.
-        """,
-        severity="""
-        A spike that recovered costs little: a note. One that lasts, one row in twenty, or outliers
-        that repeat are worth a look: a warning. If it destroyed the model, `LossNotDecreasing`
-        reports an error.
-        """,
-    )
     only_lasting: bool
 
     required_inputs = (LOSSES,)

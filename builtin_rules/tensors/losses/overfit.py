@@ -17,7 +17,7 @@ from builtin_rules.statistics.parameters import count, non_negative
 from builtin_rules.statistics.series.noise_levels import mean
 from builtin_rules.statistics.series.robust_window import RobustWindow
 from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES, TENSOR_REGEX, selection_input
-from smdebug.rules.extensions import Page, Quantity, Severity, step_in_segment
+from smdebug.rules.extensions import Quantity, Severity, step_in_segment
 
 # Why these, and how they judge: docs/decisions/0010-overfit.md.
 GAP: Final = "gap"
@@ -99,45 +99,6 @@ class Overfit(DeclaredRule):
         LITERAL,
     )
     QUANTITIES = (Quantity(GAP, "(validation - training) / training, less two standard errors"),)
-    PAGE = Page(
-        why="""
-        A model that performs much better on its training data than on unseen data has started to
-        memorise the samples: training longer makes it worse.
-        """,
-        save="""
-        The collection `losses`, in training and in evaluation, often enough for a mean:
-
-            Hook(
-                out_dir,
-                include_collections=["losses"],
-                save_config={ModeKeys.TRAIN: SaveConfigMode(save_interval=10),
-                             ModeKeys.EVAL: SaveConfigMode(save_interval=1)},
-            )
-            hook.set_mode(ModeKeys.EVAL)  # before each evaluation; ModeKeys.TRAIN after it
-
-        XGBoost: name the training set `train` in `evals`.
-        """,
-        missing="""
-        Non-finite losses are left out. Steps within a phase, phases without a preceding training
-        loss, and a mean training loss of 0 are skipped. A run that never sets a mode has no
-        validation losses, except with XGBoost.
-        """,
-        remedy="""
-        - Stop at the step with the lowest validation loss, or use its checkpoint.
-        - Use more or augmented data, fewer parameters, dropout or weight decay.
-        - XGBoost: use fewer rounds, a lower `max_depth`, a higher `min_child_weight`.
-        - Check that training and validation samples come from one distribution.
-        """,
-        limits="""
-        A gap is not reported while the validation loss does not rise; `literal` reports it. If both
-        losses are tiny, the ratio is large even for a good model: raise `ratio_threshold`. Runs
-        with fewer than twelve evaluation phases are judged at their end only, those with fewer
-        than four never.
-        """,
-        severity="""
-        The best checkpoint is still good, and accuracy may improve while the loss rises: a warning.
-        """,
-    )
     tensor_regex: tuple[str, ...]
     start_step: int
     patience: int

@@ -8,7 +8,7 @@ from builtin_rules.statistics.losses.objective import no_objective
 from builtin_rules.statistics.parameters import count, non_negative
 from builtin_rules.statistics.series.noise_levels import Levels, mean
 from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES
-from smdebug.rules.extensions import Page, Quantity, Severity
+from smdebug.rules.extensions import Quantity, Severity
 
 # Why these, and how they judge: docs/decisions/0013-overtraining.md.
 TRAINING: Final = "training loss"
@@ -144,42 +144,6 @@ class Overtraining(DeclaredRule):
         Quantity(
             VALIDATION, "validation loss, mean of the latest, against what it has to be below"
         ),
-    )
-    PAGE = Page(
-        why="""
-        From this point on, training adds cost without benefit: at best the model stays the same, at
-        worst it overfits.
-        """,
-        save="""
-        The collection `losses`, in training and in evaluation:
-
-            Hook(out_dir, include_collections=["losses"], save_config=SaveConfig(save_interval=10))
-            hook.set_mode(ModeKeys.EVAL)  # before each evaluation; ModeKeys.TRAIN after it
-
-        XGBoost: name the training set `train` in `evals`.
-        """,
-        missing="""
-        Non-finite losses are left out. Steps without a loss are skipped, as are all steps before
-        there are two levels: twice `patience_train` training losses and, once there is a validation
-        loss, `patience_validation` evaluation phases plus three.
-        """,
-        remedy="""
-        - Stop earlier: early stopping uses the same criterion.
-        - If the losses should be lower, lower the learning rate or use a decaying schedule.
-        - Check whether the model is too small for its data.
-        """,
-        limits="""
-        Without validation losses, the rule decides late if noise is large compared with `delta`:
-        save them, or raise `delta`. A loss that improves by less than `delta` over a quarter of the
-        run has stopped improving: lower `delta` for losses that are expected to become very small.
-        While the training loss still falls, nothing is reported, whatever the validation loss does:
-        see `Overfit`. Runs with fewer than fourteen evaluation phases are not judged: lower
-        `patience_validation`.
-        """,
-        severity="""
-        Most healthy runs end converged: a note. If they go on for long after that, time is wasted:
-        a warning.
-        """,
     )
     patience_train: int
     patience_validation: int

@@ -23,7 +23,7 @@ from builtin_rules.statistics.training_scalars import (
     median_deviation,
     scalars_of_mode,
 )
-from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput, WantedMeasure
+from smdebug.rules.extensions import Quantity, Severity, TensorInput, WantedMeasure
 
 NORM: Final = "norm"
 GROWTH: Final = "growth"
@@ -156,39 +156,6 @@ class GradientNormSpike(DeclaredRule):
     QUANTITIES = (
         Quantity(NORM, "gradient norm, and the limit for spikes", log=True),
         Quantity(GROWTH, "median of the latest norms (times that of the first 20)", log=True),
-    )
-    PAGE = Page(
-        why="""
-        A batch whose gradient is many times the usual one moves the weights somewhere else, and
-        fills the moments of the optimizer for hundreds of steps. Spikes precede divergence, often
-        by many steps. See SPAM (arXiv 2501.06842), which finds spikes in all layers of language
-        models, and ZClip (arXiv 2504.02507), which clips by deviations of the recent norms.
-        """,
-        save="""
-        The PyTorch hook saves `optimizer/grad_norm`. Logs of Hugging Face's Trainer have
-        `grad_norm`. Otherwise, with the norm before clipping:
-
-            hook.save_scalar("grad_norm", norm.item(), sm_metric=False)
-        """,
-        missing="""
-        Norms that are 0 or not finite are left out: see `ExplodingTensor`. Steps without a norm,
-        and the first 20 rows, are skipped. A spike in the last 20 rows remains a note.
-        """,
-        remedy="""
-        - Look at the batches of the spikes: broken samples, extreme targets, very short sequences.
-        - Clip gradients to about the usual norm; skip updates whose norm is many times as large.
-        - Lower the learning rate or warm it up longer; lower Adam's `beta2`.
-        - If the loss did not recover, resume from a checkpoint before the spike, and skip the
-          batches around it.
-        """,
-        limits="""
-        Norms after clipping never spike: save those before. Saved every tenth step, nine of ten
-        spikes are missed. Heavy-tailed norms, as in reinforcement learning, raise the limit.
-        """,
-        severity="""
-        A warning: healthy trainings have spikes too, and many recover. Norms 100 times the first
-        ones under a risen loss are an error, because the training has diverged.
-        """,
     )
     factor: float
     deviations: float

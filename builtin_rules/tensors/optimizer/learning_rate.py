@@ -16,7 +16,7 @@ from builtin_rules.statistics.training_scalars import (
     TRAINING_LOSSES,
     scalars_of_mode,
 )
-from smdebug.rules.extensions import Page, Quantity, Severity
+from smdebug.rules.extensions import Quantity, Severity
 
 RATE: Final = "rate"
 NOTHING: Final = 1e-6  # of the highest rate; below it a rate counts as zero
@@ -129,40 +129,6 @@ class LearningRate(DeclaredRule):
         positive("jump", "How many times the highest rate so far a jump is.", 10.0, "times"),
     )
     QUANTITIES = (Quantity(RATE, "learning rate", worse="below"),)
-    PAGE = Page(
-        why="""
-        A schedule that is stepped too often, too rarely or with the wrong length looks like a
-        training that does not learn, or wastes the hours after its rate has become zero.
-        """,
-        save="""
-        The PyTorch hook saves `optimizer/lr/<group>`. Logs of Hugging Face's Trainer have
-        `learning_rate`, those of Lightning's LearningRateMonitor `lr-<optimizer>`. Otherwise:
-
-            hook.save_scalar("lr", scheduler.get_last_lr()[0], sm_metric=False)
-        """,
-        missing="""
-        NaN and infinity are left out; steps without a rate are skipped. Runs of fewer than 10 rows
-        are judged for negative rates only.
-        """,
-        remedy="""
-        - Zero from the start: step the schedule, and check the number of warm-up steps.
-        - Zero too early: give the schedule the number of updates of the whole run. That is batches
-          times epochs, divided by the accumulated batches.
-        - Never moves: call `scheduler.step()` after each update, or count its length in epochs.
-        - A jump: check what changes the rate besides the schedule, such as a resume.
-        """,
-        limits="""
-        Warm-up from zero, one-cycle, cosine decay with restarts, staircases and a rate that is zero
-        in the last rows are healthy. A run that was stopped early in a schedule by epoch, after
-        less than 2 % of its fall, looks like a schedule that never moves. A log that prints all
-        rates as zero, for want of digits, cannot be told from a rate of zero without a loss. A
-        round rate, such as 0.001, that drops to zero at once gives a note only.
-        """,
-        severity="""
-        Zero from the start and negative rates are errors: nothing is learned, or the loss is
-        climbed. The others are warnings, because the training up to then is sound.
-        """,
-    )
     patience: int
     jump: float
 

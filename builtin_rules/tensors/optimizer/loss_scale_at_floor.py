@@ -11,7 +11,7 @@ from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count, positive
 from builtin_rules.statistics.tensor_selection import TensorKey, any_met
 from builtin_rules.statistics.training_scalars import LOSS_SCALES, scalars_of_mode
-from smdebug.rules.extensions import Page, Quantity, Severity
+from smdebug.rules.extensions import Quantity, Severity
 
 SCALE: Final = "scale"
 FALLS: Final = "falls"
@@ -63,38 +63,6 @@ class LossScaleAtFloor(DeclaredRule):
     QUANTITIES = (
         Quantity(SCALE, "loss scale", worse="below", log=True),
         Quantity(FALLS, "rows of the latest 20 in which the loss scale fell"),
-    )
-    PAGE = Page(
-        why="""
-        A scaler lowers the scale, and skips the update, whenever a gradient overflows. At a scale
-        of 1 scaling no longer helps: gradients are infinite or NaN by themselves, and the training
-        goes on without learning. Users have noticed this after many hours.
-        """,
-        save="""
-        The PyTorch hook saves `optimizer/loss_scale` if a gradient scaler is used. Logs of
-        DeepSpeed, Megatron-LM and fairseq have it. Otherwise:
-
-            hook.save_scalar("loss_scale", scaler.get_scale(), sm_metric=False)
-        """,
-        missing="""
-        NaN and infinity are left out. Steps without a loss scale, and the first 20 rows, are
-        skipped. Falls are counted from the 21st row on, so that they are judged from row 40 on.
-        """,
-        remedy="""
-        - Look for the first infinite or NaN value: `ExplodingTensor` names it.
-        - Train in bfloat16, which has the range of float32 and needs no scaler.
-        - Compute softmax, norms and losses in float32; lower the learning rate; clip gradients
-          after unscaling them.
-        """,
-        limits="""
-        A scaler whose lowest scale is above 1 stops there: set `floor` to it (`min_scale` in
-        DeepSpeed, `min_loss_scale` elsewhere). Saved every 2,000 steps or more rarely, a scale may
-        fall and grow again unseen.
-        """,
-        severity="""
-        A scale at its floor is an error: every further overflow loses an update, and DeepSpeed
-        gives up here too. A scale that keeps falling is a warning, since updates still happen.
-        """,
     )
     floor: float
     patience: int

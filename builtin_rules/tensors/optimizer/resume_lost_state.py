@@ -20,7 +20,7 @@ from builtin_rules.statistics.training_scalars import (
     median_deviation,
     scalars_of_mode,
 )
-from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput, step_in_segment
+from smdebug.rules.extensions import Quantity, Severity, TensorInput, step_in_segment
 
 LOSS: Final = "loss"
 NORM: Final = "norm"
@@ -105,37 +105,6 @@ class ResumeLostState(DeclaredRule):
         Quantity(LOSS, "loss after the resume, median of five"),
         Quantity(NORM, "gradient norm after the resume, median of five", log=True),
         Quantity(RATE, "learning rate after the resume"),
-    )
-    PAGE = Page(
-        why="""
-        A checkpoint that lacks the optimizer or the schedule, or that is not loaded at all, costs
-        the hours before the resume: the curve continues, a little higher, and nobody notices.
-        """,
-        save="""
-        Nothing more than a log that continues, as Hugging Face's Trainer, Lightning and most
-        loggers write it: each time the steps go back, a segment begins (docs/sources/segments.md).
-        """,
-        missing="""
-        Runs that were never resumed are not judged, nor is a run that begins again from its first
-        steps, or a resume after fewer than 10 rows. NaN and infinity are left out.
-        """,
-        remedy="""
-        - The loss of an untrained model: check that the checkpoint is loaded into the model that
-          is trained, before it is wrapped or compiled, and with all its keys.
-        - A higher loss or norm: save and load the state of the optimizer, the loss scaler and
-          moving averages, and the position in the data.
-        - A rate that begins anew: load the state of the schedule, or give it the last step.
-        """,
-        limits="""
-        A resume that repeats no step begins no segment and is not seen. A state that is lost but
-        made up within `patience` rows is only seen if the loss begins anew: with a row every
-        hundred steps, most are. A rate that was raised, or warmed up again, on purpose looks the
-        same.
-        """,
-        severity="""
-        Lost weights are an error: what was trained before the resume is gone. The others are
-        warnings, because the training recovers, or because they may be meant.
-        """,
     )
     patience: int
 

@@ -30,7 +30,6 @@ from builtin_rules.statistics.tensor_selection import (
 from builtin_rules.statistics.training_kind import TrainingKind
 from smdebug.rules.extensions import (
     FloatParam,
-    Page,
     PatternsParam,
     Quantity,
     Severity,
@@ -131,43 +130,6 @@ class PoorWeightInitialization(DeclaredRule):
         Quantity(RATIO, "ratio of the variances of activation inputs", worse="above", log=True),
         Quantity(SPREAD, "95th - 5th percentile of a gradient", worse="below", log=True),
         Quantity(LOSS, "lowest of the latest losses", worse="above"),
-    )
-    PAGE = Page(
-        why="""
-        If initial weights are too large or too small, signals and gradients grow or shrink from
-        layer to layer; weights that start out equal stay equal. The network then learns slowly or
-        not at all. The first steps can show this long before the loss curve does.
-        """,
-        save="""
-        The collection `relu_input`, which our hooks fill by the class of a module, and `gradients`.
-        Only the first steps count, so save many of them:
-
-            Hook(
-                out_dir,
-                save_config=SaveConfig(save_interval=1, end_step=20),
-                include_collections=["relu_input", "gradients"],
-            )
-        """,
-        missing="""
-        A check without its tensors is skipped: (a) needs two activation inputs, (b) gradients with
-        values. NaN and infinity are skipped.
-        """,
-        remedy="""
-        - Use the initialisation that suits the activation: He for ReLU, Glorot for tanh and
-          sigmoid. Zeros suit the last layer at most.
-        - Normalise inputs to mean 0 and variance 1, and add norm layers between deep layers.
-        - The note names the two layers whose variances differ: look at the layers between them.
-        """,
-        limits="""
-        For activations other than ReLU, set `activation_inputs_regex`, for example to
-        `sigmoid_input`. Only the first `steps` saved steps are judged: with a save interval of 500
-        they span 5,000 steps. A layer whose inputs have mean 0 and variance 1 by its initial
-        weights looks like one behind a norm layer.
-        """,
-        severity="""
-        The findings are warnings: optimizers and norm layers make up for some bad initial weights,
-        at the price of time.
-        """,
     )
     activation_inputs_regex: tuple[str, ...]
     UNSUITED = MappingProxyType(

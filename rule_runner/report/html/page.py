@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from builtin_rules.rule_page import rule_page
 from rule_core.analysis.axis import number
 from rule_core.severity import Severity
 from rule_runner.loading.loader import every_builtin
@@ -249,17 +250,16 @@ def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
         ],
         "left_out": job.left_out,
         "problem": job.problem,
-        "page": _advice(result.rule) if outcome is Outcome.ISSUES_FOUND else None,
+        "page": _advice(result.rule) if outcome is Outcome.ISSUES_FOUND else "",
     }
 
 
-def _advice(rule: str) -> str | None:
-    """Return the advice of a built-in rule as HTML; None for other rules."""
+def _advice(rule: str) -> str:
+    """Return the advice of a built-in rule as HTML; "" for other rules."""
     rules = every_builtin()
-    page = rules[rule].PAGE if rule in rules else None
-    if page is None:
-        return None
+    if rule not in rules:
+        return ""
     from markdown_it import MarkdownIt
 
-    html: str = MarkdownIt("commonmark", {"html": False}).render(page.remedy)
+    html: str = MarkdownIt("commonmark", {"html": False}).render(rule_page(rules[rule]).remedy)
     return html

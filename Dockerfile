@@ -13,9 +13,11 @@ RUN { headers=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"
         && apt-get update -qq \
         && DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends gcc libc6-dev $([ -e "$headers/Python.h" ] || echo libpython3-dev); \
     } >apt.log 2>&1 || { tail -n 3 apt.log; echo "No compiler can be installed: the image measures tensors with numpy, which is slower."; } >&2
-COPY requirements-build.lock ./
+COPY uv.lock ./
+COPY scripts/requirements scripts/
 RUN python3 -m venv tools \
-    && tools/bin/pip install --quiet --no-deps --require-hashes --requirement requirements-build.lock
+    && python3 scripts/requirements build >build.txt \
+    && tools/bin/pip install --quiet --no-deps --require-hashes --requirement build.txt
 COPY setup.py pyproject.toml README.md LICENSE ./
 COPY rule_core rule_core
 COPY smdebug smdebug
@@ -29,10 +31,13 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
 # The AWS services that rule-runner calls, and those that boto3 needs for credentials; `full` has all.
 ENV SERVICES="cloudwatch ecr events logs s3 sagemaker signin sns sqs sso sso-oidc sts"
 WORKDIR /build
-COPY requirements-serve.lock ./
+COPY uv.lock ./
+COPY scripts/requirements scripts/
 RUN python3 -m venv tools \
+    && python3 scripts/requirements rule-runner serve >serve.txt \
+    && python3 scripts/requirements rule-runner profiler >profiler.txt \
     && python3 -m venv --without-pip /opt/rule-runner \
-    && tools/bin/pip --python /opt/rule-runner/bin/python install --quiet --no-compile --no-deps --require-hashes --requirement requirements-serve.lock \
+    && tools/bin/pip --python /opt/rule-runner/bin/python install --quiet --no-compile --no-deps --require-hashes --requirement serve.txt \
     && find /opt/rule-runner/lib -type d -name tests -prune -exec rm -rf {} + \
     && mkdir services && cd /opt/rule-runner/lib/python3*/site-packages/botocore/data \
     && for service in */; do case " $SERVICES " in *" ${service%/} "*) ;; *) mv "$service" /build/services/ ;; esac; done \
@@ -42,11 +47,11 @@ RUN tools/bin/pip --python /opt/rule-runner/bin/python install --quiet --no-comp
     && /opt/rule-runner/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/rule-runner/lib
 # The additions of `full`; its layers are those of `slim` and one more.
 ARG VARIANT=slim
-COPY requirements-profiler.lock scripts/sbom ./
+COPY scripts/sbom ./
 RUN mkdir extras \
     && case "$VARIANT" in \
         slim) ;; \
-        full) tools/bin/pip --python /opt/rule-runner/bin/python install --quiet --no-compile --prefix /build/extras --no-deps --require-hashes --requirement requirements-profiler.lock \
+        full) tools/bin/pip --python /opt/rule-runner/bin/python install --quiet --no-compile --prefix /build/extras --no-deps --require-hashes --requirement profiler.txt \
             && cd extras/lib/python3*/site-packages && mkdir -p botocore/data && mv /build/services/* botocore/data/ && cd /build \
             && find extras/lib -type d -name tests -prune -exec rm -rf {} + \
             && /opt/rule-runner/bin/python -m compileall -q -j 0 -s /build/extras -p /opt/rule-runner --invalidation-mode unchecked-hash extras/lib ;; \

@@ -18,7 +18,7 @@ collect_ignore = [
     for folder in ("rule_core/frameworks", "smdebug")
 ]
 collect_ignore += [
-    f"rule_runner/fleet/executors/{module}_executor.py"
+    f"rule_runner/executors/{module}_executor.py"
     for module in ("dask", "ray")
     if find_spec(module) is None
 ]

@@ -1,7 +1,9 @@
 """Clock: the only module of the engine that reads the time or sleeps."""
 
 import time
-from typing import Protocol
+from typing import Final, Protocol
+
+_NS: Final = 1000  # nanoseconds in a microsecond
 
 
 class Clock(Protocol):
@@ -32,3 +34,17 @@ class SystemClock:
     def sleep(self, seconds: float) -> None:
         """Return after `seconds`."""
         time.sleep(seconds)  # noqa: TID251 - this is the clock
+
+
+class SteadyTime:
+    """Epoch microseconds that follow the clock of the machine as it was at the start.
+
+    Later changes of that clock have no effect.
+    """
+
+    def __init__(self) -> None:
+        self._offset_ns = time.time_ns() - time.perf_counter_ns()
+
+    def __call__(self) -> int:
+        """Return the time in epoch microseconds."""
+        return (self._offset_ns + time.perf_counter_ns()) // _NS

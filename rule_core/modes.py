@@ -14,3 +14,6 @@ class ModeKeys(enum.Enum):
     EVAL = 2
     PREDICT = 3
     GLOBAL = 4
+
+
+modes = ModeKeys  # the documented name of the class in smdebug

@@ -1,4 +1,4 @@
-# Sourced by the scripts: finds a Python and keeps .venv equal to the lock files.
+# Sourced by the scripts: finds a Python and keeps .venv equal to the lock file.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 
@@ -21,11 +21,12 @@ find_python() {
     exit 1
 }
 
-# Install locked packages into .venv, and print a line for each; Python compiles what it comes to import.
-# The lock files are complete. With dependencies, pip would look up extras (coverage[toml]) without their pins.
+# Install the locked packages of extras and groups into .venv, and print a line for each; Python compiles
+# what it comes to import. With dependencies, pip would look up extras (coverage[toml]) without their pins.
 install() {
+    "$root/.venv/bin/python" "$root/scripts/requirements" "$@" >"$root/.venv/requirements.txt"
     PYTHONUNBUFFERED=1 "$root/.venv/bin/python" -m pip install --disable-pip-version-check \
-        --no-compile --no-deps --progress-bar off --require-hashes "$@" |
+        --no-compile --no-deps --progress-bar off --require-hashes --requirement "$root/.venv/requirements.txt" |
         sed -u -n -E \
             -e 's/^(Collecting|Processing) ([^ ]+).*/  \2/p' -e 's/^(Installing) collected .*/\1 them/p' >&2
 }
@@ -40,13 +41,13 @@ install_checkout() {
     fi
 }
 
-# Make .venv from the lock files, with the development tools if $1 is "dev".
-# It is used again if it was finished from the same files in the same folder; tools are added to it,
+# Make .venv from the lock file, with the development tools if $1 is "dev".
+# It is used again if it was finished from the same file in the same folder; tools are added to it,
 # and an extension whose sources have changed is built again.
 # The marks are removed first and written last, so that an interrupted set-up starts over.
 ensure_venv() {
-    local wanted finished sources python tools="${1:-}" lock=requirements.lock venv="$root/.venv"
-    wanted="$(echo "$root" && cat "$root/pyproject.toml" "$root"/requirements*.lock)"
+    local wanted finished sources python tools="${1:-}" venv="$root/.venv"
+    wanted="$(echo "$root" && cat "$root/pyproject.toml" "$root/uv.lock")"
     sources="$(cat "$root/setup.py" "$root"/rule_core/kernels/*.[ch])"
     finished="$(cat "$venv/made-from" 2>/dev/null || true)"
     [ -x "$venv/bin/python" ] || finished=""
@@ -56,9 +57,8 @@ ensure_venv() {
             python="$(find_python)"
             "$python" -m venv --clear "$venv"
         fi
-        [ "$tools" != dev ] || lock=requirements-dev.lock
-        echo "Installing the packages of $lock into .venv; this happens once." >&2
-        install --requirement "$root/$lock" --requirement "$root/requirements-build.lock"
+        echo "Installing the packages of uv.lock${tools:+ with development tools} into .venv; this happens once." >&2
+        install rule-runner build ${tools:+dev profiler}
         install_checkout
         echo "$sources" >"$venv/built-from"
         echo "$wanted $tools" >"$venv/made-from"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rule_core.model.collection import Collection, CollectionKeys
 from rule_core.model.reduction_config import ReductionConfig
 from rule_core.model.save_config import SaveConfig, SaveConfigMode
-from rule_core.modes import ModeKeys as modes  # noqa: N813 - the documented name
+from rule_core.modes import modes
 
 if TYPE_CHECKING:
     from rule_core.trials.create_trial import create_trial

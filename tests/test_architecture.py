@@ -53,8 +53,8 @@ FRAMEWORKS = (
     }
     | {
         "smdebug.tensorflow": ("keras",),
-        "rule_runner.fleet.executors.dask_executor": ("dask", "distributed"),
-        "rule_runner.fleet.executors.ray_executor": ("ray",),
+        "rule_runner.executors.dask_executor": ("dask", "distributed"),
+        "rule_runner.executors.ray_executor": ("ray",),
         # The service counts itself by prometheus_client, which looks at its process when imported.
         **dict.fromkeys(
             ("rule_runner.service", "rule_runner.commands.serve"), ("prometheus_client",)

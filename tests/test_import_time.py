@@ -36,7 +36,8 @@ RULES = {"builtin_rules.tensors.gradients.vanishing_gradient"}
 UNUSED = (
     *("rule_core.storage.s3", "rule_core.storage.aws", "rule_core.profiler"),
     *("rule_core.sources.open", "rule_core.sources.safetensors", "rule_core.rules.actions.message"),
-    *("rule_runner.notify.sinks.spec", "rule_runner.notify.webhook", "rule_runner.fleet"),
+    *("rule_runner.notify.sinks.spec", "rule_runner.notify.webhook"),
+    *("rule_runner.batch", "rule_runner.executors", "rule_runner.index", "rule_runner.watch"),
     *("rule_runner.engine.isolation", "rule_runner.containers", "rule_runner.service"),
     *("rule_runner.config.fitting_rules", "rule_runner.loading.trial_search"),
 )

@@ -1,10 +1,12 @@
-"""Tables: what scripts/detection prints and writes into its page."""
+"""Tables: what benchmarks/detection prints, and writes into its page and its results folder."""
 
+import csv
+import io
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final, NamedTuple
 
 from known_deviations import KNOWN
 from measuring import Measured
@@ -14,39 +16,37 @@ from scoring import (
     Score,
     by_kind,
     healthy_findings,
-    macro_f1,
     macro_f1_interval,
     scores,
     share_of_accused,
     wrong,
 )
-from training_runs import HELD_OUT, KINDS, PARTS, TUNED, Run
+from training_runs import KINDS, PARTS, Run
 
 Runs = Mapping[str, Run]
-HEAD = ("TP", "FP", "FN", "TN", "precision", "recall", "F1", "delay")
+RESULTS: Final = Path(__file__).with_name("results")
+HEAD: Final = ("TP", "FP", "FN", "TN", "precision", "recall", "F1", "delay")
 
 
 def parts_of(runs: Runs, measured: Sequence[Measured]) -> dict[str, list[Measured]]:
-    """Return the measurements of each part that has runs, by the words before its headings."""
+    """Return the measurements of each part that has runs, by its name."""
     parts = {
-        "" if part == TUNED else "held-out ": [
-            each for each in measured if runs[each.run].part == part
-        ]
+        part.replace("_", "-"): [each for each in measured if runs[each.run].part == part]
         for part in PARTS
     }
-    return {words: of_part for words, of_part in parts.items() if of_part}
+    return {part: of_part for part, of_part in parts.items() if of_part}
 
 
 def report(runs: Runs, measured: Sequence[Measured]) -> str:
     """Return the tables as plain text."""
     pieces = []
-    for words, measured_part in parts_of(runs, measured).items():
+    for part, measured_part in parts_of(runs, measured).items():
         rule_scores = scores(runs, measured_part)
         rows = [(rule, *cells(score)) for rule, score in rule_scores.items()]
         kinds = scores(runs, measured_part, by_kind)
         rows += [(f"[{kind}]", *cells(score)) for kind, score in kinds.items()]
         pieces += [
-            _plain([(words.strip() or TUNED, *HEAD), *rows]),
+            _plain([(part, *HEAD), *rows]),
             _headline(runs, measured_part),
             "",
         ]
@@ -105,166 +105,150 @@ def _plain(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
+class Table(NamedTuple):
+    """A table of the page, of a file of results, or of both."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def markdown(self) -> str:
+        lines = [self.head, ["---"] * len(self.head), *self.rows]
+        return "\n".join(f"| {' | '.join(row)} |" for row in lines)
+
+    def csv(self) -> str:
+        """Return the table as CSV, in which an absent value is empty."""
+        file = io.StringIO()
+        rows = [["" if cell == "-" else cell for cell in row] for row in self.rows]
+        csv.writer(file, lineterminator="\n").writerows([self.head, *rows])
+        return file.getvalue()
 
 
-def summary_table(runs: Runs, measured: Sequence[Measured]) -> str:
+def summary_table(runs: Runs, measured: Sequence[Measured]) -> Table:
     """Return the figures of each part."""
     rows = []
-    for words, measured_part in parts_of(runs, measured).items():
+    for part, measured_part in parts_of(runs, measured).items():
         healthy_count = sum(runs[measurement.run].healthy for measurement in measured_part)
         rows.append(
             [
-                words.strip() or TUNED,
+                part,
                 str(healthy_count),
                 str(len(measured_part) - healthy_count),
                 _accused(runs, measured_part),
                 _macro_f1(runs, measured_part),
             ]
         )
-    head = ("part", "healthy runs", "faulty runs", "healthy runs accused", "macro F1")
-    return markdown(head, rows)
+    return Table(["part", "healthy runs", "faulty runs", "healthy runs accused", "macro F1"], rows)
 
 
-def scores_table(runs: Runs, measured: Sequence[Measured]) -> str:
-    """Return the scores by rule, the parts beside each other."""
-    parts = {words: scores(runs, part) for words, part in parts_of(runs, measured).items()}
-    rows = [
-        [
-            f"[{rule}](rules/{rule}.md)",
-            *(cell for part in parts.values() for cell in cells(part.get(rule, Score()))),
-        ]
-        for rule in _rules(parts)
-    ]
-    f1 = HEAD.index("F1")
-    means = (
-        [*[""] * f1, f"**{macro_f1(part):.3f}**", *[""] * (len(HEAD) - f1 - 1)]
-        for part in parts.values()
-    )
-    rows.append(["**macro F1**", *chain.from_iterable(means)])
-    return markdown(["rule", *_headings(parts, HEAD)], rows)
-
-
-def judged_table(runs: Runs, measured: Sequence[Measured]) -> str:
-    """Return how many runs each rule judged, and in how many it left a note."""
-    parts = {words: scores(runs, part) for words, part in parts_of(runs, measured).items()}
+def scores_table(runs: Runs, measured: Sequence[Measured]) -> Table:
+    """Return the scores by rule and part, and how many runs each rule judged."""
     rows = [
         [
             rule,
-            *(
-                str(number)
-                for part in parts.values()
-                for score in [part.get(rule, Score())]
-                for number in (score.faulty_judged, score.healthy_judged, score.notes)
-            ),
+            part,
+            *cells(score),
+            *map(str, (score.faulty_judged, score.healthy_judged, score.notes)),
         ]
-        for rule in _rules(parts)
+        for part, measured_part in parts_of(runs, measured).items()
+        for rule, score in scores(runs, measured_part).items()
     ]
-    return markdown(["rule", *_headings(parts, ("faulty", "healthy", "with a note"))], rows)
+    judged = ("faulty runs judged", "healthy runs judged", "runs with a note")
+    return Table(["rule", "part", *HEAD, *judged], sorted(rows))
 
 
-def _rules(parts: Mapping[str, Mapping[str, Score]]) -> list[str]:
-    return sorted({rule for rule_scores in parts.values() for rule in rule_scores})
-
-
-def _headings(parts: Iterable[str], titles: Sequence[str]) -> list[str]:
-    return [f"{words}{title}" for words in parts for title in titles]
-
-
-def kinds_table(runs: Runs, measured: Sequence[Measured]) -> str:
-    """Return the scores by kind of training, all rules together."""
+def kinds_table(runs: Runs, measured: Sequence[Measured]) -> Table:
+    """Return the scores by part and kind of training, all rules together."""
     rows = []
-    for words, measured_part in parts_of(runs, measured).items():
+    for part, measured_part in parts_of(runs, measured).items():
         by_kinds = scores(runs, measured_part, by_kind)
         for kind in KINDS:
-            of_kind = [each for each in measured_part if runs[each.run].kind == kind]
-            if of_kind:
-                score = cells(by_kinds[kind])
+            if of_kind := [each for each in measured_part if runs[each.run].kind == kind]:
                 accused = _accused(runs, of_kind)
-                rows.append(
-                    [
-                        *(words.strip() or TUNED, kind.replace("_", " "), str(len(of_kind))),
-                        accused,
-                        *score,
-                    ]
-                )
-    return markdown(["part", "kind", "runs", "healthy runs accused", *HEAD], rows)
+                score = cells(by_kinds[kind])
+                rows.append([part, kind.replace("_", " "), str(len(of_kind)), accused, *score])
+    return Table(["part", "kind", "runs", "healthy runs accused", *HEAD], rows)
 
 
-def rules_by_kind_table(runs: Runs, measured: Sequence[Measured]) -> str:
-    """Return true positives, false positives, false negatives, true negatives by rule and kind."""
+def rules_by_kind_table(runs: Runs, measured: Sequence[Measured]) -> Table:
+    """Return the counts by rule and kind of training, both parts together."""
     by_both = scores(runs, measured, lambda run, verdict: f"{verdict.rule} {by_kind(run, verdict)}")
-    rules = sorted({key.split()[0] for key in by_both})
     rows = [
-        [rule, *(_counts(by_both.get(f"{rule} {kind}", Score())) for kind in KINDS)]
-        for rule in rules
+        [*key.replace("_", " ").split(" ", 1), *counts]
+        for key, score in by_both.items()
+        if any(map(int, counts := cells(score)[:4]))
     ]
-    return markdown(["rule", *(kind.replace("_", " ") for kind in KINDS)], rows)
+    return Table(["rule", "kind", *HEAD[:4]], rows)
 
 
-def _counts(score: Score) -> str:
-    counts = cells(score)[:4]
-    return "/".join(counts) if any(map(int, counts)) else ""
-
-
-def wrong_table(runs: Runs, measured: Sequence[Measured]) -> str:
+def wrong_table(runs: Runs, measured: Sequence[Measured]) -> Table:
     """Return each verdict that is wrong, with its reason."""
     rows = [
         [
             verdict.rule,
-            f"`{verdict.run}`",
+            verdict.run,
             runs[verdict.run].part.replace("_", "-"),
             kind.value,
             verdict.severity or "-",
             "-" if verdict.step is None else str(verdict.step),
-            KNOWN.get((verdict.rule, verdict.run), "**unexplained**"),
+            KNOWN.get((verdict.rule, verdict.run), "unexplained"),
         ]
         for kind, verdict in wrong(runs, measured)
     ]
-    return markdown(["rule", "run", "part", "verdict", "severity", "step", "why"], rows)
+    return Table(["rule", "run", "part", "verdict", "severity", "step", "why"], rows)
 
 
-def runs_table(runs: Runs, part: str) -> str:
-    """Return the runs of a part."""
-    rows = []
-    of_part = [run for run in runs.values() if run.part == part]
-    for run in sorted(of_part, key=lambda run: (not run.healthy, run.name)):
-        fires = ", ".join(sorted(run.fires))
-        kind = run.kind.replace("_", " ")
-        rows.append([f"`{run.name}`", kind, run.text, run.fault or "healthy", fires])
-    return markdown(["run", "kind", "description", "fault", "rules that must find it"], rows)
+def runs_table(runs: Runs) -> Table:
+    """Return all runs, which need no measuring."""
+    ordered = sorted(
+        runs.values(), key=lambda run: (PARTS.index(run.part), not run.healthy, run.name)
+    )
+    rows = [
+        [
+            run.name,
+            run.part.replace("_", "-"),
+            run.kind.replace("_", " "),
+            run.text,
+            run.fault or "healthy",
+            ", ".join(sorted(run.fires)),
+        ]
+        for run in ordered
+    ]
+    head = ["run", "part", "kind", "description", "fault", "rules that must find it"]
+    return Table(head, rows)
 
 
-def runs_tables(runs: Runs) -> dict[str, str]:
-    """Return the tables of the runs, which need no measuring."""
-    return {"runs": runs_table(runs, TUNED), "held-out runs": runs_table(runs, HELD_OUT)}
-
-
-def filled(page: str, tables: Mapping[str, str]) -> str:
+def filled(page: str, tables: Mapping[str, Table]) -> str:
     """Return a page with tables between its markers ``<!-- name -->`` and ``<!-- /name -->``."""
     for name, table in tables.items():
-        between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-        page, count = between.subn(
-            lambda match, new=table: f"{match[1]}\n{new}\n\n{match[2]}", page
-        )
-        if count != 1:
-            msg = f"A page must have one place for the table {name!r}, got {count}."
+        begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+        between = re.findall(f"{begin}(.*?){end}", page, re.DOTALL)
+        if len(between) != 1:
+            msg = f"A page must have one place for the table {name!r}, got {len(between)}."
             raise ValueError(msg)
+        page = page.replace(f"{begin}{between[0]}{end}", f"{begin}\n{table.markdown()}\n\n{end}")
     return page
 
 
+def write_results(page: Path, summary: Mapping[str, Table], tables: Mapping[str, Table]) -> None:
+    """Rewrite the summary tables of a page, and the files with all tables."""
+    page.write_text(filled(page.read_text("utf-8"), summary), "utf-8")
+    for name, table in tables.items():
+        (RESULTS / f"{name}.csv").write_text(table.csv(), "utf-8")
+
+
 def write_page(page: Path, runs: Runs, measured: Sequence[Measured]) -> None:
-    """Rewrite the tables of a page."""
-    measured_tables = (
-        ("summary", summary_table),
-        ("scores", scores_table),
-        ("judged", judged_table),
-        ("kinds", kinds_table),
-        ("rules by kind", rules_by_kind_table),
-        ("wrong", wrong_table),
+    """Write the results of all trainings."""
+    kinds = kinds_table(runs, measured)
+    columns = [*range(4), kinds.head.index("F1")]
+    shortened = [[row[column] for column in columns] for row in (kinds.head, *kinds.rows)]
+    write_results(
+        page,
+        {"summary": summary_table(runs, measured), "kinds": Table(shortened[0], shortened[1:])},
+        {
+            "runs": runs_table(runs),
+            "scores": scores_table(runs, measured),
+            "kinds": kinds,
+            "rules_by_kind": rules_by_kind_table(runs, measured),
+            "wrong": wrong_table(runs, measured),
+        },
     )
-    tables = {name: table(runs, measured) for name, table in measured_tables} | runs_tables(runs)
-    page.write_text(filled(page.read_text("utf-8"), tables), "utf-8")

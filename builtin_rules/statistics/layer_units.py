@@ -16,9 +16,8 @@ from builtin_rules.statistics.tensor_selection import (
     shapes,
     statistics,
 )
-from builtin_rules.statistics.unit_activity import Activity, ActivityFlags
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import Severity, TensorInput
+from smdebug.rules.extensions import Activity, ActivityFlags, Severity, TensorInput
 
 # Why these: docs/decisions/0007-units-of-a-layer.md.
 SAMPLES: Final = 100  # fewer cannot distinguish "active in less than 1 %" from chance

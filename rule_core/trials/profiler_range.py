@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from rule_core.profiler.flight_recorder.format import FLIGHT_RECORDER
-from rule_core.profiler.kineto.format import KINETO
+from rule_core.profiler.converted.format import FLIGHT_RECORDER, KINETO
 from rule_core.profiler.kineto.recorded import recorded_traces
-from rule_core.profiler.source import ProfilerSource
+from rule_core.profiler.readers.source import ProfilerSource
 from rule_core.storage.base import TrialStore
 
 

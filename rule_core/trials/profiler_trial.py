@@ -10,8 +10,8 @@ from rule_core.environment import number
 from rule_core.exceptions import NoMoreProfilerData, StepNotYetAvailable
 from rule_core.logger import get_logger
 from rule_core.modes import ModeKeys
-from rule_core.profiler.source import ProfilerSource
-from rule_core.profiler.stop_signal import GRACE_S, StopSignal
+from rule_core.profiler.files.stop_signal import GRACE_S, StopSignal
+from rule_core.profiler.readers.source import ProfilerSource
 from rule_core.profiler.system.legacy_parser import ProfilerSystemEvent, events_of_samples
 from rule_core.profiler.system.samples import SystemSamples
 from rule_core.profiler.traces.event import TraceEvent

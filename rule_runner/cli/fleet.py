@@ -90,8 +90,8 @@ def run(place: str, shard: str | None, shards: int | None, executor: str | None,
     (AWS_BATCH_JOB_ARRAY_INDEX) and Slurm (SLURM_ARRAY_TASK_ID). A complete output is skipped, and
     a half one resumed. Exit code 75 means that a retry may help.
     """
+    from rule_runner.batch.shards import find_shard
     from rule_runner.commands.fleet.run import run as run_shard
-    from rule_runner.fleet.shards import find_shard
 
     return run_shard(place, find_shard(shard, shards, os.environ), executor, form)
 

@@ -35,7 +35,7 @@ def measure(
     machines. Whatever they do not measure is measured by the evaluation, so that the verdicts are
     the same.
     """
+    from rule_runner.batch.shards import find_shard
     from rule_runner.commands.measure import measure_trial
-    from rule_runner.fleet.shards import find_shard
 
     return measure_trial(request, find_shard(shard, shards, os.environ), folder)

@@ -24,7 +24,7 @@ def test(paths: tuple[str, ...], update: bool, junit: str | None, isolate: str) 
     A test file holds steps and expected findings, in YAML or Python. Folders are searched for
     *.rules.yaml, *.rules.yml and *.rules.py. The exit code is 1 if a case fails.
     """
-    from rule_runner.commands.rule_tests.command import run_rule_tests
+    from rule_runner.commands.rule_tests import run_rule_tests
     from rule_runner.config.defaults import Isolation
 
     configure(-1)
@@ -44,7 +44,7 @@ def record(path: str, tensors: str, steps: str, output: str) -> int:
     PATH may be an address, s3://bucket/prefix. The file holds the values of the chosen tensors by
     worker, mode and step; numpy reads it. A test file names it with npz: FILE.
     """
-    from rule_runner.commands.rule_tests.record import record as record_case
+    from rule_runner.commands.record_case import record as record_case
 
     configure(-1)
     return record_case(path, tensors, steps, output)

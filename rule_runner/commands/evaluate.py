@@ -232,7 +232,7 @@ def measuring_executor(request: EvaluationRequest) -> AbstractContextManager[Exe
     """
     if request.measure_on is None:
         return nullcontext()
-    from rule_runner.fleet.executors import open_executor
+    from rule_runner.executors import open_executor
 
     return open_executor(request.measure_on)
 

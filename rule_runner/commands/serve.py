@@ -19,9 +19,7 @@ from rule_runner.commands.watch import watching
 from rule_runner.engine.stop_requests import signals_to
 from rule_runner.errors import EXIT_SIGNAL, ClientError, OutputError, RuleRunnerError, UsageError
 from rule_runner.file_descriptors import raise_limit
-from rule_runner.fleet.commands import Commands
-from rule_runner.fleet.watch.controller import Controller
-from rule_runner.fleet.watch.options import Intervals
+from rule_runner.index.commands import Commands
 from rule_runner.logs import get_logger
 from rule_runner.service.access.tokens import TokenFile
 from rule_runner.service.application import build_application
@@ -29,6 +27,8 @@ from rule_runner.service.listener import Listener, handle_exception
 from rule_runner.service.rejected_requests import RejectedRequests
 from rule_runner.service.service import Service
 from rule_runner.service.settings import Network, ServiceSettings
+from rule_runner.watch.controller import Controller
+from rule_runner.watch.options import Intervals
 
 _log: Final = get_logger(__name__)
 # Results of running evaluations are looked at as often as a page can show them.

@@ -22,21 +22,21 @@ from rule_runner.config.rule_options import parse_requests
 from rule_runner.engine.stop_requests import signals_to
 from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, EXIT_SIGNAL, JobError, UsageError
 from rule_runner.escape import printable
-from rule_runner.fleet.alerts.alerting import alerting, services_of
-from rule_runner.fleet.bucket_queue import following
-from rule_runner.fleet.commands import Commands
-from rule_runner.fleet.watch.config import WatchConfig, read_config
-from rule_runner.fleet.watch.controller import Controller
-from rule_runner.fleet.watch.database import WatchDatabase
-from rule_runner.fleet.watch.discovery import parse_root
-from rule_runner.fleet.watch.evaluations import open_evaluations
-from rule_runner.fleet.watch.index_reader import IndexReader
-from rule_runner.fleet.watch.options import Intervals, WatchOptions
-from rule_runner.fleet.watch.outputs import base_of
-from rule_runner.fleet.watch.retention import Expiry
+from rule_runner.index.commands import Commands
+from rule_runner.index.database import WatchDatabase
+from rule_runner.index.outputs import base_of
+from rule_runner.index.reader import IndexReader
 from rule_runner.notify.sinks.spec import parse_sinks, writes_to_stdout
 from rule_runner.results.status import Outcome
 from rule_runner.steps.watcher import TrialWatcher
+from rule_runner.watch.alerts.alerting import alerting, services_of
+from rule_runner.watch.bucket_queue import following
+from rule_runner.watch.config import WatchConfig, read_config
+from rule_runner.watch.controller import Controller
+from rule_runner.watch.discovery import parse_root
+from rule_runner.watch.evaluations import open_evaluations
+from rule_runner.watch.options import Intervals, WatchOptions
+from rule_runner.watch.retention import Expiry
 
 DATABASE: Final = "watch.sqlite"
 _LOCAL_BASE: Final = "rule-output/watch"  # of the database, if outputs are in S3

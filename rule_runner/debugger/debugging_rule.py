@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from typing import Any, Final, Self
 
-from rule_runner.debugger.actions import Action, ActionList, is_valid_action_object
-from rule_runner.debugger.debug_rule_configs import BaseConfig
 from rule_runner.debugger.hook_config import CollectionConfig
 from rule_runner.debugger.rule_base import (
     BUILT_IN_IMAGE,
@@ -12,6 +10,8 @@ from rule_runner.debugger.rule_base import (
     built_in_parameters,
     source_parameters,
 )
+from rule_runner.debugger.rule_configs.actions import Action, ActionList, is_valid_action_object
+from rule_runner.debugger.rule_configs.bases import BaseConfig
 
 ACTIONS: Final = "action_json"
 

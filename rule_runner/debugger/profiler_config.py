@@ -1,5 +1,6 @@
 """Configuration of profiling: of the system, and optionally of the framework."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from rule_runner.debugger.checks import require
@@ -7,6 +8,7 @@ from rule_runner.debugger.framework_profile import FrameworkProfile
 from rule_runner.debugger.profiler import Profiler
 
 
+@dataclass(eq=False, repr=False)
 class ProfilerConfig:
     """How a training job is profiled.
 
@@ -32,27 +34,21 @@ class ProfilerConfig:
         If both are given.
     """
 
-    def __init__(
-        self,
-        s3_output_path: str | None = None,
-        system_monitor_interval_millis: int | None = None,
-        framework_profile_params: FrameworkProfile | None = None,
-        profile_params: Profiler | None = None,
-        disable_profiler: bool | None = False,
-    ) -> None:
-        _require(FrameworkProfile, "framework_profile_params", framework_profile_params)
-        _require(Profiler, "profile_params", profile_params)
-        if framework_profile_params is not None and profile_params is not None:
+    s3_output_path: str | None = None
+    system_monitor_interval_millis: int | None = None
+    framework_profile_params: FrameworkProfile | None = None
+    profile_params: Profiler | None = None
+    disable_profiler: bool | None = False
+
+    def __post_init__(self) -> None:
+        _require(FrameworkProfile, "framework_profile_params", self.framework_profile_params)
+        _require(Profiler, "profile_params", self.profile_params)
+        if self.framework_profile_params is not None and self.profile_params is not None:
             msg = (
                 "Profiler does not work when framework profiling is on, got both profile_params "
                 "and framework_profile_params. Leave out one."
             )
             raise ValueError(msg)
-        self.s3_output_path = s3_output_path
-        self.system_monitor_interval_millis = system_monitor_interval_millis
-        self.framework_profile_params = framework_profile_params
-        self.profile_params = profile_params
-        self.disable_profiler = disable_profiler
 
     def _to_request_dict(self) -> dict[str, Any]:
         """Return the `ProfilerConfig` of a CreateTrainingJob request."""

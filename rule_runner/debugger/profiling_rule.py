@@ -2,13 +2,13 @@
 
 from typing import Any, Self
 
-from rule_runner.debugger.profiler_rule_configs import ProfilerRuleBase
 from rule_runner.debugger.rule_base import (
     BUILT_IN_IMAGE,
     RuleBase,
     built_in_parameters,
     source_parameters,
 )
+from rule_runner.debugger.rule_configs.bases import ProfilerRuleBase
 
 
 class ProfilerRule(RuleBase):

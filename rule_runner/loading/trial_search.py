@@ -14,8 +14,8 @@ from rule_core.exceptions import SMDebugError
 from rule_core.format import marks
 from rule_core.format.marks import has_marks
 from rule_core.format.paths import END_OF_JOB
-from rule_core.profiler.converted import formats as profiles
-from rule_core.profiler.one_file import one_file
+from rule_core.profiler.converted import format as profiles
+from rule_core.profiler.files.one_file import one_file
 from rule_core.reading.source_index import SourceIndex
 from rule_core.sources.address import TrialAddress, parse_address, split_kind
 from rule_core.sources.formats import format_named

@@ -198,7 +198,7 @@ def is_there(trial: "AnyTrial") -> bool:
     """
     for root in roots([trial]):
         if root.is_file() and not isinstance(trial, Trial):
-            from rule_core.profiler.converted.formats import may_be_converted
+            from rule_core.profiler.converted.format import may_be_converted
             from rule_core.profiler.python_profiles.other_tools import is_profile_name
 
             if may_be_converted(root.name) or is_profile_name(root.name):

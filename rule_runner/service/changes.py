@@ -12,8 +12,8 @@ from starlette.concurrency import run_in_threadpool
 
 from rule_core.failures import Contained
 from rule_runner.errors import OutputError, RuleRunnerError
-from rule_runner.fleet.watch.index_reader import IndexReader
-from rule_runner.fleet.watch.records import RuleRecord, TrialRecord
+from rule_runner.index.reader import IndexReader
+from rule_runner.index.records import RuleRecord, TrialRecord
 from rule_runner.logs import get_logger
 from rule_runner.results.status import Outcome
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from rule_core.clock import Clock
 from rule_core.failures import OnError
 from rule_runner.errors import OutputError
-from rule_runner.fleet.commands import Commands
-from rule_runner.fleet.watch.index_reader import IndexReader
+from rule_runner.index.commands import Commands
+from rule_runner.index.reader import IndexReader
 from rule_runner.service.changes import Changes
 from rule_runner.service.curves.series import SeriesCache
 from rule_runner.service.settings import ServiceSettings

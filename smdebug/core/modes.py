@@ -1,5 +1,3 @@
 """ModeKeys: the phases of a training job."""
 
-from rule_core.modes import ModeKeys
-
-__all__ = ["ModeKeys"]
+from rule_core.modes import ModeKeys as ModeKeys

@@ -3,17 +3,19 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from rule_core.analysis.axis import values_axis
+from rule_core.analysis.plot import Plot, plot
 from rule_core.clock import Clock, SystemClock
-from rule_core.kernels.operations import KernelCode, KernelOperation, KernelResult
-from rule_core.model.segments import step_in_segment
-from rule_core.model.streaming_statistics import (
-    KernelStatistic,
-    Piece,
-    StreamingStatistic,
-    measure,
-    sum_of_squares,
+from rule_core.model.array_difference import ChangeNorms, Norms, Tolerance
+from rule_core.model.element_statistics import (
+    Activity,
+    ActivityFlags,
+    NonFiniteCount,
+    NonFiniteCounts,
+    SingleNumber,
+    ZeroCount,
 )
+from rule_core.model.segments import step_in_segment
+from rule_core.model.streaming_statistics import Piece, StreamingStatistic
 from rule_core.rules.doc_page import Page
 from rule_core.rules.evidence import Finding, Measured, Quantity
 from rule_core.rules.params import (
@@ -41,8 +43,8 @@ from rule_core.storage.publish import publish
 from rule_core.trials.refresh import snapshot
 
 if TYPE_CHECKING:
+    from rule_core.profiler.files.time_units import is_on_host
     from rule_core.profiler.rule_helpers.framework_times import FrameworkTimes, is_step, shares
-    from rule_core.profiler.rule_helpers.intervals import union
     from rule_core.profiler.rule_helpers.series import (
         aggregate_framework_metrics,
         box_statistics,
@@ -51,10 +53,13 @@ if TYPE_CHECKING:
         summary,
     )
     from rule_core.profiler.system.samples import SeriesKey, SystemSamples
-    from rule_core.profiler.time_units import is_on_host
+    from rule_core.profiler.traces.intervals import union
 
 __all__ = [
+    "Activity",
+    "ActivityFlags",
     "BoolParam",
+    "ChangeNorms",
     "ChoiceParam",
     "Clock",
     "Finding",
@@ -63,55 +68,56 @@ __all__ = [
     "FrameworkEvents",
     "FrameworkTimes",
     "IntParam",
-    "KernelCode",
-    "KernelOperation",
-    "KernelResult",
-    "KernelStatistic",
     "LocalOutput",
     "Measured",
     "NamesParam",
+    "NonFiniteCount",
+    "NonFiniteCounts",
+    "Norms",
     "Page",
     "Param",
     "PatternsParam",
     "Piece",
+    "Plot",
     "Quantity",
     "SeriesKey",
     "Severity",
+    "SingleNumber",
     "StreamingStatistic",
     "SystemClock",
     "SystemMetric",
     "SystemSamples",
     "TensorInput",
     "TextParam",
+    "Tolerance",
     "TorchTraces",
     "WantedMeasure",
+    "ZeroCount",
     "aggregate_framework_metrics",
     "box_statistics",
     "histogram",
     "is_on_host",
     "is_step",
-    "measure",
     "percentiles",
+    "plot",
     "publish",
     "set_parameters",
     "shares",
     "snapshot",
     "step_in_segment",
-    "sum_of_squares",
     "summary",
     "union",
-    "values_axis",
 ]
 
 # What rules over tensors do not need is imported when it is asked for.
 _LATE: Final = {
     "rule_helpers.framework_times": ("FrameworkTimes", "is_step", "shares"),
-    "rule_helpers.intervals": ("union",),
+    "traces.intervals": ("union",),
     "rule_helpers.series": (
         *("aggregate_framework_metrics", "box_statistics", "histogram", "percentiles", "summary"),
     ),
     "system.samples": ("SeriesKey", "SystemSamples"),
-    "time_units": ("is_on_host",),
+    "files.time_units": ("is_on_host",),
 }
 
 

@@ -1,6 +1,4 @@
 """RequiredTensors: the tensors that must exist before a rule evaluates a step."""
 
-from rule_core.exceptions import TensorUnavailable
-from rule_core.rules.requirements import RequiredTensors
-
-__all__ = ["RequiredTensors", "TensorUnavailable"]
+from rule_core.exceptions import TensorUnavailable as TensorUnavailable
+from rule_core.rules.requirements import RequiredTensors as RequiredTensors

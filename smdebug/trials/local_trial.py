@@ -1,5 +1,3 @@
 """LocalTrial: a trial in a local folder."""
 
-from rule_core.trials.local_trial import LocalTrial
-
-__all__ = ["LocalTrial"]
+from rule_core.trials.local_trial import LocalTrial as LocalTrial

@@ -1,23 +1,9 @@
 """XGBoost: the hook, its configuration and the current hook."""
 
-from rule_core.frameworks.xgboost.hook import Hook, get_hook
-from rule_core.model.collection import Collection, CollectionKeys
-from rule_core.model.reduction_config import ReductionConfig
-from rule_core.model.save_config import SaveConfig, SaveConfigMode
-from rule_core.modes import ModeKeys as modes  # noqa: N813 - the documented name
-from rule_core.saving.current_hook import del_hook, set_hook
-from rule_core.trials.create_trial import create_trial
-
-__all__ = [
-    "Collection",
-    "CollectionKeys",
-    "Hook",
-    "ReductionConfig",
-    "SaveConfig",
-    "SaveConfigMode",
-    "create_trial",
-    "del_hook",
-    "get_hook",
-    "modes",
-    "set_hook",
-]
+from rule_core.frameworks.xgboost.hook import Hook as Hook, get_hook as get_hook
+from rule_core.model.collection import Collection as Collection, CollectionKeys as CollectionKeys
+from rule_core.model.reduction_config import ReductionConfig as ReductionConfig
+from rule_core.model.save_config import SaveConfig as SaveConfig, SaveConfigMode as SaveConfigMode
+from rule_core.modes import modes as modes
+from rule_core.saving.current_hook import del_hook as del_hook, set_hook as set_hook
+from rule_core.trials.create_trial import create_trial as create_trial

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from rule_core.severity import Severity
-from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
-from rule_runner.fleet.watch.records import RuleRecord
-from rule_runner.fleet.watch.states import WatchState
+from rule_runner.index.database import NewTrial, WatchDatabase
+from rule_runner.index.records import RuleRecord
+from rule_runner.index.states import WatchState
 
 
 class Index:

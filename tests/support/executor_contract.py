@@ -11,7 +11,7 @@ from typing import Any
 import fleets
 from executed_calls import doubled, lose_worker, raise_key_error, stoppable
 
-from rule_runner.fleet.executors import open_executor
+from rule_runner.executors import open_executor
 
 
 class StopError(Exception):

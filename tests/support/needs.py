@@ -31,7 +31,7 @@ NEEDS: Final = (
     ),
     (re.compile("docker-registry"), "a registry", "apt-get install docker-registry"),
     (re.compile("qemu-aarch64"), "an emulator", "apt-get install qemu-user debootstrap"),
-    (re.compile("(fish|zsh) is not installed"), r"\1", "apt-get install fish zsh"),
+    (re.compile("(fish|git|zsh) is not installed"), r"\1", "apt-get install fish git zsh"),
     (
         re.compile("Slurm is not installed"),
         "Slurm",

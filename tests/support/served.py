@@ -17,8 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rule_core.clock import SystemClock
 from rule_core.severity import Severity
-from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
-from rule_runner.fleet.watch.records import RuleRecord, TrialRecord
+from rule_runner.index.database import NewTrial, WatchDatabase
+from rule_runner.index.records import RuleRecord, TrialRecord
 from rule_runner.service.access.guard import POLICY
 from rule_runner.service.application import build_application
 from rule_runner.service.service import Service

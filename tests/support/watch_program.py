@@ -3,8 +3,8 @@
 import sys
 
 from rule_runner.commands.watch import watch
-from rule_runner.fleet.watch.options import Intervals
 from rule_runner.logs import configure
+from rule_runner.watch.options import Intervals
 
 if __name__ == "__main__":  # processes of executors import this module
     configure(1)

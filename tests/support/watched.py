@@ -7,19 +7,19 @@ from typing import Any
 import reports
 
 from rule_runner.config.request import EvaluationRequest
-from rule_runner.fleet.watch.config import WatchConfig
-from rule_runner.fleet.watch.controller import Controller
-from rule_runner.fleet.watch.database import WatchDatabase
-from rule_runner.fleet.watch.discovery import parse_root
-from rule_runner.fleet.watch.evaluations import EndedEvaluation
-from rule_runner.fleet.watch.options import Intervals, WatchOptions
-from rule_runner.fleet.watch.records import TrialRecord
+from rule_runner.index.database import WatchDatabase
+from rule_runner.index.records import TrialRecord
 from rule_runner.notify.outbox import EVENTS
 from rule_runner.results.durable_files import make_folder
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.output_folder import REPORT, RESULT
 from rule_runner.results.schema import RuleResult
 from rule_runner.results.versions import versions
+from rule_runner.watch.config import WatchConfig
+from rule_runner.watch.controller import Controller
+from rule_runner.watch.discovery import parse_root
+from rule_runner.watch.evaluations import EndedEvaluation
+from rule_runner.watch.options import Intervals, WatchOptions
 
 
 def log(root: Path, name: str = "a") -> Path:

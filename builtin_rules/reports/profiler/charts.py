@@ -16,10 +16,10 @@ from builtin_rules.profiler.statistics.samples import (
     MEMORY_USED,
     Floats,
 )
-from builtin_rules.reports.chart import Plot, plot
 from builtin_rules.reports.profiler.report_data import ReportData
 from builtin_rules.reports.profiler.usage_history import UsageBand, UsageTrack
 from builtin_rules.reports.profiler.wording import counted, step_name
+from smdebug.rules.extensions import Plot, plot
 
 NODES_OPEN: Final = 2  # charts of other nodes are collapsed
 STEP_CHARTS: Final = 24

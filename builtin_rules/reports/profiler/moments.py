@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from builtin_rules.profiler.statistics.parameters import SECOND_US
-from builtin_rules.reports.chart import LEFT, RIGHT, WIDTH
 from builtin_rules.reports.profiler.report_data import ReportData
 from builtin_rules.reports.profiler.sub_rules import FindingSummary
 from builtin_rules.reports.profiler.wording import counted, place
+from smdebug.rules.extensions import Plot
 
 TRACES: Final = 4  # of a finding
 _NARROWEST: Final = 2.0  # units of a chart
@@ -102,9 +102,9 @@ def _time(seconds: int) -> datetime:
 
 def _band(data: ReportData, start_us: int, end_us: int) -> tuple[float, float]:
     """Return the left edge and the width of a time in charts over the duration of the job."""
-    across = (WIDTH - LEFT - RIGHT) / max(1, data.end_us - data.begin_us)
+    across = (Plot.WIDTH - Plot.LEFT - Plot.RIGHT) / max(1, data.end_us - data.begin_us)
     left, right = (
-        LEFT + min(max(time_us - data.begin_us, 0), data.end_us - data.begin_us) * across
+        Plot.LEFT + min(max(time_us - data.begin_us, 0), data.end_us - data.begin_us) * across
         for time_us in (start_us, end_us)
     )
     return round(left, 1), round(max(right - left, _NARROWEST), 1)

@@ -1,17 +1,19 @@
 """The page of the profiler report: one HTML file without scripts or external resources."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from builtin_rules.profiler.statistics.parameters import SECOND_US
-from builtin_rules.reports.chart import HEIGHT, WIDTH
+from builtin_rules.profiler.statistics.report_file import OUTPUT_FOLDER, write_report
 from builtin_rules.reports.page_template import template
-from builtin_rules.reports.profiler import charts, details, findings, tables
+from builtin_rules.reports.profiler import charts, details, findings, notebook, tables
 from builtin_rules.reports.profiler.charts import RangePlot
 from builtin_rules.reports.profiler.moments import by_node
 from builtin_rules.reports.profiler.report_data import ReportData
 from builtin_rules.reports.profiler.wording import counted, duration, moment, step_name
+from smdebug.rules.extensions import LocalOutput, Plot, publish
 
 NAME: Final = "profiler-report.html"
 MAX_ADVICE: Final = 5
@@ -28,8 +30,8 @@ def render(data: ReportData) -> str:
         path=data.path,
         ended=data.ended,
         made_at=f"{data.made_at:%Y-%m-%d %H:%M %Z}",
-        width=WIDTH,
-        height=HEIGHT,
+        width=Plot.WIDTH,
+        height=Plot.HEIGHT,
         warnings=list(_warnings(data)),
         advice=findings.advice(data)[:MAX_ADVICE],
         silence=_silence(data),
@@ -124,3 +126,21 @@ def _loading_chart(data: ReportData) -> RangePlot | None:
         times.get("binedges", []),
         times.get("probs", []),
     )
+
+
+def write(folder: Path, data: ReportData) -> Path:
+    """Write all files of the report below a folder, each atomically, and return the page.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be written.
+    """
+    for rule in data.rules:
+        write_report(folder, rule.name, rule.report)
+    output = LocalOutput(folder)
+    text = json.dumps(notebook.document(data.path), indent=1)
+    publish(output, f"{OUTPUT_FOLDER}/{notebook.NAME}", text.encode())
+    html = render(data).encode("utf-8", "replace")  # names may not be valid Unicode
+    publish(output, f"{OUTPUT_FOLDER}/{NAME}", html)
+    return folder / OUTPUT_FOLDER / NAME

@@ -140,7 +140,7 @@ class ProfilerReport(WindowRule):
 
     def _write(self) -> None:
         # Imported here, as only reports need the template engine.
-        from builtin_rules.reports.profiler.output import write
+        from builtin_rules.reports.profiler.page import write
 
         write(self.folder, self._report_data())
 

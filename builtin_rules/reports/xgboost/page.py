@@ -4,12 +4,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from builtin_rules.reports.chart import HEIGHT, WIDTH, Plot, plot
 from builtin_rules.reports.page_template import template
 from builtin_rules.reports.xgboost import documents as names
 from builtin_rules.reports.xgboost.documents import Documents
 from builtin_rules.reports.xgboost.figures import ModelKind, normal
 from builtin_rules.reports.xgboost.history import RoundHistory
+from smdebug.rules.extensions import Plot, plot
 
 NAME: Final = "xgboost_report.html"
 POOR_AUC: Final = 0.6
@@ -33,8 +33,8 @@ def render(trial_name: str, history: RoundHistory, contents: Documents, made_at:
     return template(Path(__file__).parent).render(
         trial=trial_name,
         made_at=f"{made_at:%Y-%m-%d %H:%M %Z}",
-        width=WIDTH,
-        height=HEIGHT,
+        width=Plot.WIDTH,
+        height=Plot.HEIGHT,
         warnings=_warnings(history),
         kind=history.kind,
         hyperparameters=sorted(history.hyperparameters.items()),

@@ -1,43 +1,11 @@
 """The number in a tensor that has a single element, as losses are."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from builtin_rules.statistics.tensor_selection import SavedTensor, statistic, view
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import KernelCode, KernelOperation, KernelResult, Piece
-
-if TYPE_CHECKING:
-    import numpy as np
-
-
-@dataclass(frozen=True, slots=True)
-class SingleNumber:
-    """Tells the element of a tensor that has only one; otherwise, and of booleans, NaN.
-
-    A zero has no sign.
-    """
-
-    def part(self, piece: Piece, before: Piece | None = None) -> float:
-        """Return the element of a piece; see `StreamingStatistic`."""
-        del before
-        return float(piece.elements[0]) + 0.0 if piece.elements.size == 1 else math.nan
-
-    @property
-    def kernel_operation(self) -> KernelOperation:
-        """Return the operation of the kernel; see `KernelStatistic`."""
-        return KernelOperation(KernelCode.SUM)
-
-    def kernel_part(self, result: KernelResult) -> float:
-        """Return the element of a piece; see `KernelStatistic`."""
-        return float(result.first) + 0.0 if result.size == 1 else math.nan
-
-    def join(self, parts: Sequence[float], size: int, dtype: "np.dtype[Any]") -> float:
-        """Return the element of the tensor."""
-        return parts[0] if size == 1 and dtype.kind != "b" else math.nan
-
+from smdebug.rules.extensions import SingleNumber
 
 _SINGLE: Final = SingleNumber()
 

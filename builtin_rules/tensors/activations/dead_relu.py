@@ -5,8 +5,13 @@ from typing import Final
 from builtin_rules.statistics.layer_units import THRESHOLD_LAYER, UnitsRule
 from builtin_rules.statistics.parameters import percentage
 from builtin_rules.statistics.tensor_selection import LITERAL, by_role
-from builtin_rules.statistics.unit_activity import Activity
-from smdebug.rules.extensions import PatternsParam, Quantity, Severity, WantedMeasure
+from smdebug.rules.extensions import (
+    Activity,
+    PatternsParam,
+    Quantity,
+    Severity,
+    WantedMeasure,
+)
 
 DEAD: Final = "dead units"
 OUTPUTS: Final = PatternsParam(

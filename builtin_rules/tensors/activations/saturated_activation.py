@@ -5,9 +5,9 @@ from typing import Final
 from builtin_rules.statistics.layer_units import THRESHOLD_LAYER, UnitsRule
 from builtin_rules.statistics.parameters import percentage
 from builtin_rules.statistics.tensor_selection import COLLECTION_NAMES, LITERAL, tensor_names
-from builtin_rules.statistics.unit_activity import Activity
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.extensions import (
+    Activity,
     FloatParam,
     PatternsParam,
     Quantity,

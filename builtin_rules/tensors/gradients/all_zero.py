@@ -1,8 +1,6 @@
 """AllZero: a tensor consists of zeros, entirely or to a given share."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -33,42 +31,15 @@ from builtin_rules.statistics.tensor_selection import (
 )
 from smdebug.core.collection import CollectionKeys
 from smdebug.rules.extensions import (
-    KernelCode,
-    KernelOperation,
-    KernelResult,
-    Piece,
     Quantity,
     Severity,
     WantedMeasure,
+    ZeroCount,
 )
 
 ZEROS: Final = "share of zeros"
 _ALL: Final = 100.0
 _TRAINED: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
-
-
-@dataclass(frozen=True, slots=True)
-class ZeroCount:
-    """Counts zeros and elements."""
-
-    def part(self, piece: Piece, before: Piece | None = None) -> int:
-        """Return the number of zeros in a piece; see `StreamingStatistic`."""
-        del before
-        return int(np.count_nonzero(piece.elements == 0))
-
-    @property
-    def kernel_operation(self) -> KernelOperation:
-        """Return the operation of the kernel; see `KernelStatistic`."""
-        return KernelOperation(KernelCode.ZEROS)
-
-    def kernel_part(self, result: KernelResult) -> int:
-        """Return the number of zeros in a piece; see `KernelStatistic`."""
-        return int(result.first)
-
-    def join(self, parts: Sequence[int], size: int, dtype: "np.dtype[Any]") -> tuple[int, int]:
-        """Return the number of zeros and of elements."""
-        del dtype
-        return sum(parts), size
 
 
 _ZEROS: Final = ZeroCount()

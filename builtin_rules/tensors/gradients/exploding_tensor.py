@@ -1,8 +1,7 @@
 """ExplodingTensor: a tensor holds NaN or infinity."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -24,10 +23,8 @@ from builtin_rules.statistics.tensor_selection import (
 )
 from smdebug.rules.extensions import (
     BoolParam,
-    KernelCode,
-    KernelOperation,
-    KernelResult,
-    Piece,
+    NonFiniteCount,
+    NonFiniteCounts,
     Quantity,
     Severity,
     WantedMeasure,
@@ -41,48 +38,6 @@ TREES: Final = "trees"  # a collection of XGBoost trainings
 _FLOATING: Final = "fcV"  # kinds of data types
 # Unlike sums and norms, these do not overflow on healthy tensors.
 _BOUNDED: Final = frozenset({("min", False), ("max", False), ("min", True), ("max", True)})
-
-
-class NonFiniteCounts(NamedTuple):
-    """The numbers of NaN and infinite elements, the size, and the kind of the data type."""
-
-    nan: int
-    infinite: int
-    size: int
-    kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class NonFiniteCount:
-    """Measures how many elements are not finite."""
-
-    def part(self, piece: Piece, before: Piece | None = None) -> tuple[int, int]:
-        """Return how many are NaN and infinite; see `StreamingStatistic`.
-
-        Elements are examined one by one only if their sum is NaN or infinite.
-        """
-        del before
-        elements = piece.elements
-        if elements.dtype.kind != "f" or np.isfinite(piece.total(absolute=False)):
-            return 0, 0
-        nan, infinite = np.isnan(elements), np.isinf(elements)
-        return int(np.count_nonzero(nan)), int(np.count_nonzero(infinite))
-
-    @property
-    def kernel_operation(self) -> KernelOperation:
-        """Return the operation of the kernel; see `KernelStatistic`."""
-        return KernelOperation(KernelCode.NOT_FINITE)
-
-    def kernel_part(self, result: KernelResult) -> tuple[int, int]:
-        """Return how many are NaN and infinite; see `KernelStatistic`."""
-        return int(result.first), int(result.second)
-
-    def join(
-        self, parts: Sequence[tuple[int, int]], size: int, dtype: "np.dtype[Any]"
-    ) -> NonFiniteCounts:
-        """Return the counts over all elements."""
-        nan, infinite = (sum(counts) for counts in zip(*parts, strict=True))
-        return NonFiniteCounts(nan, infinite, size, dtype.kind)
 
 
 _NOT_FINITE: Final = NonFiniteCount()

@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.array_difference import norms
 from builtin_rules.statistics.parameters import positive
 from builtin_rules.statistics.previous_values import (
     IS_SHARDED,
@@ -25,7 +24,7 @@ from builtin_rules.statistics.tensor_selection import (
     value_shape,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import Quantity, Severity, TensorInput
+from smdebug.rules.extensions import ChangeNorms, Quantity, Severity, TensorInput
 
 DIFFERENCE: Final = "relative difference"
 # Values that differ by more than this when first compared are shards, or were never replicas.
@@ -33,6 +32,7 @@ SHARDED: Final = 0.1
 GRADIENT: Final = "gradient/"  # before the name of a parameter
 EQUAL_GRADIENTS: Final = 1e-3  # relative difference, of gradients summed in another order
 EQUAL_UPDATES: Final = 1e-2  # relative difference; weight decay differs with the values
+_CHANGE: Final = ChangeNorms()
 _COLLECTIONS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, PARAMETERS)
 _BUFFERS: Final = re.compile(r"running_(mean|var)|num_batches_tracked")
 # Saved reductions that hardly depend on the order of summation.
@@ -224,7 +224,7 @@ def _are_updates_equal(
         return None
     if not before.shape == after.shape == other_before.shape == other_after.shape:
         return None
-    difference, update = norms(
+    difference, update = _CHANGE.between(
         np.subtract(other_after, other_before, dtype=np.float32),
         np.subtract(after, before, dtype=np.float32),
     )
@@ -246,8 +246,10 @@ def _difference(first: SavedTensor, other: SavedTensor, step: int) -> float | No
         return max((item for item in differences if item is not None), default=None)
     if before.shape != value.shape:
         return None
-    change, norm = norms(value, before)
-    return _relative(change, norm, change if math.isfinite(norm) else norms(before, value).before)
+    change, norm = _CHANGE.between(value, before)
+    return _relative(
+        change, norm, change if math.isfinite(norm) else _CHANGE.between(before, value).before
+    )
 
 
 def _relative(change: float, before: float, after: float) -> float | None:

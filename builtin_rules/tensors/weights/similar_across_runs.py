@@ -4,7 +4,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from builtin_rules.statistics.array_difference import Tolerance, tolerances
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     FROM_REDUCTIONS,
@@ -19,7 +18,13 @@ from builtin_rules.statistics.tensor_selection import (
     tensor_names,
 )
 from smdebug.rules import Rule
-from smdebug.rules.extensions import NamesParam, Quantity, Severity, set_parameters
+from smdebug.rules.extensions import (
+    NamesParam,
+    Quantity,
+    Severity,
+    Tolerance,
+    set_parameters,
+)
 from smdebug.trials import create_trial
 
 DIFFERENCE: Final = "difference"
@@ -145,7 +150,7 @@ class SimilarAcrossRuns(Rule):
     def _differs(
         self, saved: SavedTensor, step: int, value: Any, reference: Any, note: str | None = None
     ) -> bool:
-        difference = tolerances(value, reference, Tolerance(RTOL, ATOL, equal_nan=True))
+        difference = Tolerance(RTOL, ATOL, equal_nan=True).between(value, reference)
         return record(
             self, saved, step, DIFFERENCE, difference, _LIMIT, met=difference > _LIMIT, note=note
         )

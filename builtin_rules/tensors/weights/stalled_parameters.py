@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.array_difference import CHANGE, norms
 from builtin_rules.statistics.parameters import count, positive
 from builtin_rules.statistics.previous_values import (
     PARAMETERS,
@@ -28,13 +27,20 @@ from builtin_rules.statistics.tensor_selection import (
     value_shape,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import Quantity, Severity, TensorInput, WantedMeasure
+from smdebug.rules.extensions import (
+    ChangeNorms,
+    Quantity,
+    Severity,
+    TensorInput,
+    WantedMeasure,
+)
 
 RATIO: Final = "relative update"
 NORMS: Final = "optimizer/update_norm/"  # before the name of a parameter
 TYPICAL: Final = 1e-3  # the relative update of a healthy parameter
 SPARSE: Final = 0.5  # a gradient with more zeros is that of an embedding with rare tokens
 MATRIX_RANK: Final = 2
+_CHANGE: Final = ChangeNorms()
 _COLLECTIONS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, PARAMETERS)
 _UNUSED: Final = ("pooler", "mask_token", "masked_spec_embed", "mask_emb")
 
@@ -101,7 +107,7 @@ class StalledParameters(DeclaredRule):
     @property
     def wants(self) -> list[WantedMeasure]:
         """The changes of the parameters."""
-        return [WantedMeasure(CHANGE, TensorInput("parameters", _COLLECTIONS), 1)]
+        return [WantedMeasure(_CHANGE, TensorInput("parameters", _COLLECTIONS), 1)]
 
     def _prepare(self) -> None:
         self._still: dict[tuple[str, str], int] = {}  # for how many steps, by tensor and worker
@@ -268,13 +274,13 @@ def _since_last(saved: SavedTensor, step: int) -> _Move | None:
     earlier = next(former, None)
     if earlier is None:
         return None
-    change = statistic(saved, step, CHANGE, earlier)
+    change = statistic(saved, step, _CHANGE, earlier)
     if change is None:
         value = numbers(saved, step)
         before = numbers(saved, earlier)
         if value is None or before is None or value.shape != before.shape:
             return None
-        change = norms(value, before)
+        change = _CHANGE.between(value, before)
     if not (math.isfinite(change.change) and change.before > 0 and math.isfinite(change.before)):
         return None
     shape = value_shape(saved, step) or ()

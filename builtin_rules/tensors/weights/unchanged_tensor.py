@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.array_difference import Tolerance, tolerances
 from builtin_rules.statistics.broken_tensors import is_skipped
 from builtin_rules.statistics.lasting_zeros import ROUTED
 from builtin_rules.statistics.losses.objective import no_objective
@@ -45,7 +44,14 @@ from builtin_rules.statistics.tensor_selection import (
     tensor_names,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import BoolParam, IntParam, Quantity, Severity, WantedMeasure
+from smdebug.rules.extensions import (
+    BoolParam,
+    IntParam,
+    Quantity,
+    Severity,
+    Tolerance,
+    WantedMeasure,
+)
 
 CHANGE: Final = "change"
 ACCUMULATED: Final = 16  # batches, or saved steps; more are rarely accumulated by hand
@@ -272,8 +278,7 @@ class UnchangedTensor(DeclaredRule):
                     values = [math.nan]
                 else:
                     values = [
-                        tolerances(arrays[before], arrays[later], measure)
-                        for before, later in pairs
+                        measure.between(arrays[before], arrays[later]) for before, later in pairs
                     ]
             changes[key] = float(max(values))
         return changes

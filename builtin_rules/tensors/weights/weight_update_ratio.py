@@ -6,7 +6,6 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.array_difference import CHANGE, Norms, norms
 from builtin_rules.statistics.lasting_zeros import ROUTED
 from builtin_rules.statistics.parameters import count, non_negative, positive
 from builtin_rules.statistics.previous_values import (
@@ -34,7 +33,14 @@ from builtin_rules.statistics.tensor_selection import (
 )
 from smdebug.core.collection import CollectionKeys
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Quantity, Severity, TensorInput, WantedMeasure
+from smdebug.rules.extensions import (
+    ChangeNorms,
+    Norms,
+    Quantity,
+    Severity,
+    TensorInput,
+    WantedMeasure,
+)
 
 LARGE: Final = "large update"
 SMALL: Final = "small update"
@@ -44,6 +50,7 @@ STILL_STEPS: Final = 10
 # A smaller root mean square of an update is not large, whatever the weight started with: see
 # docs/decisions/0049-parameters.md.
 SMALL_RMS: Final = 0.05
+_CHANGE: Final = ChangeNorms()
 _JUDGED: Final = TensorInput("weights", (*WEIGHTS.collections, PARAMETERS))
 
 
@@ -121,7 +128,7 @@ class WeightUpdateRatio(DeclaredRule):
     @property
     def wants(self) -> list[WantedMeasure]:
         """The changes of the weights."""
-        return [WantedMeasure(CHANGE, _JUDGED, self.num_steps or 1)]
+        return [WantedMeasure(_CHANGE, _JUDGED, self.num_steps or 1)]
 
     def _prepare(self) -> None:
         if self.small_threshold > self.large_threshold:
@@ -162,7 +169,7 @@ class WeightUpdateRatio(DeclaredRule):
         for key, earlier in partners.items():
             alike.setdefault(earlier, []).append(key)
         for earlier, compared in alike.items():
-            changes |= statistics(trial, step, compared, CHANGE, earlier)
+            changes |= statistics(trial, step, compared, _CHANGE, earlier)
         updates = []
         for key, earlier in partners.items():
             change = changes.get(key)
@@ -171,7 +178,7 @@ class WeightUpdateRatio(DeclaredRule):
                 value, before = numbers(saved, step), numbers(saved, earlier)
                 if value is None or before is None or value.shape != before.shape:
                     continue
-                change = norms(value, before)
+                change = _CHANGE.between(value, before)
             updates.append(_Update(key, earlier, *change))
         return updates
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rule_core.analysis.charts.curves import BEHIND_US
-from rule_core.profiler.framework_reader import AlgorithmMetricsReader
+from rule_core.profiler.readers.framework_reader import AlgorithmMetricsReader
 from rule_core.profiler.traces.event import TraceEvent
 
 

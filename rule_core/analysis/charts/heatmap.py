@@ -11,7 +11,7 @@ from rule_core.analysis.charts.curves import USUAL_INTERVAL_US, Curve, mean_of, 
 from rule_core.analysis.charts.drawn import Drawn
 from rule_core.analysis.charts.system_curves import TOTAL, SystemCurves
 from rule_core.model.patterns import flatten, matching
-from rule_core.profiler.system.reader import SystemMetricsReader
+from rule_core.profiler.readers.system_reader import SystemMetricsReader
 
 NODE_TOTAL: Final = "node_total"
 # Dimensions without an upper limit are shown relative to their maximum.

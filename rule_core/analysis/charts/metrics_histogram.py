@@ -7,7 +7,7 @@ from rule_core.analysis.charts.chart import Panel, PanelChart
 from rule_core.analysis.charts.drawn import Drawn
 from rule_core.analysis.charts.histograms import amounts, shares
 from rule_core.analysis.charts.system_curves import Curves, SystemCurves, percent, selected
-from rule_core.profiler.system.reader import SystemMetricsReader
+from rule_core.profiler.readers.system_reader import SystemMetricsReader
 
 _COLUMNS: Final = 3
 

@@ -10,7 +10,7 @@ from rule_core.analysis.charts.drawn import Drawn
 from rule_core.analysis.charts.event_feed import EventFeed
 from rule_core.analysis.charts.histograms import durations
 from rule_core.model.patterns import flatten, matching
-from rule_core.profiler.framework_reader import AlgorithmMetricsReader
+from rule_core.profiler.readers.framework_reader import AlgorithmMetricsReader
 from rule_core.profiler.traces.event import TraceEvent
 
 STEPS: Final = ("Step:ModeKeys", "Forward-node", r"Backward\(post-forward\)-node")

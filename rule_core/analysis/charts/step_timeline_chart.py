@@ -8,7 +8,7 @@ import numpy as np
 from rule_core.analysis.charts.chart import LineMark, Panel, PanelChart
 from rule_core.analysis.charts.drawn import Drawn
 from rule_core.analysis.charts.event_feed import EventFeed
-from rule_core.profiler.framework_reader import AlgorithmMetricsReader
+from rule_core.profiler.readers.framework_reader import AlgorithmMetricsReader
 from rule_core.profiler.traces.event import TraceEvent
 
 if TYPE_CHECKING:

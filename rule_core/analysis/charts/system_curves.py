@@ -9,7 +9,7 @@ import numpy as np
 
 from rule_core.analysis.charts.curves import BEHIND_US, Curve, mean_of
 from rule_core.model.patterns import flatten, matching
-from rule_core.profiler.system.reader import SystemMetricsReader
+from rule_core.profiler.readers.system_reader import SystemMetricsReader
 from rule_core.profiler.system.samples import SeriesKey, SystemSamples
 
 if TYPE_CHECKING:

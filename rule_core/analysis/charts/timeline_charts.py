@@ -11,9 +11,9 @@ from rule_core.analysis.charts.detailed_timeline import DetailedTimeline
 from rule_core.analysis.charts.drawn import Drawn
 from rule_core.analysis.charts.system_curves import TOTAL, SystemCurves, percent, selected
 from rule_core.exceptions import SMDebugValueError
-from rule_core.profiler.framework_reader import AlgorithmMetricsReader
-from rule_core.profiler.system.reader import SystemMetricsReader
-from rule_core.profiler.time_units import us_since_epoch_to_human_readable_time
+from rule_core.profiler.files.time_units import us_since_epoch_to_human_readable_time
+from rule_core.profiler.readers.framework_reader import AlgorithmMetricsReader
+from rule_core.profiler.readers.system_reader import SystemMetricsReader
 from rule_core.profiler.traces.event import TraceEvent
 
 if TYPE_CHECKING:

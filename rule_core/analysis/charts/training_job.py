@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from rule_core.clock import Clock, SystemClock
 from rule_core.exceptions import SMDebugRuntimeError, SMDebugValueError
-from rule_core.profiler.framework_reader import S3AlgorithmMetricsReader
-from rule_core.profiler.metrics_reader import MetricsReaderBase
-from rule_core.profiler.system.reader import S3SystemMetricsReader
-from rule_core.profiler.time_units import us_since_epoch_to_human_readable_time
+from rule_core.profiler.files.time_units import us_since_epoch_to_human_readable_time
+from rule_core.profiler.readers.framework_reader import S3AlgorithmMetricsReader
+from rule_core.profiler.readers.metrics_reader import MetricsReaderBase
+from rule_core.profiler.readers.system_reader import S3SystemMetricsReader
 from rule_core.storage import aws
 
 WAIT_S: Final = 3600.0

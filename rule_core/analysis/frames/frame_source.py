@@ -10,13 +10,13 @@ import numpy as np
 
 from rule_core.analysis.frames.frame_rows import EventRows, SampleRows
 from rule_core.model.patterns import search
-from rule_core.profiler.files import ProfilerFiles
-from rule_core.profiler.framework_reader import (
+from rule_core.profiler.converted.store import ConvertedFiles
+from rule_core.profiler.readers.framework_reader import (
     AlgorithmMetricsReader,
     LocalAlgorithmMetricsReader,
     S3AlgorithmMetricsReader,
 )
-from rule_core.profiler.system.reader import (
+from rule_core.profiler.readers.system_reader import (
     LocalSystemMetricsReader,
     S3SystemMetricsReader,
     SystemMetricsReader,
@@ -43,7 +43,7 @@ class FrameSource:
 
     def __init__(self, path: str | os.PathLike[str], *, keep_events: bool) -> None:
         self._path = os.fspath(path)
-        self._files = ProfilerFiles(open_store(path))
+        self._files = ConvertedFiles(open_store(path))
         self._system = SystemSource(self._files)
         self._traces = TraceSource(self._files, sys.maxsize if keep_events else CACHED_BYTES)
         self._files.refresh()

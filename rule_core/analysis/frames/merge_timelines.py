@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 from rule_core.exceptions import SMDebugValueError
 from rule_core.logger import get_logger
 from rule_core.modes import ModeKeys
-from rule_core.profiler.constants import MERGEDTIMELINE_SUFFIX
+from rule_core.profiler.files.constants import MERGEDTIMELINE_SUFFIX
+from rule_core.profiler.readers.merge import ALWAYS, TimelineMerge
 from rule_core.profiler.traces.event import Number
-from rule_core.profiler.traces.merge import ALWAYS, TimelineMerge
 from rule_core.storage import PendingFile, open_output, open_store
 
 _LOW_GPU: Final[Mapping[str, Any]] = MappingProxyType({"lowgpu": ()})

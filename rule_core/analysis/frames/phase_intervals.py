@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rule_core.optional_imports import data_frame, import_pandas
-from rule_core.profiler.time_units import is_on_host
+from rule_core.profiler.files.time_units import is_on_host
 
 if TYPE_CHECKING:
     import pandas as pd

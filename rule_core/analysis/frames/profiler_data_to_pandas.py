@@ -14,8 +14,8 @@ from rule_core.analysis.frames.frame_rows import (
     epoch_us,
 )
 from rule_core.analysis.frames.frame_source import EVER_US, FrameSource
-from rule_core.profiler.framework_reader import AlgorithmMetricsReader
-from rule_core.profiler.system.reader import SystemMetricsReader
+from rule_core.profiler.readers.framework_reader import AlgorithmMetricsReader
+from rule_core.profiler.readers.system_reader import SystemMetricsReader
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,89 +1,116 @@
-"""ConvertedFormat: what a format of other tools has to offer to be read as profiler data."""
+"""The formats of other tools that are converted to profiler data, and how to tell them apart."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final
 
-from rule_core.storage.base import TrialStore
+from rule_core.profiler.files.chunks import TimelineFaultError, unzipped_start
+from rule_core.profiler.files.conversion import Converted, NumberedKey
+from rule_core.profiler.files.whole_text import is_json_name
+from rule_core.profiler.flight_recorder import conversion as flight_recorder
+from rule_core.profiler.kineto import trace_names
+from rule_core.profiler.kineto.conversion import convert_traces
+from rule_core.profiler.prometheus import conversion as prometheus
+from rule_core.storage.base import (
+    ByteRange,
+    ObjectNotFoundError,
+    StorageUnavailableError,
+    TrialStore,
+)
 
 
-class NumberedKey(NamedTuple):
-    """A file to convert, and a number of its own for the names of what it is converted to."""
-
-    number: int
-    key: str
-
-
-class Converted(NamedTuple):
-    """What files were converted to.
+@dataclass(frozen=True, slots=True)
+class ConvertedFormat:
+    """A format whose files are converted to those of a profiler.
 
     Attributes
     ----------
-    source
-        The key of the file that `problems` are about.
-    files
-        Paths by the keys at which they are presented.
-    problems
-        A sentence for each problem.
-    lost
-        The number of parts that are lost.
-    first_us
-        The start of the data in epoch microseconds; None if only the names of `files` have it.
+    label
+        The name of the files for users, in the plural.
+    may_have_name
+        Whether a file with such a key is worth looking into.
+    begins
+        Whether a text begins as the files of this format do.
+    convert
+        Converts files that are listed together for the first time; writes to the given folder.
+        Raises `OSError` if it cannot, and what `read_each` raises.
+    has_name
+        Whether only files of this format have such a key; by default, no key is enough.
+    refusal
+        Why the file with such a key and beginning cannot be read; "" if this format has no reason.
     """
 
-    source: str
-    files: dict[str, Path]
-    problems: list[str]
-    lost: int
-    first_us: int | None = None
+    label: str
+    may_have_name: Callable[[str], bool]
+    begins: Callable[[bytes], bool]
+    convert: Callable[[TrialStore, Sequence[NumberedKey], Path], Iterator[Converted]]
+    has_name: Callable[[str], bool] = lambda _: False
+    refusal: Callable[[str, bytes], str] = lambda _, __: ""
 
 
-class ConvertedFormat(Protocol):
-    """A format whose files are converted to those of a profiler.
+KINETO: Final = ConvertedFormat(
+    "traces of torch.profiler",
+    is_json_name,
+    trace_names.begins_as_trace,
+    convert_traces,
+    trace_names.is_trace_name,
+    lambda _, start: trace_names.other_kind(start),
+)
+FLIGHT_RECORDER: Final = ConvertedFormat(
+    "dumps of the flight recorder",
+    flight_recorder.may_be_dump_name,
+    flight_recorder.begins_as_dump,
+    flight_recorder.convert_dumps,
+    flight_recorder.is_dump_name,
+    flight_recorder.pickle_refusal,
+)
+PROMETHEUS: Final = ConvertedFormat(
+    "answers of Prometheus", is_json_name, prometheus.begins_as_answer, prometheus.convert_answers
+)
+FORMATS: Final = (KINETO, FLIGHT_RECORDER, PROMETHEUS)
+SNIFFED: Final = 1 << 16  # bytes
 
-    By default no name belongs to it alone, and none of its files is refused.
+
+def has_known_name(key: str) -> bool:
+    """Return whether a file is of one of the formats by its name alone.
+
+    >>> has_known_name("gpu-box_7.pt.trace.json"), has_known_name("answer.json")
+    (True, False)
     """
+    return any(each.has_name(key) for each in FORMATS)
 
-    @property
-    def label(self) -> str:
-        """The name of the files for users, in the plural."""
-        ...
 
-    def has_name(self, key: str) -> bool:
-        """Return whether only files of this format have such a name."""
-        del key
-        return False
+def may_be_converted(key: str) -> bool:
+    """Return whether a file of such a name may be of one of the formats.
 
-    def may_have_name(self, key: str) -> bool:
-        """Return whether a file of such a name is worth looking into."""
-        ...
+    >>> may_be_converted("answer.json"), may_be_converted("train.py")
+    (True, False)
+    """
+    return any(each.may_have_name(key) for each in FORMATS)
 
-    def begins(self, text: bytes) -> bool:
-        """Return whether a text begins as the files of this format do."""
-        ...
 
-    def refusal(self, key: str, start: bytes) -> str:
-        """Return why a file that belongs to this format cannot be read; "" if it may be."""
-        del key, start
+def recognize(store: TrialStore, key: str) -> ConvertedFormat | str:
+    """Return the format of a file; or why it cannot be read, "" if it is of none of them.
+
+    Raises
+    ------
+    StorageUnavailableError
+        If the store does not answer for now.
+    """
+    try:
+        start = bytes(store.read(key, ByteRange(0, SNIFFED)))
+        text = unzipped_start(start, SNIFFED).removeprefix(b"\xef\xbb\xbf").lstrip()
+    except ObjectNotFoundError:
         return ""
-
-    def convert(
-        self, store: TrialStore, keys: Sequence[NumberedKey], folder: Path
-    ) -> Iterator[Converted]:
-        """Convert files, which are listed together for the first time.
-
-        Parameters
-        ----------
-        store
-            Location of the files.
-        folder
-            Where to write.
-
-        Raises
-        ------
-        OSError
-            If a file cannot be written.
-        ObjectNotFoundError, StorageUnavailableError
-            If a file cannot be read.
-        """
-        ...
+    except TimelineFaultError as err:
+        return KINETO if KINETO.has_name(key) else f"It {err}."
+    except StorageUnavailableError as err:
+        if err.transient:
+            raise
+        return str(err)
+    named = [each for each in FORMATS if each.may_have_name(key)]
+    formats = (each for each in named if each.begins(text))
+    reasons = (each.refusal(key, text) for each in named)
+    reason = next(filter(None, reasons), "")
+    return next(formats, None) or (KINETO if KINETO.has_name(key) and not reason else reason)

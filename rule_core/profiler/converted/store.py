@@ -10,15 +10,18 @@ from typing import Final
 
 from rule_core.exceptions import SMDebugRuntimeError
 from rule_core.logger import get_logger
-from rule_core.profiler.converted.format import Converted, ConvertedFormat, NumberedKey
-from rule_core.profiler.converted.formats import (
+from rule_core.profiler.converted.format import (
     FORMATS,
+    ConvertedFormat,
     has_known_name,
     may_be_converted,
     recognize,
 )
-from rule_core.profiler.file_names import trace_file
-from rule_core.profiler.one_file import one_file
+from rule_core.profiler.files.conversion import Converted, NumberedKey
+from rule_core.profiler.files.file_names import trace_file
+from rule_core.profiler.files.file_problems import ProfilerFileProblems
+from rule_core.profiler.files.one_file import one_file
+from rule_core.profiler.files.profiler_files import ProfilerFiles
 from rule_core.storage.base import (
     ByteRange,
     FileStatus,
@@ -244,15 +247,18 @@ class ConvertedStore:
         return Path(self._folder.name)
 
 
-def with_conversions(store: TrialStore, report: Report) -> ConvertedStore:
-    """Return a store in which files of other tools look like the files of a profiler.
+class ConvertedFiles(ProfilerFiles):
+    """The files of a job, converted if other tools wrote all of them.
 
     Parameters
     ----------
     store
         A folder, or what `open_store` returns for the path of one file.
-    report
-        See `ConvertedStore`.
     """
-    parent, name = one_file(store, may_be_converted)
-    return ConvertedStore(parent, report, name)
+
+    store: ConvertedStore
+
+    def __init__(self, store: TrialStore) -> None:
+        problems = ProfilerFileProblems(store.uri)
+        folder, name = one_file(store, may_be_converted)
+        super().__init__(ConvertedStore(folder, problems.report, name), problems)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rule_core.profiler.whole_text import decoded
+from rule_core.profiler.files.whole_text import decoded
 
 _WHAT: Final = "a dump of torch.distributed's flight recorder as JSON"
 _MAJOR: Final = "2."

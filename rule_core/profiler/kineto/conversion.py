@@ -6,22 +6,23 @@ calls a model timeline, and the use of its GPUs system metrics.
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 
-from rule_core.profiler.constants import MODELTIMELINE_SUFFIX, PYTHONTIMELINE_SUFFIX
-from rule_core.profiler.converted.timeline_files import ConvertedTimelines
+from rule_core.profiler.files.chunks import LIMITS, TimelineFaultError, TimelineLimits, chunks
+from rule_core.profiler.files.constants import MODELTIMELINE_SUFFIX, PYTHONTIMELINE_SUFFIX
+from rule_core.profiler.files.conversion import Converted, NumberedKey, read_each
 from rule_core.profiler.kineto.gpu_use import WINDOW_US, GPUUse
 from rule_core.profiler.kineto.header import KinetoHeader, header_of, whole_number
 from rule_core.profiler.kineto.trace_names import node_of
 from rule_core.profiler.traces.assembler import LATEST
-from rule_core.profiler.traces.chunks import LIMITS, TimelineFaultError, TimelineLimits, chunks
 from rule_core.profiler.traces.records import NotUsedError, Record, RecordReader
+from rule_core.profiler.traces.timeline_files import ConvertedTimelines
 from rule_core.storage.base import TrialStore
 
 STEP: Final = "Step:ModeKeys.GLOBAL"
@@ -58,38 +59,24 @@ _NO_TIME: Final = (
 )
 
 
-class ConvertedTrace(NamedTuple):
-    """The files made of one trace.
-
-    Attributes
-    ----------
-    files
-        The paths of the files by key.
-    problems
-        A sentence for each problem.
-    lost
-        The number of skipped records, and one more if the rest of the trace is lost.
-    first_us
-        The start of the first event in epoch microseconds; None without events.
-    """
-
-    files: dict[str, Path]
-    problems: list[str]
-    lost: int
-    first_us: int | None = None
+def convert_traces(
+    store: TrialStore, keys: Sequence[NumberedKey], folder: Path
+) -> Iterator[Converted]:
+    """Convert traces one by one; one that cannot be read is a problem of its own."""
+    return read_each(keys, lambda numbered: convert_trace(store, numbered, folder))
 
 
 def convert_trace(
-    store: TrialStore, key: str, number: int, folder: Path, limits: TimelineLimits = LIMITS
-) -> ConvertedTrace:
+    store: TrialStore, numbered: NumberedKey, folder: Path, limits: TimelineLimits = LIMITS
+) -> Converted:
     """Convert one trace.
 
     Parameters
     ----------
-    store, key
+    store
         Location of the trace.
-    number
-        A number of its own, which is in the names of the files and in the events.
+    numbered
+        Its key, and the number in the names of the files and in the events.
     folder
         Where to write the files.
     limits
@@ -102,13 +89,14 @@ def convert_trace(
     ObjectNotFoundError, StorageUnavailableError
         If the trace cannot be read.
     """
+    number, key = numbered
     steps, calls = folder / f"{number}.steps", folder / f"{number}.events"
     with ConvertedTimelines(steps) as step_file, ConvertedTimelines(calls) as call_file:
         conversion = _Conversion(number, step_file, call_file)
         header, problems, lost = conversion.read(store, key, limits)
         if not (step_file.count or call_file.count):
             problems.append("It has no events that are read.")
-            return ConvertedTrace({}, problems, lost)
+            return Converted(key, {}, problems, lost)
         zero = _zero(header, conversion, store, key, problems)
         node = node_of(key, header.rank)
         place = f"framework/pevents/{number:06}"
@@ -122,7 +110,7 @@ def convert_trace(
     first_s = conversion.write_samples(samples, node, zero, header.gpu_memory, problems)
     if first_s:
         files[f"system/incremental/{number:06}/{first_s:010}.{node}.json"] = samples
-    return ConvertedTrace(files, problems, lost, int(zero + conversion.first))
+    return Converted(key, files, problems, lost, int(zero + conversion.first))
 
 
 def _zero(

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rule_core.profiler.rule_helpers.intervals import union
+from rule_core.profiler.traces.intervals import union
 
 WINDOW_US: Final = 100_000
 Floats = NDArray[np.float64]

@@ -5,7 +5,8 @@ from types import MappingProxyType
 from typing import Final
 
 from rule_core.format.marks import TRACES
-from rule_core.profiler.whole_text import JSON_ENDINGS
+from rule_core.profiler.files.file_names import node_name, rank_in
+from rule_core.profiler.files.whole_text import JSON_ENDINGS
 
 _HEADER: Final = re.compile(rb'"(?:schemaVersion|deviceProperties|distributedInfo)"\s*:')
 _CATEGORY: Final = re.compile(
@@ -29,10 +30,7 @@ _OTHER_KINDS: Final = MappingProxyType(
         ),
     }
 )
-_RANK: Final = re.compile(r"(?:^|[^a-z])rank[-_.=]?(\d{1,6})(?!\d)", re.IGNORECASE)
 _STAMP: Final = re.compile(r"(?:[._]\d{13,19})+$")
-_OTHERS: Final = re.compile(r"[^A-Za-z0-9.-]+")
-_LONGEST_NODE: Final = 100  # characters
 
 
 def is_trace_name(key: str) -> bool:
@@ -68,19 +66,6 @@ def other_kind(text: bytes) -> str:
     return next(kinds, "")
 
 
-def rank_in(key: str) -> int | None:
-    """Return the rank that a trace's name or folder contains; None if neither does.
-
-    >>> rank_in("step_10/rank3_trace.json"), rank_in("rank-2/a.json"), rank_in("frank1.json")
-    (3, 2, None)
-    """
-    for part in reversed(key.split("/")):
-        match = _RANK.search(part)
-        if match is not None:
-            return int(match[1])
-    return None
-
-
 def node_of(key: str, rank: int | None) -> str:
     """Return the node of a trace: its rank, or else the worker that its name contains.
 
@@ -96,12 +81,3 @@ def node_of(key: str, rank: int | None) -> str:
     for ending in (*reversed(TRACES), *reversed(JSON_ENDINGS)):
         name = name.removesuffix(ending)
     return node_name(_STAMP.sub("", name)) or "trace"
-
-
-def node_name(text: str) -> str:
-    """Return a text as the name of a node, without what cannot be in names of files.
-
-    >>> node_name("gpu box_7/a"), node_name("...")
-    ('gpu-box-7-a', '')
-    """
-    return _OTHERS.sub("-", text).strip("-.")[:_LONGEST_NODE]

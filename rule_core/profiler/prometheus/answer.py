@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rule_core.exceptions import CorruptFileError
-from rule_core.profiler.whole_text import decoded
+from rule_core.profiler.files.whole_text import decoded
 
 WHAT: Final = "an answer of Prometheus to query_range"
 _MATRIX: Final = "matrix"

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rule_core.profiler.files.constants import GPU_EXTRA
 from rule_core.profiler.prometheus.answer import LabelledSeries
-from rule_core.profiler.recording.sampler.gpu import EXTRA
 
 Floats = NDArray[np.float64]
 NAME: Final = "__name__"
@@ -32,15 +32,15 @@ class Dimension(NamedTuple):
 DIMENSIONS: Final = MappingProxyType(
     {
         "DCGM_FI_DEV_GPU_UTIL": Dimension(GPU, "GPUUtilization"),
-        "DCGM_FI_DEV_POWER_USAGE": Dimension(EXTRA, "PowerWatts"),
-        "DCGM_FI_DEV_SM_CLOCK": Dimension(EXTRA, "SMClockMHz"),
-        "DCGM_FI_DEV_GPU_TEMP": Dimension(EXTRA, "TemperatureCelsius"),
-        "DCGM_FI_DEV_MEM_COPY_UTIL": Dimension(EXTRA, "MemoryCopyUtilization"),
-        "DCGM_FI_PROF_GR_ENGINE_ACTIVE": Dimension(EXTRA, "GraphicsEngineActive", _PERCENT),
-        "DCGM_FI_PROF_SM_ACTIVE": Dimension(EXTRA, "SMActive", _PERCENT),
-        "DCGM_FI_PROF_SM_OCCUPANCY": Dimension(EXTRA, "SMOccupancy", _PERCENT),
-        "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": Dimension(EXTRA, "TensorCoreActive", _PERCENT),
-        "DCGM_FI_PROF_DRAM_ACTIVE": Dimension(EXTRA, "DRAMActive", _PERCENT),
+        "DCGM_FI_DEV_POWER_USAGE": Dimension(GPU_EXTRA, "PowerWatts"),
+        "DCGM_FI_DEV_SM_CLOCK": Dimension(GPU_EXTRA, "SMClockMHz"),
+        "DCGM_FI_DEV_GPU_TEMP": Dimension(GPU_EXTRA, "TemperatureCelsius"),
+        "DCGM_FI_DEV_MEM_COPY_UTIL": Dimension(GPU_EXTRA, "MemoryCopyUtilization"),
+        "DCGM_FI_PROF_GR_ENGINE_ACTIVE": Dimension(GPU_EXTRA, "GraphicsEngineActive", _PERCENT),
+        "DCGM_FI_PROF_SM_ACTIVE": Dimension(GPU_EXTRA, "SMActive", _PERCENT),
+        "DCGM_FI_PROF_SM_OCCUPANCY": Dimension(GPU_EXTRA, "SMOccupancy", _PERCENT),
+        "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": Dimension(GPU_EXTRA, "TensorCoreActive", _PERCENT),
+        "DCGM_FI_PROF_DRAM_ACTIVE": Dimension(GPU_EXTRA, "DRAMActive", _PERCENT),
     }
 )
 

@@ -1,6 +1,6 @@
 """cProfileAnalysis, PyinstrumentAnalysis: the contents of Python profiles by step, time, phase."""
 
-from rule_core.profiler.constants import CPROFILE_NAME, PYINSTRUMENT_NAME
+from rule_core.profiler.files.constants import CPROFILE_NAME, PYINSTRUMENT_NAME
 from rule_core.profiler.python_profiles.contents import merged_cprofiles, pyinstrument_sessions
 from rule_core.profiler.python_profiles.selection import ANY_NODE, PythonProfileAnalysis
 from rule_core.profiler.python_profiles.span import StepPythonProfileStats

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from rule_core.exceptions import CorruptFileError, TrialFileError
-from rule_core.profiler.constants import PYINSTRUMENT_JSON_FILENAME
+from rule_core.profiler.files.constants import PYINSTRUMENT_JSON_FILENAME
 from rule_core.profiler.python_profiles.cprofile_file import MAX_BYTES, parse_cprofile
 from rule_core.profiler.python_profiles.reader import ProblemList
 from rule_core.profiler.python_profiles.span import StepPythonProfileStats

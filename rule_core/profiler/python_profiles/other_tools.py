@@ -6,14 +6,14 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from rule_core.exceptions import TrialFileError
-from rule_core.profiler.one_file import one_file
+from rule_core.profiler.files.chunks import TimelineFaultError, unzipped_start
+from rule_core.profiler.files.one_file import one_file
+from rule_core.profiler.files.whole_text import is_json_name, whole_text
 from rule_core.profiler.python_profiles import scalene, speedscope
 from rule_core.profiler.python_profiles.measured_code import CodePlace
 from rule_core.profiler.python_profiles.reader import ProblemList
 from rule_core.profiler.python_profiles.scalene import ScaleneUse, parse_scalene
 from rule_core.profiler.python_profiles.speedscope import parse_speedscope
-from rule_core.profiler.traces.chunks import TimelineFaultError, unzipped_start
-from rule_core.profiler.whole_text import is_json_name, whole_text
 from rule_core.storage.base import (
     ByteRange,
     ObjectNotFoundError,

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from rule_core.exceptions import SMDebugValueError
 from rule_core.format.paths import is_inside
 from rule_core.logger import get_logger
-from rule_core.profiler.constants import (
+from rule_core.profiler.files.constants import (
     CPROFILE_NAME,
     CPROFILE_STATS_FILENAME,
     PYINSTRUMENT_HTML_FILENAME,

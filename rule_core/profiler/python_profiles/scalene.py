@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from rule_core.profiler.files.whole_text import decoded
 from rule_core.profiler.python_profiles.measured_code import CodePlace
-from rule_core.profiler.whole_text import decoded
 
 WHAT: Final = "a profile of scalene"
 MARK: Final = b'"alloc_samples"'

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from rule_core.optional_imports import data_frame
-from rule_core.profiler.constants import CONVERT_TO_MICROSECS
+from rule_core.profiler.files.constants import CONVERT_TO_MICROSECS
 from rule_core.profiler.python_profiles.reader import (
     LocalPythonStatsReader,
     PythonStatsReader,

@@ -13,8 +13,8 @@ from typing import Final, Literal
 import msgspec
 
 from rule_core.exceptions import CorruptFileError
+from rule_core.profiler.files.whole_text import decoded
 from rule_core.profiler.python_profiles.measured_code import CodePlace, MeasuredCode
-from rule_core.profiler.whole_text import decoded
 
 WHAT: Final = "a profile of speedscope"
 SCHEMA: Final = b"speedscope.app/file-format-schema.json"

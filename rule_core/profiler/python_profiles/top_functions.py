@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from rule_core.exceptions import SMDebugValueError
-from rule_core.profiler.constants import CPROFILE_NAME
+from rule_core.profiler.files.constants import CPROFILE_NAME
 from rule_core.profiler.python_profiles.contents import merged_cprofiles
 from rule_core.profiler.python_profiles.reader import (
     FRAMEWORK,

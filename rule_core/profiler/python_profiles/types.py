@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
 from rule_core.modes import ModeKeys
-from rule_core.profiler.constants import CPROFILE_NAME, PYINSTRUMENT_NAME
+from rule_core.profiler.files.constants import CPROFILE_NAME, PYINSTRUMENT_NAME
 
 
 class PythonProfileModes(IntEnum):

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from rule_core.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
-from rule_core.profiler.constants import (
+from rule_core.profiler.files.constants import (
     BASE_FOLDER_DEFAULT,
     CLOSE_FILE_INTERVAL_DEFAULT,
     CPROFILE_NAME,
@@ -18,9 +18,9 @@ from rule_core.profiler.constants import (
     MAX_FILE_SIZE_DEFAULT,
     PYINSTRUMENT_NAME,
 )
+from rule_core.profiler.files.time_units import str2bool
 from rule_core.profiler.python_profiles.types import cProfileTimer
 from rule_core.profiler.recording.ranges import ProfilingRange
-from rule_core.profiler.time_units import str2bool
 
 INTERVAL_MS: Final = 500
 _LARGEST_FILE: Final = 1 << 20  # bytes of a configuration

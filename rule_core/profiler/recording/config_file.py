@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from rule_core.clock import Clock
-from rule_core.profiler.constants import CONFIG_PATH_DEFAULT
+from rule_core.profiler.files.constants import CONFIG_PATH_DEFAULT
 from rule_core.profiler.recording.config import RecordingConfig, read_config
 from rule_core.storage.uri import is_s3
 

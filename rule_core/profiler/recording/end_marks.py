@@ -4,12 +4,12 @@ import os
 from typing import Final
 
 from rule_core.environment import ON_SAGEMAKER
-from rule_core.profiler.file_names import END_MARKS
-from rule_core.profiler.recording.supervision import is_supervised
+from rule_core.profiler.files.file_names import END_MARKS
 from rule_core.storage.base import ObjectNotFoundError
 from rule_core.storage.publish import publish
 from rule_core.storage.uri import open_output
 
+SUPERVISED: Final = "RULE_RUNNER_PROFILE"  # variable with the folder of the recording
 ENDED: Final = "framework/ended/"
 SYSTEM_END, FRAMEWORK_END = END_MARKS
 
@@ -44,6 +44,14 @@ def mark_end(folder: str, rank: int, world_size: int) -> None:
         if not ended >= {str(each) for each in range(world_size)}:
             return
     publish(output, FRAMEWORK_END, b"")
+
+
+def is_supervised(folder: str) -> bool:
+    """Return whether the command that started this process looks after a recording.
+
+    It samples the system, and marks the end when all processes have ended.
+    """
+    return os.environ.get(SUPERVISED) == folder
 
 
 def _is_marked_by_others(folder: str) -> bool:

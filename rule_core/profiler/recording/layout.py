@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from rule_core.profiler.constants import DEFAULT_PREFIX, TRACE_DIRECTORY_FORMAT
+from rule_core.profiler.files.constants import DEFAULT_PREFIX, TRACE_DIRECTORY_FORMAT
 
 RESOURCES: Final = "/opt/ml/input/config/resourceconfig.json"
 SYSTEM_FOLDER: Final = "system/incremental"

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from rule_core.logger import get_logger
 from rule_core.modes import ModeKeys
-from rule_core.profiler.constants import (
+from rule_core.profiler.files.constants import (
     CONVERT_TO_MICROSECS,
     CPROFILE_NAME,
     CPROFILE_STATS_FILENAME,

@@ -6,23 +6,21 @@ from collections.abc import Callable, Mapping
 from threading import get_ident
 from typing import Any, Final
 
-from rule_core.clock import Clock, SystemClock
+from rule_core.clock import Clock, SteadyTime, SystemClock
 from rule_core.error_guard import FailSafe, guarded
 from rule_core.exceptions import SMDebugError
 from rule_core.failures import Contained
 from rule_core.logger import get_logger
 from rule_core.modes import ModeKeys
-from rule_core.profiler.constants import PYTHONTIMELINE_SUFFIX
+from rule_core.profiler.files.constants import PYTHONTIMELINE_SUFFIX
 from rule_core.profiler.python_profiles.types import StepPhase
 from rule_core.profiler.recording import layout
 from rule_core.profiler.recording.config import RecordingConfig
 from rule_core.profiler.recording.config_file import ConfigFile, config_path
-from rule_core.profiler.recording.end_marks import mark_begin, mark_end
+from rule_core.profiler.recording.end_marks import is_supervised, mark_begin, mark_end
 from rule_core.profiler.recording.python_profiler import Files, PythonProfiler
 from rule_core.profiler.recording.sampler.process import Sampler, is_first_of_node, node_number
-from rule_core.profiler.recording.steady_time import SteadyTime
 from rule_core.profiler.recording.step_profiler import StepPoint, StepProfiler
-from rule_core.profiler.recording.supervision import is_supervised
 from rule_core.profiler.recording.timelines import Timelines, TraceRecord
 from rule_core.profiler.recording.trace_thread import TraceThread
 from rule_core.storage.publish import publish

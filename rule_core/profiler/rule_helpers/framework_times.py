@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rule_core.profiler.rule_helpers.intervals import union
 from rule_core.profiler.traces.event import TraceEvent
+from rule_core.profiler.traces.intervals import union
 
 Floats = NDArray[np.float64]
 STEP: Final = "Step:ModeKeys"

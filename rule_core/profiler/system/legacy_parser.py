@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from rule_core.logger import get_logger
+from rule_core.profiler.files.time_units import TimeUnits, convert_utc_timestamp_to_nanoseconds
 from rule_core.profiler.system.columns import SystemColumns, parse_system_metrics, pieces_of
 from rule_core.profiler.system.samples import SeriesKey, SeriesTable
-from rule_core.profiler.time_units import TimeUnits, convert_utc_timestamp_to_nanoseconds
 from rule_core.storage.local import LocalStore
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
-from rule_core.profiler.file_names import SystemFile
-from rule_core.profiler.files import ProfilerFiles
+from rule_core.profiler.files.file_names import SystemFile
+from rule_core.profiler.files.profiler_files import ProfilerFiles
 from rule_core.profiler.system.columns import CHUNK, SystemColumns, parse_system_metrics, pieces_of
 from rule_core.profiler.system.samples import SeriesTable, SystemSamples, joined
 from rule_core.storage.base import ByteRange, ObjectNotFoundError, StorageUnavailableError

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from rule_core.logger import get_logger
-from rule_core.profiler.traces.chunks import TimelineFaultError
+from rule_core.profiler.files.chunks import TimelineFaultError
 from rule_core.profiler.traces.event import Id, Number, ProcessInfo, TraceEvent
 from rule_core.profiler.traces.phases import UNKNOWN, Phases
 from rule_core.profiler.traces.records import NotUsedError, Record, RecordReader

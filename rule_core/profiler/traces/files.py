@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from rule_core.profiler.constants import (
+from rule_core.profiler.files.chunks import LIMITS, TimelineLimits, chunks
+from rule_core.profiler.files.constants import (
     HOROVODTIMELINE_SUFFIX,
     MODELTIMELINE_SUFFIX,
     PYTHONTIMELINE_SUFFIX,
     SMDATAPARALLELTIMELINE_SUFFIX,
     TENSORBOARDTIMELINE_SUFFIX,
 )
-from rule_core.profiler.file_names import TraceFile
-from rule_core.profiler.time_units import node_id_of, tf_metadata
+from rule_core.profiler.files.file_names import TraceFile
+from rule_core.profiler.files.time_units import node_id_of, tf_metadata
 from rule_core.profiler.traces.assembler import Assembler, OpenEvents
-from rule_core.profiler.traces.chunks import LIMITS, TimelineLimits, chunks
 from rule_core.profiler.traces.event import ProcessInfo, TraceEvent
 from rule_core.profiler.traces.records import RecordReader
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, TrialStore, open_store

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from rule_core.logger import get_logger
-from rule_core.profiler.time_units import (
+from rule_core.profiler.files.time_units import (
     TimeUnits,
     convert_utc_datetime_to_microseconds,
     convert_utc_timestamp_to_microseconds,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from rule_core.profiler.constants import (
+from rule_core.profiler.files.constants import (
     HOROVODTIMELINE_SUFFIX,
     PYTHONTIMELINE_SUFFIX,
     SMDATAPARALLELTIMELINE_SUFFIX,

@@ -3,7 +3,7 @@
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from rule_core.profiler.time_units import ordered_node_id
+from rule_core.profiler.files.time_units import ordered_node_id
 from rule_core.profiler.traces.event import Id, ProcessInfo
 from rule_core.profiler.traces.records import NotUsedError
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rule_core.profiler.traces.chunks import LIMITS, TimelineFaultError, TimelineLimits
+from rule_core.profiler.files.chunks import LIMITS, TimelineFaultError, TimelineLimits
 
 # Separators between records; writers may also end the last one with a comma.
 _BETWEEN: Final = re.compile(rb"[\s,]*+")

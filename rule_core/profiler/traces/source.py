@@ -7,8 +7,8 @@ from typing import Final
 
 from cachetools import LRUCache
 
-from rule_core.profiler.file_names import TraceFile
-from rule_core.profiler.files import ProfilerFiles, Writer
+from rule_core.profiler.files.file_names import TraceFile
+from rule_core.profiler.files.profiler_files import ProfilerFiles, Writer
 from rule_core.profiler.traces.assembler import OpenEvents, copy_open_events
 from rule_core.profiler.traces.event import Number, TraceEvent
 from rule_core.profiler.traces.files import by_kind, events_of

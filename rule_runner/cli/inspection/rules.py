@@ -46,6 +46,6 @@ def rules_job_schema() -> None:
 @reporting
 def rules_fleet_schema() -> None:
     """Print the JSON schema of fleet.yaml, for editors."""
-    from rule_runner.fleet.config_schema import config_schema
+    from rule_runner.watch.config_schema import config_schema
 
     click.echo(config_schema(), nl=False)

@@ -24,7 +24,7 @@ def trial_show(path: str, form: str, everything: bool) -> int:
     These are steps, workers, collections, tensors and sizes. PATH may be an address,
     s3://bucket/prefix.
     """
-    from rule_runner.commands.trial_show import show_trial
+    from rule_runner.commands.trial.show import show_trial
 
     configure(-1)
     return show_trial(path, form, everything=everything)
@@ -48,7 +48,7 @@ def trial_export(path: str, form: str, output: str) -> int:
 
     PATH may be an address, s3://bucket/prefix.
     """
-    from rule_runner.commands.trial_export.command import export_trial
+    from rule_runner.commands.trial.export import export_trial
 
     configure(-1)
     return export_trial(path, form, output)

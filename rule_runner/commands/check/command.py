@@ -18,6 +18,7 @@ from rule_runner.commands.evaluate import run, tagged
 from rule_runner.config.defaults import DEFAULT_END_GRACE_S, FITTING_RULES
 from rule_runner.config.fitting_rules import has_ended
 from rule_runner.config.model import EvaluationConfig, default_output
+from rule_runner.config.output_names import folder_name
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.resolve import resolve
 from rule_runner.engine.outcome import EvaluationOutcome, exit_code
@@ -32,7 +33,6 @@ from rule_runner.errors import (
     worst_exit_code,
 )
 from rule_runner.escape import printable
-from rule_runner.fleet.output_names import folder_name
 from rule_runner.loading.trial_lists import list_trials
 from rule_runner.loading.trial_search import TrialFolder
 from rule_runner.loading.trials import real_path

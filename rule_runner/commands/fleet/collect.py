@@ -9,15 +9,15 @@ from typing import Final, NamedTuple
 
 from rule_core.severity import Severity
 from rule_core.storage.uri import is_s3
+from rule_runner.batch.collecting.junit_file import JunitFile
+from rule_runner.batch.collecting.page_file import PageFile
+from rule_runner.batch.collecting.results import CollectedTrial, below, of_plan
+from rule_runner.batch.collecting.sarif_file import SarifFile
+from rule_runner.batch.collecting.sinks import CollectedFile
+from rule_runner.batch.plan import read_plan
 from rule_runner.config.request import STDIN
 from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, ClientError, worst_exit_code
 from rule_runner.escape import printable
-from rule_runner.fleet.collecting.junit_file import JunitFile
-from rule_runner.fleet.collecting.page_file import PageFile
-from rule_runner.fleet.collecting.results import CollectedTrial, below, of_plan
-from rule_runner.fleet.collecting.sarif_file import SarifFile
-from rule_runner.fleet.collecting.sinks import CollectedFile
-from rule_runner.fleet.plan import read_plan
 from rule_runner.report.saved_results import ORDER
 from rule_runner.results.status import Outcome
 

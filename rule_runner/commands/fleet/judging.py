@@ -16,6 +16,7 @@ from rule_core.failures import attempt
 from rule_core.format.paths import END_OF_JOB
 from rule_core.sources.address import split_kind
 from rule_core.storage import StorageUnavailableError, open_store
+from rule_runner.batch.plan import PlanLine
 from rule_runner.commands.evaluate import Evaluation, run_request, tagged
 from rule_runner.commands.fleet.outcomes import TrialOutcome, TrialState, failed
 from rule_runner.config.model import EvaluationConfig
@@ -32,8 +33,7 @@ from rule_runner.errors import (
     OutputError,
     RuleRunnerError,
 )
-from rule_runner.fleet.executors.stop_calls import on_stop
-from rule_runner.fleet.plan import PlanLine
+from rule_runner.executors.stop_calls import on_stop
 from rule_runner.logs import configure, get_logger
 from rule_runner.results.status import INTERNAL_ERROR
 

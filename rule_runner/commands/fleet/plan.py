@@ -13,13 +13,13 @@ from rule_core.exceptions import SMDebugError
 from rule_core.storage import open_output
 from rule_core.storage.publish import publish
 from rule_core.storage.uri import is_s3
+from rule_runner.batch.plan import plan_text
 from rule_runner.commands.retention import parse_retention
 from rule_runner.config.defaults import FITTING_RULES
+from rule_runner.config.output_names import OutputTemplate
 from rule_runner.config.request import STDIN, EvaluationRequest, RuleRequest
 from rule_runner.errors import EXIT_CLIENT, OutputError, TrialError, UsageError
 from rule_runner.escape import printable
-from rule_runner.fleet.output_names import OutputTemplate
-from rule_runner.fleet.plan import plan_text
 from rule_runner.loading.trial_age import changed_since
 from rule_runner.loading.trial_lists import ListedTrial, list_trials
 from rule_runner.loading.trials import real_path

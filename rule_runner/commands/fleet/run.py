@@ -8,13 +8,13 @@ from contextlib import redirect_stdout
 from queue import SimpleQueue
 
 from rule_core.failures import attempt
+from rule_runner.batch.plan import PlanLine, read_plan
+from rule_runner.batch.shards import Shard
 from rule_runner.commands.fleet.judging import judge, judge_in_worker
 from rule_runner.commands.fleet.outcomes import Tally, TrialOutcome, TrialState, failed
 from rule_runner.engine.stop_requests import Signals, signals_to
 from rule_runner.errors import EXIT_INTERNAL, EXIT_TEMPORARY, raised
-from rule_runner.fleet.executors import WorkerLostError, open_executor
-from rule_runner.fleet.plan import PlanLine, read_plan
-from rule_runner.fleet.shards import Shard
+from rule_runner.executors import WorkerLostError, open_executor
 from rule_runner.results.json_text import dump_json
 
 Show = Callable[[TrialOutcome], None]

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from rule_core.exceptions import SMDebugError
-from rule_core.profiler.constants import DEFAULT_PREFIX
+from rule_core.profiler.files.constants import DEFAULT_PREFIX
 from rule_core.profiler.recording.config import parse_config
 from rule_core.profiler.recording.config_file import CHECK_S, PATH_VARIABLE, file_stamp
-from rule_core.profiler.recording.end_marks import mark_end
+from rule_core.profiler.recording.end_marks import SUPERVISED, mark_end
 from rule_core.profiler.recording.layout import SYSTEM_FOLDER
 from rule_core.profiler.recording.sampler.process import Sampler, node_number
-from rule_core.profiler.recording.supervision import SUPERVISED
 from rule_core.profiler.recording.timelines import complete_drafts
 from rule_core.storage.base import ObjectNotFoundError
 from rule_core.storage.uri import is_s3, open_output

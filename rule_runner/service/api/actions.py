@@ -10,10 +10,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from rule_runner.fleet.commands import Command, TrialAction
-from rule_runner.fleet.watch.outputs import read_results
-from rule_runner.fleet.watch.records import TrialRecord
-from rule_runner.fleet.watch.states import WatchState
+from rule_runner.index.commands import Command, TrialAction
+from rule_runner.index.outputs import read_results
+from rule_runner.index.records import TrialRecord
+from rule_runner.index.states import WatchState
 from rule_runner.results.acknowledged import finding_ids
 from rule_runner.results.acknowledgements import (
     Acknowledgement,

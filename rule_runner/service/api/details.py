@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from rule_core.severity import Severity
 from rule_runner.errors import OutputError
-from rule_runner.fleet.watch.outputs import read_results
+from rule_runner.index.outputs import read_results
 from rule_runner.results.acknowledged import finding_ids
 from rule_runner.results.json_text import JsonScalar
 from rule_runner.results.schema import Evidence, RuleResult

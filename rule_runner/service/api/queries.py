@@ -11,9 +11,9 @@ from starlette.exceptions import HTTPException
 
 from rule_core.rules.params import did_you_mean
 from rule_core.severity import Severity
-from rule_runner.fleet.watch.index_reader import ORDERS, IndexReader
-from rule_runner.fleet.watch.records import TrialFilter, TrialRecord
-from rule_runner.fleet.watch.states import WatchState
+from rule_runner.index.reader import ORDERS, IndexReader
+from rule_runner.index.records import TrialFilter, TrialRecord
+from rule_runner.index.states import WatchState
 
 _UNKNOWN: Final = re.compile(r"unknown field `(.*?)`")
 _DIGITS: Final = 18  # of the number of a trial

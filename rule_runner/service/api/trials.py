@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rule_core.severity import Severity
-from rule_runner.fleet.watch.index_reader import IndexReader
-from rule_runner.fleet.watch.records import RuleRecord, TrialRecord
+from rule_runner.index.reader import IndexReader
+from rule_runner.index.records import RuleRecord, TrialRecord
 from rule_runner.service.api.queries import TrialQuery, trial_query
 from rule_runner.service.responses import MsgspecResponse, service_of
 

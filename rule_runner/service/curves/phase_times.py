@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from rule_core.profiler.constants import PT_DATALOADER_ITER
+from rule_core.profiler.files.constants import PT_DATALOADER_ITER
 from rule_core.profiler.rule_helpers.framework_times import is_step
 from rule_core.profiler.traces.event import TraceEvent
 

@@ -6,8 +6,8 @@ from heapq import heappop, heappush
 from typing import Final
 
 from rule_core.clock import Clock
-from rule_core.profiler.constants import PYTHONTIMELINE_SUFFIX
-from rule_core.profiler.file_names import SystemFile, TraceFile
+from rule_core.profiler.files.constants import PYTHONTIMELINE_SUFFIX
+from rule_core.profiler.files.file_names import SystemFile, TraceFile
 from rule_core.profiler.system.columns import parse_system_metrics, pieces_of
 from rule_core.profiler.traces.files import events_of
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError

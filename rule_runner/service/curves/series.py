@@ -12,8 +12,8 @@ from rule_core.clock import Clock, SystemClock
 from rule_core.failures import attempt
 from rule_runner.errors import RuleRunnerError
 from rule_runner.escape import printable
-from rule_runner.fleet.watch.records import TrialRecord
-from rule_runner.fleet.watch.states import WatchState
+from rule_runner.index.records import TrialRecord
+from rule_runner.index.states import WatchState
 from rule_runner.results.schema import WindowTimes
 from rule_runner.service.curves.measured import MeasuredCurve, MeasuredCurves, read_measured
 from rule_runner.service.curves.points import CurveItem, Mark

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from rule_runner.fleet.watch.index_reader import IndexReader
-from rule_runner.fleet.watch.records import RuleRecord, TrialFilter, TrialRecord
+from rule_runner.index.reader import IndexReader
+from rule_runner.index.records import RuleRecord, TrialFilter, TrialRecord
 from rule_runner.report.saved_results import ORDER
 from rule_runner.results.status import Outcome
 from rule_runner.service.pages.rule_text import RuleText, rule_text

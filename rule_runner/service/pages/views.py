@@ -11,9 +11,9 @@ from starlette.routing import Route
 
 from rule_core.severity import Severity
 from rule_runner.errors import OutputError
-from rule_runner.fleet.watch.index_reader import IndexReader
-from rule_runner.fleet.watch.outputs import read_results
-from rule_runner.fleet.watch.records import RuleRecord, TrialRecord
+from rule_runner.index.outputs import read_results
+from rule_runner.index.reader import IndexReader
+from rule_runner.index.records import RuleRecord, TrialRecord
 from rule_runner.loading.loader import every_builtin
 from rule_runner.report.saved_results import ORDER
 from rule_runner.results.schema import RuleResult

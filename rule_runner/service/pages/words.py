@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 
 from rule_core.severity import Severity
 from rule_runner.escape import printable
-from rule_runner.fleet.watch.index_reader import LONGEST_PAUSE_S
-from rule_runner.fleet.watch.records import TrialRecord
-from rule_runner.fleet.watch.states import WatchState
+from rule_runner.index.reader import LONGEST_PAUSE_S
+from rule_runner.index.records import TrialRecord
+from rule_runner.index.states import WatchState
 from rule_runner.loading.profile_paths import FOLDERS
 from rule_runner.loading.trials import trial_name
 from rule_runner.report.html.page import WORDS

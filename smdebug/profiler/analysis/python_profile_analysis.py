@@ -1,21 +1,22 @@
 """cProfileAnalysis, PyinstrumentAnalysis: Python profiles by step, time range or phase."""
 
-from rule_core.profiler.constants import CPROFILE_NAME, PYINSTRUMENT_NAME
-from rule_core.profiler.python_profiles.analysis import PyinstrumentAnalysis, cProfileAnalysis
-from rule_core.profiler.python_profiles.selection import PythonProfileAnalysis
-from rule_core.profiler.python_profiles.span import StepPythonProfileStats
-from rule_core.profiler.python_profiles.stats import PyinstrumentStepStats, cProfileStats
-from rule_core.profiler.python_profiles.types import PythonProfileModes, StepPhase
-
-__all__ = [
-    "CPROFILE_NAME",
-    "PYINSTRUMENT_NAME",
-    "PyinstrumentAnalysis",
-    "PyinstrumentStepStats",
-    "PythonProfileAnalysis",
-    "PythonProfileModes",
-    "StepPhase",
-    "StepPythonProfileStats",
-    "cProfileAnalysis",
-    "cProfileStats",
-]
+from rule_core.profiler.files.constants import (
+    CPROFILE_NAME as CPROFILE_NAME,
+    PYINSTRUMENT_NAME as PYINSTRUMENT_NAME,
+)
+from rule_core.profiler.python_profiles.analysis import (
+    PyinstrumentAnalysis as PyinstrumentAnalysis,
+    cProfileAnalysis as cProfileAnalysis,
+)
+from rule_core.profiler.python_profiles.selection import (
+    PythonProfileAnalysis as PythonProfileAnalysis,
+)
+from rule_core.profiler.python_profiles.span import StepPythonProfileStats as StepPythonProfileStats
+from rule_core.profiler.python_profiles.stats import (
+    PyinstrumentStepStats as PyinstrumentStepStats,
+    cProfileStats as cProfileStats,
+)
+from rule_core.profiler.python_profiles.types import (
+    PythonProfileModes as PythonProfileModes,
+    StepPhase as StepPhase,
+)

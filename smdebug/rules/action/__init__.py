@@ -1,5 +1,3 @@
 """Actions that are carried out when the condition of a rule is met."""
 
-from rule_core.rules.actions.actions import Actions
-
-__all__ = ["Actions"]
+from rule_core.rules.actions.actions import Actions as Actions

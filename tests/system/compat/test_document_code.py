@@ -96,7 +96,7 @@ def names(documented_path: Path, ended: Trial, monkeypatch: pytest.MonkeyPatch) 
         return create_trial(str(documented_path), **{**options, "range_steps": None})
 
     monkeypatch.setattr(smdebug.trials, "create_trial", opened)
-    every = {name: getattr(debugger, name) for name in debugger.__all__}
+    every = {name: value for name, value in vars(debugger).items() if name[0] != "_"}
     own: dict[str, Any] = {
         "VanishingGradientRule": VanishingGradientRule,
         "trial": ended,

@@ -13,7 +13,7 @@ from recorded_profiles import events
 
 from rule_core.profiler.python_profiles.cprofile_file import parse_cprofile
 from rule_core.profiler.recording import trace_thread
-from rule_core.profiler.recording.supervision import SUPERVISED
+from rule_core.profiler.recording.end_marks import SUPERVISED
 from rule_runner.debugger import (
     DataloaderProfilingConfig,
     DetailedProfilingConfig,

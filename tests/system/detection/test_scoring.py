@@ -16,8 +16,10 @@ from scoring import (
     what_it_is,
     wrong,
 )
-from tables import cells, filled, markdown, scores_table
+from tables import Table, cells, filled, rules_by_kind_table, scores_table, write_page
 from training_runs import HELD_OUT, Run
+
+PAGE = Path(__file__).parents[3] / "docs" / "detection.md"
 
 
 def _train(_: Path) -> int:
@@ -107,17 +109,24 @@ def test_wrong_verdicts_and_healthy_findings_are_listed() -> None:
     assert {"good": [false]} == healthy_findings(RUNS, measured)
 
 
-def test_both_parts_stand_beside_each_other() -> None:
+def test_scores_are_listed_by_rule_and_part() -> None:
     runs = RUNS | {"good": Run("good", "", _train, part=HELD_OUT)}
-    row = scores_table(runs, MEASURED).splitlines()[2]
-    tuned = "1 | 0 | 0 | 0 | 1.00 | 1.00 | 1.00 | 2"
-    held_out = "0 | 1 | 0 | 0 | 0.00 | - | 0.00 | -"
-    assert row == f"| [AllZero](rules/AllZero.md) | {tuned} | {held_out} |"
+    assert scores_table(runs, MEASURED).csv().splitlines()[1:] == [
+        "AllZero,held-out,0,1,0,0,0.00,,0.00,,0,1,0",
+        "AllZero,tuned,1,0,0,0,1.00,1.00,1.00,2,1,0,0",
+    ]
+
+
+def test_counts_are_listed_by_rule_and_kind() -> None:
+    assert rules_by_kind_table(RUNS, MEASURED).rows == [
+        ["AllZero", "adversarial", "0", "1", "0", "0"],
+        ["AllZero", "supervised", "1", "0", "0", "0"],
+    ]
 
 
 def test_tables_stand_between_their_markers() -> None:
     page = "a\n<!-- x -->\nold\n<!-- /x -->\nb\n"
-    table = markdown(["k", "v"], [["1", "\\2"]])
+    table = Table(["k", "v"], [["1", "\\2"]])
     expected = "a\n<!-- x -->\n\n| k | v |\n| --- | --- |\n| 1 | \\2 |\n\n<!-- /x -->\nb\n"
     assert expected == filled(page, {"x": table})
     assert expected == filled(expected, {"x": table})
@@ -125,4 +134,23 @@ def test_tables_stand_between_their_markers() -> None:
 
 def test_a_page_without_markers_is_refused() -> None:
     with pytest.raises(ValueError, match="one place for the table 'x', got 0"):
-        filled("a", {"x": ""})
+        filled("a", {"x": Table(["k"], [])})
+
+
+def test_summaries_go_to_the_page_and_all_tables_to_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("scipy")
+    monkeypatch.setattr("tables.RESULTS", tmp_path)
+    page = tmp_path / "detection.md"
+    page.write_text(PAGE.read_text("utf-8"), "utf-8")
+    write_page(page, RUNS, MEASURED)
+    assert (
+        "| tuned | adversarial | 1 | 1 of 1 = 100.0% (20.7% to 100.0%) | 0.00 |"
+        in page.read_text("utf-8")
+    )
+    names = {path.name for path in tmp_path.glob("*.csv")}
+    assert names == {"runs.csv", "scores.csv", "kinds.csv", "rules_by_kind.csv", "wrong.csv"}
+    assert {
+        path.name for path in (PAGE.parents[1] / "benchmarks/detection/results").iterdir()
+    } > names

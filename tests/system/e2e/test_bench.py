@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
-SCRIPTS = Path(__file__).parents[3] / "scripts"
+ROOT = Path(__file__).parents[3]
+SPEED = ROOT / "benchmarks" / "speed"
 PYTHONS = ("RULE_RUNNER_OLD_SMDEBUG_PYTHON", "RULE_RUNNER_MODERN_SMDEBUG_PYTHON")
 TINY = 0.0005
 
@@ -19,11 +21,12 @@ TINY = 0.0005
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The modules of the benchmarks; this Python plays those with the older library."""
-    monkeypatch.syspath_prepend(SCRIPTS)
+    monkeypatch.syspath_prepend(SPEED)
     for name in PYTHONS:
         monkeypatch.setenv(name, sys.executable)
     names = ("cases", "contenders", "rounds", "tables", "trials")
-    return SimpleNamespace(**{one: importlib.import_module(f"bench_{one}") for one in names})
+    modules = {one: importlib.import_module(f"bench_{one}") for one in names}
+    return SimpleNamespace(**modules, sampled_profile=importlib.import_module("sampled_profile"))
 
 
 def judged(bench: SimpleNamespace, contenders: list[Any]) -> dict[str, int]:
@@ -53,11 +56,12 @@ def test_all_who_judge_one_rule_judge_every_step(bench: SimpleNamespace, tmp_pat
 
 
 @pytest.mark.nightly
-def test_another_checkout_takes_part(bench: SimpleNamespace, tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", ["benchmarks/speed", "scripts"])
+def test_another_checkout_takes_part(bench: SimpleNamespace, tmp_path: Path, folder: str) -> None:
     checkout = tmp_path / "before"
-    shutil.copytree(SCRIPTS, checkout / "scripts")
+    shutil.copytree(SPEED, checkout / folder)
     for package in ("rule_core", "smdebug", "builtin_rules", "rule_runner"):
-        shutil.copytree(SCRIPTS.parent / package, checkout / package)
+        shutil.copytree(ROOT / package, checkout / package)
     started = checkout / "started"
     with (checkout / "rule_runner" / "__init__.py").open("a") as module:
         module.write(f"\nopen({str(started)!r}, 'a').write('.')\n")
@@ -165,7 +169,7 @@ def test_the_script_prints_and_writes_the_table(tmp_path: Path) -> None:
     output = tmp_path / "table.md"
     options = ["--pairs", "2", "--scale", str(TINY), "--folder", tmp_path, "--cpu", "--markdown"]
     done = subprocess.run(
-        [sys.executable, SCRIPTS / "bench", "medium-floor", *options, "--output", output],
+        [sys.executable, SPEED, "medium-floor", *options, "--output", output],
         capture_output=True,
         text=True,
         check=True,
@@ -183,7 +187,7 @@ def test_the_script_prints_and_writes_the_table(tmp_path: Path) -> None:
 
 def test_a_profile_tells_where_the_time_goes() -> None:
     done = subprocess.run(
-        [sys.executable, SCRIPTS / "profile", "--top", "3", "rules", "list"],
+        [sys.executable, SPEED / "sampled_profile.py", "--top", "3", "rules", "list"],
         capture_output=True,
         text=True,
         check=True,
@@ -195,10 +199,29 @@ def test_a_profile_tells_where_the_time_goes() -> None:
     assert any(line.endswith("  imports") for line in parts.splitlines())
 
 
+def test_stacks_are_drawn_as_a_flame_graph(bench: SimpleNamespace) -> None:
+    """Boxes of callees lie within those of their callers; narrow ones are left out."""
+    drawing = bench.sampled_profile.flame(
+        {("main", "a<b>"): 3, ("main", "c"): 1, ("main",): 4, ("rare",): 0}
+    )
+    root = ET.fromstring(drawing)
+    space = "{http://www.w3.org/2000/svg}"
+    boxes = {
+        box.findtext(f"{space}title"): [float(box.get(name, "")) for name in ("x", "y", "width")]
+        for box in root.iter(f"{space}svg")
+        if box.get("x")
+    }
+    assert boxes == {
+        "main: 8": [0, 16, 1200],
+        "a<b>: 3": [0, 0, 450],
+        "c: 1": [450, 0, 150],
+    }
+
+
 def test_a_benchmark_that_fails_is_named(tmp_path: Path) -> None:
     options = ["--pairs", "1", "--scale", str(TINY), "--folder", tmp_path]
     done = subprocess.run(
-        [sys.executable, SCRIPTS / "bench", "opening", *options],
+        [sys.executable, SPEED, "opening", *options],
         capture_output=True,
         text=True,
         check=False,

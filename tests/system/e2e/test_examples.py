@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rule_runner.commands.rule_tests.command import run_rule_tests
+from rule_runner.commands.rule_tests import run_rule_tests
 from rule_runner.config.defaults import Isolation
 
 ROOT = Path(__file__).parents[3]

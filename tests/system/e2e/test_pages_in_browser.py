@@ -13,7 +13,7 @@ import reports
 import served
 from tabs import WAIT_S, Tab, opened
 
-from rule_runner.fleet.watch.database import WatchDatabase
+from rule_runner.index.database import WatchDatabase
 from rule_runner.results.schema import Evidence
 
 expect = chromium.sync_api.expect

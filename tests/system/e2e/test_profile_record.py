@@ -14,7 +14,7 @@ from recorded_profiles import events
 from training_scripts import environment
 
 from rule_core.profiler.recording.config_file import PATH_VARIABLE
-from rule_core.profiler.recording.supervision import SUPERVISED
+from rule_core.profiler.recording.end_marks import SUPERVISED
 
 pytest.importorskip("torch", reason="torch is not installed.")
 RANGE = {"StartStep": 3, "NumSteps": 4}

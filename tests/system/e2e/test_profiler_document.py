@@ -16,7 +16,7 @@ from profiled_job import write_job
 from prometheus_writer import write_node
 from tool_profile_writer import sampled, scalene_entry, write_scalene, write_speedscope
 
-from rule_core.profiler.flight_recorder.format import CONVERSION
+from rule_core.profiler.flight_recorder.conversion import CONVERSION
 from rule_runner.cli import main
 
 TEXT = (Path(__file__).parents[3] / "docs" / "profiler.md").read_text()

@@ -17,7 +17,7 @@ from tabs import Tab, opened
 from timeline_writer import Event, step
 
 from rule_core.profiler.recording.layout import kineto_key
-from rule_runner.fleet.watch.database import WatchDatabase
+from rule_runner.index.database import WatchDatabase
 from rule_runner.results.schema import Evidence, WindowTimes
 
 expect = chromium.sync_api.expect

@@ -19,7 +19,7 @@ from kineto_writer import KinetoTrace
 from prometheus_writer import write_node
 from tool_profile_writer import sampled, scalene_entry, write_scalene, write_speedscope
 
-from rule_core.profiler.flight_recorder.format import CONVERSION
+from rule_core.profiler.flight_recorder.conversion import CONVERSION
 from rule_runner.cli import main
 
 FRAMES: Final = [("main", "a.py", 1), ("step", "a.py", 5)]

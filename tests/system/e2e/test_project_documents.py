@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
-FOLDERS = "rule_core|smdebug|builtin_rules|rule_runner|tests|scripts|docs|examples"
+PAGES = [
+    page for folder in (".", "docs", "benchmarks/*") for page in sorted(ROOT.glob(f"{folder}/*.md"))
+]
+FOLDERS = "rule_core|smdebug|builtin_rules|rule_runner|tests|scripts|docs|examples|benchmarks"
 PATH = re.compile(
     rf"(?:^|[`\s])\.?/?((?:{FOLDERS}|\.ci)/[\w./-]*[\w/])(?=$|[`\s,;:])", re.MULTILINE
 )
@@ -28,7 +30,7 @@ def missing(page: Path) -> Iterator[str]:
             yield link
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_paths_on_a_page_exist(page: Path) -> None:
     assert list(missing(page)) == []
 

@@ -5,15 +5,15 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 LIBRARY = Path(__file__).parents[3] / "scripts" / "lib.sh"
-LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock")
+SET_UP_FROM = ("pyproject.toml", "uv.lock")
+RUNTIME = "rule-runner build"
 # Stands in for every Python: makes a .venv that holds nothing but itself, and notes its calls.
 PYTHON = """\
 #!/bin/bash
@@ -28,14 +28,14 @@ case "$*" in
     *--editable*) [ ! -e {broken} ] ;;
     *--require-hashes*)
         [ ! -e {offline} ] || {{ echo "ERROR: no network" >&2 && exit 1; }}
-        echo "Collecting numpy==2.4.6 (from -r requirements.lock)"
+        echo "Collecting numpy==2.4.6 (from -r requirements.txt)"
         echo "Installing collected packages: numpy" ;;
 esac
 """
 
 
 class Checkout:
-    """A checkout with lock files, on a machine whose only Python is the stand-in."""
+    """A checkout with a lock file, on a machine whose only Python is the stand-in."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -46,7 +46,7 @@ class Checkout:
         shutil.copy(LIBRARY, root / "scripts" / "lib.sh")
         self.kernel = root / "rule_core" / "kernels" / "_sweep.c"
         self.kernel.parent.mkdir(parents=True)
-        for name in ("pyproject.toml", "setup.py", "rule_core/kernels/_sweep.c", *LOCKS):
+        for name in (*SET_UP_FROM, "setup.py", "rule_core/kernels/_sweep.c"):
             (root / name).write_text(f"{name}\n", encoding="utf-8")
         self.programs = root / "programs"
         self.programs.mkdir()
@@ -82,9 +82,8 @@ class Checkout:
         return self._calls.read_text("utf-8").count("--editable")
 
     def installed(self) -> list[str]:
-        """Return the lock files that packages were installed from, in order."""
-        names = re.findall(r"--requirement \S+/(\S+)", self._calls.read_text("utf-8"))
-        return [name for name in names if name != "requirements-build.lock"]
+        """Return the extras and groups whose packages were installed, for each time."""
+        return re.findall(r"/scripts/requirements (.+)", self._calls.read_text("utf-8"))
 
 
 @pytest.fixture
@@ -128,7 +127,7 @@ def test_a_finished_environment_is_used_again_at_once(checkout: Checkout, tools:
 def test_the_demo_installs_no_development_tools(checkout: Checkout) -> None:
     checkout.add_python("python3.11")
     checkout.ensure_venv()
-    assert checkout.installed() == ["requirements.lock"]
+    assert checkout.installed() == [RUNTIME]
 
 
 def test_tools_are_added_to_what_the_demo_has_installed(checkout: Checkout) -> None:
@@ -136,17 +135,17 @@ def test_tools_are_added_to_what_the_demo_has_installed(checkout: Checkout) -> N
     for tools in ("", "dev", "", "dev"):
         assert checkout.ensure_venv(tools).returncode == 0
     assert checkout.times_set_up() == 1
-    assert checkout.installed() == ["requirements.lock", "requirements-dev.lock"]
+    assert checkout.installed() == [RUNTIME, f"{RUNTIME} dev profiler"]
 
 
 def test_the_demo_uses_what_the_tests_have_installed(checkout: Checkout) -> None:
     checkout.add_python("python3.11")
     for tools in ("dev", ""):
         assert checkout.ensure_venv(tools).returncode == 0
-    assert checkout.installed() == ["requirements-dev.lock"]
+    assert checkout.installed() == [f"{RUNTIME} dev profiler"]
 
 
-@pytest.mark.parametrize("name", LOCKS)
+@pytest.mark.parametrize("name", SET_UP_FROM)
 def test_a_changed_lock_file_sets_up_again(checkout: Checkout, name: str) -> None:
     checkout.add_python("python3.11")
     checkout.ensure_venv()
@@ -214,7 +213,7 @@ def test_an_interrupted_set_up_is_not_believed(checkout: Checkout, before: list[
 def test_each_package_that_is_installed_is_printed(checkout: Checkout) -> None:
     checkout.add_python("python3.11")
     assert checkout.ensure_venv().stderr == (
-        "Installing the packages of requirements.lock into .venv; this happens once.\n"
+        "Installing the packages of uv.lock into .venv; this happens once.\n"
         "  numpy==2.4.6\n"
         "Installing them\n"
     )
@@ -227,6 +226,63 @@ def test_packages_that_cannot_be_installed_end_the_set_up(checkout: Checkout) ->
     assert done.returncode == 1
     assert done.stderr.endswith("ERROR: no network\n")
     assert not (checkout.root / ".venv" / "made-from").exists()
+
+
+ROOT = LIBRARY.parents[1]
+LOCKED = tomllib.loads((ROOT / "uv.lock").read_text("utf-8"))["package"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+
+
+def requirements(*names: str) -> list[str]:
+    command = [sys.executable, ROOT / "scripts" / "requirements", *names]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return done.stdout.splitlines()
+
+
+def test_the_lock_is_of_todays_pyproject() -> None:
+    (project,) = (package for package in LOCKED if package["name"] == "rule-runner")
+    metadata = project["metadata"]
+    extras = PROJECT["project"]["optional-dependencies"]
+    declared = {*PROJECT["project"]["dependencies"]}.union(*extras.values())
+    assert {one["name"] for one in metadata["requires-dist"]} == {*map(canonical, declared)}
+    groups = PROJECT["dependency-groups"]
+    assert metadata["requires-dev"].keys() == groups.keys()
+    for name, group in groups.items():
+        locked = {one["name"] for one in metadata["requires-dev"][name]}
+        assert locked == {*map(canonical, group)}, name
+    assert project["optional-dependencies"].keys() == extras.keys()
+
+
+def canonical(requirement: str) -> str:
+    return canonicalize_name(Requirement(requirement).name)
+
+
+def test_the_lock_names_public_addresses_and_each_package_once() -> None:
+    hosts = set(re.findall(r"https?://[^/\"]+", (ROOT / "uv.lock").read_text("utf-8")))
+    assert hosts == {"https://pypi.org", "https://files.pythonhosted.org"}
+    assert len({package["name"] for package in LOCKED}) == len(LOCKED)
+
+
+def test_requirements_are_pinned_with_hashes_and_know_no_index() -> None:
+    for line in requirements("rule-runner", "dev", "docs", "build", "wheels"):
+        assert re.fullmatch(r"[a-z0-9.-]+==[\w.+!]+( --hash=sha256:[0-9a-f]{64})+", line)
+
+
+def test_requirements_of_an_extra_are_those_of_its_packages() -> None:
+    assert {line.partition("=")[0] for line in requirements("serve")} >= {"starlette", "h11"}
+    build = requirements("build")
+    assert [line.partition("=")[0] for line in build] == ["setuptools"]
+    # coverage[toml] of pytest-cov; an extra of a package adds what that extra needs.
+    assert "coverage" in {line.partition("=")[0] for line in requirements("dev")}
+
+
+def test_an_unknown_group_is_named() -> None:
+    command = [sys.executable, ROOT / "scripts" / "requirements", "nothing"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        "There is no extra or group 'nothing' in uv.lock, but rule-runner,"
+    )
 
 
 RELEASED = "# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2027-01-31\n\n## [0.1.0] - 2026-11-22\n"
@@ -257,7 +313,7 @@ def test_a_tag_of_another_version_is_no_release(tmp_path: Path) -> None:
             "Tag 'v0.3.0' does not match version 0.2.0 in pyproject.toml: "
             "correct the tag or the version.\n"
             "CHANGELOG.md has no release 0.3.0 at its top (its newest release is 0.2.0): "
-            "move the lines under Unreleased to '## [0.3.0] - YYYY-MM-DD'.\n"
+            "run 'scripts/release_notes 0.3.0'.\n"
         ),
     )
 
@@ -275,40 +331,16 @@ def test_a_release_stands_in_the_changelog(changelog: str, newest: str, tmp_path
         1,
         (
             f"CHANGELOG.md has no release 0.2.0 at its top ({newest}): "
-            "move the lines under Unreleased to '## [0.2.0] - YYYY-MM-DD'.\n"
+            "run 'scripts/release_notes 0.2.0'.\n"
         ),
     )
 
 
 def test_the_changelog_is_of_the_version_in_pyproject() -> None:
-    root = LIBRARY.parents[1]
-    version = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     done = subprocess.run(
-        [sys.executable, root / "scripts" / "check_release", version],
+        [sys.executable, ROOT / "scripts" / "check_release", PROJECT["project"]["version"]],
         check=False,
         capture_output=True,
         text=True,
     )
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_stacks_are_drawn_as_a_flame_graph() -> None:
-    """Boxes of callees lie within those of their callers; narrow ones are left out."""
-    loader = SourceFileLoader("profile_script", str(LIBRARY.parent / "profile"))
-    spec = spec_from_loader("profile_script", loader)
-    assert spec is not None
-    script = module_from_spec(spec)
-    loader.exec_module(script)
-    drawing = script.flame({("main", "a<b>"): 3, ("main", "c"): 1, ("main",): 4, ("rare",): 0})
-    root = ET.fromstring(drawing)
-    space = "{http://www.w3.org/2000/svg}"
-    boxes = {
-        box.findtext(f"{space}title"): [float(box.get(name, "")) for name in ("x", "y", "width")]
-        for box in root.iter(f"{space}svg")
-        if box.get("x")
-    }
-    assert boxes == {
-        "main: 8": [0, 16, 1200],
-        "a<b>: 3": [0, 0, 450],
-        "c: 1": [450, 0, 150],
-    }

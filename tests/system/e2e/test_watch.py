@@ -18,8 +18,8 @@ from click.testing import CliRunner, Result
 from rule_core.clock import SystemClock
 from rule_core.storage import aws
 from rule_runner.cli import main
-from rule_runner.fleet.watch.index_reader import IndexReader
-from rule_runner.fleet.watch.leases import holder
+from rule_runner.index.leases import holder
+from rule_runner.index.reader import IndexReader
 
 ROOT = Path(__file__).parents[3]
 

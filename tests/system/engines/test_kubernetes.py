@@ -16,7 +16,7 @@ from kubernetes_tools import PYTHON, REASON, Kubectl, rendered, serving, violati
 
 from rule_runner import errors
 from rule_runner.cli.watching import serve
-from rule_runner.fleet.watch.config import read_config
+from rule_runner.watch.config import read_config
 
 ROOT = Path(__file__).parents[3]
 RULE_RUNNER = Path(sys.executable).with_name("rule-runner")

@@ -16,7 +16,7 @@ import rawtrial
 import rule_runner
 from rule_core.clock import SystemClock
 from rule_runner.cli import main
-from rule_runner.commands.trial_summary import report_trial
+from rule_runner.commands.trial.summary import report_trial
 from rule_runner.loading.trial_search import find_trials
 from smdebug.core.writer import TrialWriter
 

@@ -21,13 +21,13 @@ import pytest
 import yaml
 
 from rule_core.clock import SystemClock
+from rule_runner.config.output_names import digest
 from rule_runner.errors import OutputError
-from rule_runner.fleet.output_names import digest
-from rule_runner.fleet.watch.growth import mark_of
-from rule_runner.fleet.watch.index_reader import IndexReader
-from rule_runner.fleet.watch.leases import holder
-from rule_runner.fleet.watch.records import TrialRecord
-from rule_runner.fleet.watch.states import RESTARTS
+from rule_runner.index.leases import holder
+from rule_runner.index.reader import IndexReader
+from rule_runner.index.records import TrialRecord
+from rule_runner.index.states import RESTARTS
+from rule_runner.watch.growth import mark_of
 from smdebug.core.locations import END_OF_JOB
 
 ROOT: Final = Path(__file__).parents[3]

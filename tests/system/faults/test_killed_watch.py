@@ -20,9 +20,9 @@ import vanishing
 import yaml
 
 from rule_core.clock import SystemClock
-from rule_runner.fleet.watch.index_reader import IndexReader
-from rule_runner.fleet.watch.leases import holder
-from rule_runner.fleet.watch.states import RESTARTS
+from rule_runner.index.leases import holder
+from rule_runner.index.reader import IndexReader
+from rule_runner.index.states import RESTARTS
 from smdebug.core.locations import END_OF_JOB
 
 ROOT = Path(__file__).parents[3]

@@ -10,7 +10,7 @@ from typing import Final
 import fleets
 import pytest
 
-SCRIPTS: Final = Path(__file__).parents[3] / "scripts"
+SPEED: Final = Path(__file__).parents[3] / "benchmarks" / "speed"
 VARYING: Final = re.compile(
     r"""
     "(?:id|run_id|RunId|EventKey)":\s*"[^"]*"
@@ -65,7 +65,7 @@ def test_every_file_is_the_same_wherever_it_is_measured(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.syspath_prepend(SCRIPTS)
+    monkeypatch.syspath_prepend(SPEED)
     importlib.import_module("bench_giant").write_trial(tmp_path / "trial", *sizes)
     alone = evaluated(tmp_path / "trial", tmp_path / "alone", threshold)
     assert alone["findings.jsonl"].count("\n") > 1

@@ -15,7 +15,7 @@ import pytest
 import vanishing
 import yaml
 
-from rule_runner.fleet.watch.index_reader import IndexReader
+from rule_runner.index.reader import IndexReader
 
 ROOT: Final = Path(__file__).parents[3]
 PROGRAM: Final = ROOT / "tests" / "support" / "watch_program.py"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_store import MemoryStore
 
-from rule_core.profiler.traces.chunks import TimelineLimits
+from rule_core.profiler.files.chunks import TimelineLimits
 from rule_core.profiler.traces.files import events_of
 
 KEY = "framework/pevents/2020091312/1600000000000000_11-algo-1_pythontimeline.json"

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builtin_rules.reports.chart import AxisTick, plot
 from builtin_rules.reports.xgboost.figures import (
     ConfusionCounts,
     ModelKind,
@@ -19,6 +18,7 @@ from builtin_rules.reports.xgboost.figures import (
     residuals,
 )
 from builtin_rules.reports.xgboost.history import POINTS_KEPT, ThinnedPoints
+from rule_core.analysis.plot import AxisTick, plot
 
 Rows = list[tuple[float, float]]
 

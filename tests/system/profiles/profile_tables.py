@@ -1,4 +1,4 @@
-"""Tables: what `scripts/detection --profiles` prints and writes into its page."""
+"""Tables: what `benchmarks/detection --profiles` prints and writes."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from known_profile_deviations import KNOWN_PROFILES
 from measuring import Measured, Verdict
 from profile_jobs import GENERATED, HOST_RECORDED, RECORDED
 from scoring import Is, Score, healthy_findings, scores, share_of_accused, wilson, wrong
-from tables import cells, filled, markdown
+from tables import Table, cells, write_results
 from training_runs import Run
 
 Jobs = Mapping[str, Run]
@@ -37,19 +37,19 @@ def score_cells(score: Score) -> list[str]:
     return [*(str(score.counts[kind]) for kind in COUNTED), *shares]
 
 
-def scores_table(jobs: Jobs, measured: Sequence[Measured]) -> str:
+def scores_table(jobs: Jobs, measured: Sequence[Measured]) -> Table:
     """Return the scores by rule and label; rows of jobs that a rule cannot judge are left out."""
     rows = []
     for key, score in scores(jobs, measured, by_rule_and_label).items():
         rule, label = key.split()
         if any(score.counts[kind] for kind in COUNTED):
-            rows.append([f"[{rule}](rules/{rule}.md)", label, *score_cells(score)])
+            rows.append([rule, label, *score_cells(score)])
     total = scores(jobs, measured, lambda *_: "all").get("all", Score())
-    rows.append(["**all**", "", *score_cells(total)])
-    return markdown(["rule", "kind", "TP", "FP", "FN", "TN", "precision", "recall"], rows)
+    rows.append(["all", "", *score_cells(total)])
+    return Table(["rule", "kind", "TP", "FP", "FN", "TN", "precision", "recall"], rows)
 
 
-def summary_table(jobs: Jobs, measured: Sequence[Measured]) -> str:
+def summary_table(jobs: Jobs, measured: Sequence[Measured]) -> Table:
     """Return the numbers of jobs, and how many healthy ones are accused, by kind."""
     rows = []
     for label in (RECORDED, GENERATED):
@@ -65,36 +65,36 @@ def summary_table(jobs: Jobs, measured: Sequence[Measured]) -> str:
                 f"{accused} of {len(findings)} = {value:.1%} ({low:.1%} to {high:.1%})",
             ]
         )
-    return markdown(["kind", "healthy jobs", "jobs with a fault", "healthy jobs accused"], rows)
+    return Table(["kind", "healthy jobs", "jobs with a fault", "healthy jobs accused"], rows)
 
 
-def wrong_table(jobs: Jobs, measured: Sequence[Measured]) -> str:
+def wrong_table(jobs: Jobs, measured: Sequence[Measured]) -> Table:
     """Return each verdict that is wrong, with its reason."""
     rows = [
         [
             verdict.rule,
-            f"`{verdict.run}`",
+            verdict.run,
             kind.value,
-            KNOWN_PROFILES.get((verdict.rule, verdict.run), "**unexplained**"),
+            KNOWN_PROFILES.get((verdict.rule, verdict.run), "unexplained"),
         ]
         for kind, verdict in wrong(jobs, measured)
     ]
-    return markdown(["rule", "job", "verdict", "why"], rows)
+    return Table(["rule", "job", "verdict", "why"], rows)
 
 
-def jobs_table(jobs: Jobs) -> str:
+def jobs_table(jobs: Jobs) -> Table:
     """Return the jobs."""
     ordered = sorted(jobs.values(), key=lambda job: (not job.healthy, job.kind, job.name))
     rows = [
         [
-            f"`{job.name}`",
+            job.name,
             job.kind,
             job.text,
             ", ".join(sorted(job.fires)) or "healthy",
         ]
         for job in ordered
     ]
-    return markdown(["job", "kind", "description", "rules that must find its fault"], rows)
+    return Table(["job", "kind", "description", "rules that must find its fault"], rows)
 
 
 def report(jobs: Jobs, measured: Sequence[Measured]) -> str:
@@ -112,11 +112,10 @@ def report(jobs: Jobs, measured: Sequence[Measured]) -> str:
 
 
 def write_page(page: Path, jobs: Jobs, measured: Sequence[Measured]) -> None:
-    """Rewrite the tables of profiles in a page."""
+    """Write the results of all profiles."""
     tables = {
-        "profile summary": summary_table(jobs, measured),
-        "profile scores": scores_table(jobs, measured),
-        "wrong profiles": wrong_table(jobs, measured),
-        "profile jobs": jobs_table(jobs),
+        "profile_jobs": jobs_table(jobs),
+        "profile_scores": scores_table(jobs, measured),
+        "wrong_profiles": wrong_table(jobs, measured),
     }
-    page.write_text(filled(page.read_text("utf-8"), tables), "utf-8")
+    write_results(page, {"profile summary": summary_table(jobs, measured)}, tables)

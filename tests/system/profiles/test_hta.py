@@ -1,7 +1,8 @@
 """Rules about traces measure what Holistic Trace Analysis does.
 
 `hta_numbers.json` has what it says of each job of the suite whose trace is generated; see
-`scripts/hta_numbers`. Where `RULE_RUNNER_HTA_PYTHON` names a Python that has it, it is asked again.
+`benchmarks/detection/hta_numbers.py`. Where `RULE_RUNNER_HTA_PYTHON` names a Python that has it, it
+is asked again.
 
 Times of profiles are microseconds since 1970 in double precision, in steps of a quarter. Sums over
 hundreds of kernels differ by some of them from those of times since the start of a trace.

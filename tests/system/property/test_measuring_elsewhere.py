@@ -27,10 +27,10 @@ from rule_core.model.reductions import Reduction
 from rule_core.rules.requirements import TensorInput
 from rule_core.rules.rule import Rule
 from rule_core.rules.wants import WantedMeasure
+from rule_runner.batch.shards import Shard
 from rule_runner.commands.measure import measure_trial
 from rule_runner.config.request import EvaluationRequest, RuleRequest
-from rule_runner.fleet.executors import open_executor
-from rule_runner.fleet.shards import Shard
+from rule_runner.executors import open_executor
 
 pytestmark = pytest.mark.merge
 

@@ -14,12 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_store import MemoryStore
 
-from builtin_rules.statistics.array_difference import ChangeNorms, Tolerance
-from builtin_rules.statistics.losses.single_number import SingleNumber
-from builtin_rules.statistics.unit_activity import Activity
-from builtin_rules.tensors.gradients.all_zero import ZeroCount
-from builtin_rules.tensors.gradients.exploding_tensor import NonFiniteCount
 from rule_core.model import streaming_statistics
+from rule_core.model.array_difference import ChangeNorms, Tolerance
+from rule_core.model.element_statistics import Activity, NonFiniteCount, SingleNumber, ZeroCount
 from rule_core.model.reductions import OPERATIONS
 from rule_core.reading import chunked_reads, local_prefetch, step_read_plan
 from rule_core.trials.refresh import snapshot
@@ -207,7 +204,7 @@ def evaluated(files: Mapping[str, bytes], seed: int, *, prefetch: bool) -> list[
         with snapshot([trial], step):
             known = [one for one in now if trial.has_tensor(one.name)]
             found += [asked(trial, steps, at, one) for one in known]
-    return [*found, trial.reads, trial.damaged, trial.index.problems]
+    return [*found, trial.reads, trial.damaged, trial.index.file_problems.problems]
 
 
 @pytest.fixture(params=["all", "small", "large"])

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import pytest
 from served import add, listening, rule, service
 
-from rule_runner.fleet.watch.database import WatchDatabase
+from rule_runner.index.database import WatchDatabase
 from rule_runner.service.application import build_application
 from rule_runner.service.changes import Changes
 

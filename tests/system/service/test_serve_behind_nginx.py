@@ -82,7 +82,7 @@ def status_of(url: str, data: bytes | None = None, **headers: str) -> int:
 @pytest.fixture
 def database(tmp_path: Path) -> str:
     """Return the index of a judged run."""
-    from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
+    from rule_runner.index.database import NewTrial, WatchDatabase
 
     write(tmp_path / "runs" / "a", rows=3)
     path = tmp_path / "watch.sqlite"

@@ -10,7 +10,7 @@ import pytest
 from served import add, rule
 from serving import Serving, write
 
-from rule_runner.fleet.watch.database import WatchDatabase
+from rule_runner.index.database import WatchDatabase
 from rule_runner.service.access.tokens import Role, TokenFile
 
 WAIT_MS: Final = 30_000

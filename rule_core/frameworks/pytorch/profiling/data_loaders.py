@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from torch.utils.data import dataloader
 
 from rule_core.frameworks.pytorch import modules
-from rule_core.profiler.constants import (
+from rule_core.profiler.files.constants import (
     CONVERT_TO_MICROSECS,
     PT_DATALOADER_INITIALIZE,
     PT_DATALOADER_ITER,

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rule_core.profiler.constants import (
+from rule_core.profiler.files.constants import (
     CONVERT_MICRO_TO_NS,
     CONVERT_TO_MICROSECS,
     HOROVODTIMELINE_SUFFIX,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rule_core.profiler.constants import CONVERT_MICRO_TO_NS, MODELTIMELINE_SUFFIX
+from rule_core.profiler.files.constants import CONVERT_MICRO_TO_NS, MODELTIMELINE_SUFFIX
 from rule_core.profiler.recording.timelines import TraceRecord
 
 CPU_PHASE: Final = "cpu_functions"

@@ -17,7 +17,7 @@ from rule_core.frameworks.pytorch.profiling.operator_trace import STEP_MARK, rec
 from rule_core.frameworks.pytorch.profiling.other_profiles import OtherProfiles
 from rule_core.frameworks.pytorch.profiling.submodules import SubmoduleTimes
 from rule_core.logger import get_logger
-from rule_core.profiler.constants import CONVERT_MICRO_TO_NS, CONVERT_TO_MICROSECS
+from rule_core.profiler.files.constants import CONVERT_MICRO_TO_NS, CONVERT_TO_MICROSECS
 from rule_core.profiler.python_profiles.types import StepPhase
 from rule_core.profiler.recording import layout
 from rule_core.profiler.recording.config import RecordingConfig

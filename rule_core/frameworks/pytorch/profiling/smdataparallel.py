@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rule_core.logger import get_logger
-from rule_core.profiler.constants import CONVERT_TO_MICROSECS, SMDATAPARALLELTIMELINE_SUFFIX
+from rule_core.profiler.files.constants import CONVERT_TO_MICROSECS, SMDATAPARALLELTIMELINE_SUFFIX
 from rule_core.profiler.python_profiles.types import StepPhase
 from rule_core.profiler.recording import layout
 from rule_core.profiler.recording.config import RecordingConfig

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from rule_core.profiler.files.constants import GPU_EXTRA
 from rule_core.profiler.recording.sampler.readings import MetricValue
 
-# Rules and smdebug's analysis take rows of type "gpu" for utilization only.
-EXTRA: Final = "gpu_extra"
 _MILLI: Final = 1e-3
 # Reasons for which a GPU runs below its clock although it has work: power, heat, brakes.
 _THROTTLES: Final = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
@@ -59,18 +58,18 @@ class GpuMeter:
                 lambda: float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu),
             ),
             ("gpu", "GPUMemoryUtilization", lambda: self._memory(handle)),
-            (EXTRA, "PowerWatts", lambda: _MILLI * nvml.nvmlDeviceGetPowerUsage(handle)),
+            (GPU_EXTRA, "PowerWatts", lambda: _MILLI * nvml.nvmlDeviceGetPowerUsage(handle)),
             (
-                EXTRA,
+                GPU_EXTRA,
                 "SMClockMHz",
                 lambda: float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
             ),
             (
-                EXTRA,
+                GPU_EXTRA,
                 "TemperatureCelsius",
                 lambda: float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
             ),
-            (EXTRA, "Throttled", lambda: self._throttled(handle)),
+            (GPU_EXTRA, "Throttled", lambda: self._throttled(handle)),
         )
         for kind, dimension, read in values:
             try:

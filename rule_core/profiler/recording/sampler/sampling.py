@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from rule_core.clock import SteadyTime
 from rule_core.environment import ON_SAGEMAKER
 from rule_core.exceptions import SMDebugError
 from rule_core.profiler.recording import layout
@@ -18,7 +19,6 @@ from rule_core.profiler.recording.sampler.gpu import GpuMeter, open_gpus
 from rule_core.profiler.recording.sampler.host import HostMeter
 from rule_core.profiler.recording.sampler.process import STOP
 from rule_core.profiler.recording.sampler.system_files import SystemFiles
-from rule_core.profiler.recording.steady_time import SteadyTime
 
 if TYPE_CHECKING:
     from rule_core.profiler.recording.sampler.readings import Meter

@@ -1,5 +1,3 @@
 """Heatmap: the utilization of each resource over time, as colours."""
 
-from rule_core.analysis.charts.heatmap import Heatmap
-
-__all__ = ["Heatmap"]
+from rule_core.analysis.charts.heatmap import Heatmap as Heatmap

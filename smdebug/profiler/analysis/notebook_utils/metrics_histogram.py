@@ -1,5 +1,3 @@
 """MetricsHistogram: the distribution of the utilization of each resource."""
 
-from rule_core.analysis.charts.metrics_histogram import MetricsHistogram
-
-__all__ = ["MetricsHistogram"]
+from rule_core.analysis.charts.metrics_histogram import MetricsHistogram as MetricsHistogram

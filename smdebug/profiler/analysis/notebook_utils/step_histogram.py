@@ -1,5 +1,3 @@
 """StepHistogram: the distribution of the durations of steps and their phases."""
 
-from rule_core.analysis.charts.step_histogram import StepHistogram
-
-__all__ = ["StepHistogram"]
+from rule_core.analysis.charts.step_histogram import StepHistogram as StepHistogram

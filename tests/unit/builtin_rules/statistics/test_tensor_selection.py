@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from judging import opened, save
 
-from builtin_rules.statistics.array_difference import CHANGE
 from builtin_rules.statistics.tensor_selection import (
     numbers,
     reduction,
@@ -18,6 +17,7 @@ from builtin_rules.statistics.tensor_selection import (
     value_shape,
     variances,
 )
+from rule_core.model.array_difference import ChangeNorms
 from rule_core.trials.refresh import snapshot
 from smdebug.core.reductions import Reduction
 from smdebug.rules.extensions import StreamingStatistic
@@ -37,7 +37,7 @@ def trial(tmp_path: Path) -> Trial:
     return opened(tmp_path)
 
 
-@pytest.mark.parametrize(("measure", "back"), [(Reduction("l2"), 0), (CHANGE, 1)])
+@pytest.mark.parametrize(("measure", "back"), [(Reduction("l2"), 0), (ChangeNorms(), 1)])
 def test_many_are_measured_at_once_as_one_by_one(
     measure: StreamingStatistic, back: int, trial: Trial
 ) -> None:

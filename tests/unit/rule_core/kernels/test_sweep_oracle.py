@@ -9,13 +9,10 @@ import rawtrial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builtin_rules.statistics.array_difference import CHANGE, Tolerance
-from builtin_rules.statistics.losses.single_number import SingleNumber
-from builtin_rules.statistics.unit_activity import Activity
-from builtin_rules.tensors.gradients.all_zero import ZeroCount
-from builtin_rules.tensors.gradients.exploding_tensor import NonFiniteCount
 from rule_core.kernels.lanes import LANES
 from rule_core.kernels.sweep import Read, Sweep, SweptPiece, has_kernel, processors, using
+from rule_core.model.array_difference import ChangeNorms, Tolerance
+from rule_core.model.element_statistics import Activity, NonFiniteCount, SingleNumber, ZeroCount
 from rule_core.model.reductions import OPERATIONS, Reduction
 from rule_core.model.streaming_statistics import (
     Piece,
@@ -31,7 +28,14 @@ KINDS: Final = ["baseline", "avx2", "avx512"]
 LIMITS: Final = [0.0, 1e-8, 1e-40, 1e-5, 0.25, 1.0, 1e31]
 STATISTICS: Final[list[StreamingStatistic]] = [
     *(Reduction(operation, absolute) for operation in OPERATIONS for absolute in (False, True)),
-    *(ZeroCount(), NonFiniteCount(), CHANGE, Activity(0.1), Activity(-1.0, 2.5), SingleNumber()),
+    *(
+        ZeroCount(),
+        NonFiniteCount(),
+        ChangeNorms(),
+        Activity(0.1),
+        Activity(-1.0, 2.5),
+        SingleNumber(),
+    ),
     *(Tolerance(0.1, 0.2), Tolerance(0.0, 0.0, equal_nan=True), Tolerance(1e-5, 1e-8)),
 ]
 EDGES: Final = [0.0, -0.0, 1.0, -1.0, 1e-45, -1e-40, 6e-8, 65504.0, 3e38, np.nan, np.inf, -np.inf]
@@ -163,7 +167,7 @@ def test_tolerances_are_those_of_numpy(
 ) -> None:
     with np.errstate(all="ignore"):
         value, before = np.array(pairs).T.astype(rawtrial.dtype_of(dtype))
-    wanted = [Tolerance(rtol, atol, equal_nan), CHANGE]
+    wanted = [Tolerance(rtol, atol, equal_nan), ChangeNorms()]
     expected = numpy_parts(value, before, wanted)
     for kind in processors():
         with using(kind):

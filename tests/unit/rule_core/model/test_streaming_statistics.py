@@ -9,10 +9,9 @@ import rawtrial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builtin_rules.statistics.array_difference import ChangeNorms, Tolerance
-from builtin_rules.tensors.gradients.all_zero import ZeroCount
-from builtin_rules.tensors.gradients.exploding_tensor import NonFiniteCount
 from rule_core.model import streaming_statistics
+from rule_core.model.array_difference import ChangeNorms, Tolerance
+from rule_core.model.element_statistics import NonFiniteCount, ZeroCount
 from rule_core.model.reductions import (
     OPERATIONS,
     Reduction,

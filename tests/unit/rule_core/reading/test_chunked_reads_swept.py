@@ -14,14 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_store import MemoryFile
 
-from builtin_rules.statistics.array_difference import CHANGE, Tolerance
-from builtin_rules.statistics.unit_activity import Activity
-from builtin_rules.tensors.gradients.all_zero import ZeroCount
-from builtin_rules.tensors.gradients.exploding_tensor import NonFiniteCount
 from rule_core.format.index_file import Entry, Span
 from rule_core.format.record_layout import RecordLayout, learn_layout
 from rule_core.kernels.sweep import Sweep, has_kernel, using
 from rule_core.model import streaming_statistics
+from rule_core.model.array_difference import ChangeNorms, Tolerance
+from rule_core.model.element_statistics import Activity, NonFiniteCount, ZeroCount
 from rule_core.model.reductions import Reduction
 from rule_core.model.streaming_statistics import Want, kernel_operation
 from rule_core.reading import chunked_reads, step_read_plan
@@ -36,7 +34,7 @@ WANTS: Final[list[Want]] = [
     *((Reduction(name, absolute), 0) for name in ("mean", "std") for absolute in (False, True)),
     *((Reduction(name), 0) for name in ("sum", "l1", "l2", "prod")),
     *((ZeroCount(), 0), (NonFiniteCount(), 0), (Activity(0.1), 0), (Activity(-1.0, 1.0), 0)),
-    *((CHANGE, 1), (CHANGE, 2), (Tolerance(0.5, 0.25), 1), (Tolerance(0.5, 0.25), 0)),
+    *((ChangeNorms(), 1), (ChangeNorms(), 2), (Tolerance(0.5, 0.25), 1), (Tolerance(0.5, 0.25), 0)),
 ]
 
 pytestmark = pytest.mark.skipif(not has_kernel(), reason="the compiled kernel")
@@ -185,7 +183,7 @@ def test_kernel_reads_what_it_can_measure(
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with ExitStack() as stack:
         steps = [Step(values_of(back, ["float32"], [50]), 1, stack) for back in range(2)]
-        plan = plan_of(steps[0], [(CHANGE, 1)])
+        plan = plan_of(steps[0], [(ChangeNorms(), 1)])
         folder = os.open(tmp_path, os.O_RDONLY)
         stack.callback(os.close, folder)
         broken = LocalFile("folder", folder, 1000), steps[1].entries

@@ -13,11 +13,11 @@ import rawtrial
 import steps_saved
 from memory_store import MemoryFile
 
-from builtin_rules.statistics.array_difference import ChangeNorms, Tolerance
-from builtin_rules.tensors.gradients.all_zero import ZeroCount
 from rule_core.format.index_file import Entry, Span
 from rule_core.format.record_layout import RecordLayout, learn_layout
 from rule_core.model import streaming_statistics
+from rule_core.model.array_difference import ChangeNorms, Tolerance
+from rule_core.model.element_statistics import ZeroCount
 from rule_core.model.reductions import Reduction, compute
 from rule_core.model.streaming_statistics import Piece, Want, measure
 from rule_core.reading import chunked_reads, step_read_plan

@@ -13,8 +13,8 @@ from profiler_writer import BEGIN_S, BEGIN_US, END, MINUTE_US
 from timeline_writer import Event
 
 from rule_core.exceptions import NoMoreProfilerData, RuleEvaluationConditionMet, StepNotYetAvailable
-from rule_core.profiler.source import ProfilerSource
-from rule_core.profiler.stop_signal import StopSignal
+from rule_core.profiler.files.stop_signal import StopSignal
+from rule_core.profiler.readers.source import ProfilerSource
 from rule_core.rules import Rule, invoke_rule
 from rule_core.storage.base import ReadCosts
 from rule_core.trials import create_trial

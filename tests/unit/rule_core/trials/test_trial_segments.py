@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from list_source import ListSource, source_index, source_trial
 
-from builtin_rules.statistics.array_difference import CHANGE
 from rule_core.exceptions import (
     InvalidWorker,
     StepUnavailable,
     TensorUnavailable,
     TensorUnavailableForStep,
 )
+from rule_core.model.array_difference import ChangeNorms
 from rule_core.model.sampled_times import SampledTimes
 from rule_core.model.segments import global_step
 from rule_core.modes import ModeKeys
@@ -129,7 +129,7 @@ def test_a_value_is_compared_with_one_of_another_part() -> None:
     trial = resumed(
         ListSource((1, {"loss": 1.0}), (2, {"lr": 0.1})), ListSource((2, {"loss": 4.0}))
     )
-    change = trial.tensor("loss").measure(2, CHANGE, before=1)
+    change = trial.tensor("loss").measure(2, ChangeNorms(), before=1)
     assert change.change == 3.0
 
 

@@ -7,10 +7,10 @@ from starlette.testclient import TestClient
 
 from rule_core.clock import SystemClock
 from rule_core.severity import Severity
-from rule_runner.fleet.commands import Commands
-from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
-from rule_runner.fleet.watch.records import RuleRecord
-from rule_runner.fleet.watch.states import WatchState
+from rule_runner.index.commands import Commands
+from rule_runner.index.database import NewTrial, WatchDatabase
+from rule_runner.index.records import RuleRecord
+from rule_runner.index.states import WatchState
 from rule_runner.service.access.tokens import Role, TokenFile
 from rule_runner.service.application import build_application
 from rule_runner.service.service import Service

@@ -9,8 +9,8 @@ from served import add, rule
 from structlog.testing import capture_logs
 
 from rule_runner.errors import OutputError
-from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
-from rule_runner.fleet.watch.index_reader import IndexReader
+from rule_runner.index.database import NewTrial, WatchDatabase
+from rule_runner.index.reader import IndexReader
 from rule_runner.service.changes import (
     END,
     LONGEST_PAUSE_S,

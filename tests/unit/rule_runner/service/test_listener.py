@@ -15,7 +15,7 @@ import served
 from structlog.testing import capture_logs
 
 from rule_runner.commands.serve import _Server
-from rule_runner.fleet.watch.database import WatchDatabase
+from rule_runner.index.database import WatchDatabase
 from rule_runner.service.listener import WAIT_S, Listener, handle_exception
 
 PATIENCE_S: Final = 30

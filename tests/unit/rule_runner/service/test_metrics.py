@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from served import add, rule, service
 from starlette.testclient import TestClient
 
-from rule_runner.fleet.watch.database import WatchDatabase
+from rule_runner.index.database import WatchDatabase
 from rule_runner.service.application import build_application
 
 ROOT = Path(__file__).parents[4]

@@ -148,7 +148,7 @@ def test_it_is_written_at_once_then_every_minute_and_at_the_end(
     rule.output_dir = tmp_path
     written = []
     monkeypatch.setattr(
-        "builtin_rules.reports.profiler.output.write",
+        "builtin_rules.reports.profiler.page.write",
         lambda folder, gathered: written.append((clock.now, folder, gathered.ended)),
     )
     for step in range(7):

@@ -11,9 +11,9 @@ import rawtrial
 from judging import opened, save
 
 from builtin_rules.statistics.losses import single_number as module
-from builtin_rules.statistics.losses.single_number import SingleNumber, single_number
+from builtin_rules.statistics.losses.single_number import single_number
 from builtin_rules.statistics.tensor_selection import saved_tensor, statistics
-from builtin_rules.tensors.gradients.all_zero import ZeroCount
+from rule_core.model.element_statistics import SingleNumber, ZeroCount
 from rule_core.model.streaming_statistics import measure
 from rule_core.trials.refresh import snapshot
 

@@ -9,7 +9,8 @@ import pytest
 
 from builtin_rules import LossNotDecreasing
 
-SIMULATION = runpy.run_path(str(Path(__file__).parents[5] / "scripts" / "detection_loss"))
+DETECTION = Path(__file__).parents[5] / "benchmarks" / "detection"
+SIMULATION = runpy.run_path(str(DETECTION / "simulated_losses.py"))
 SHAPES = {**SIMULATION["HEALTHY"], **SIMULATION["STUCK"]}
 RUNS = 2
 

@@ -14,7 +14,7 @@ from recorded import MISSING, shared_folder
 from rule_core.analysis.frames.merge_timelines import MergedTimeline, MergeUnit, merge_timelines
 from rule_core.exceptions import SMDebugValueError
 from rule_core.modes import ModeKeys
-from rule_core.profiler.traces.merge import TimelineMerge
+from rule_core.profiler.readers.merge import TimelineMerge
 
 ZERO = tw.START_US
 ALL = (0, 2 * ZERO)

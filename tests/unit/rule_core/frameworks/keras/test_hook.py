@@ -340,7 +340,8 @@ def test_rules_judge_the_trial(tmp_path: Path) -> None:
 def test_scripts_find_the_hook_where_it_was(tmp_path: Path) -> None:
     import smdebug.tensorflow as old_place
 
-    assert old_place.__all__ == smd.__all__
+    names, old_names = ({*vars(place)} for place in (smd, old_place))
+    assert {name for name in names if name[0].isupper() or "_hook" in name} <= old_names
     with old_place.KerasHook(tmp_path) as hook:
         assert old_place.get_hook() is hook
         optimizer = keras.optimizers.SGD()

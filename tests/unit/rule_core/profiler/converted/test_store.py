@@ -8,7 +8,7 @@ from kineto_writer import write_training
 from profiled_job import write_job
 
 from rule_core.exceptions import SMDebugRuntimeError
-from rule_core.profiler.converted.store import with_conversions
+from rule_core.profiler.converted.store import ConvertedFiles
 from rule_core.storage.local import LocalStore
 from rule_core.trials.profiler_trial import ProfilerTrial
 from smdebug.trials import create_trial
@@ -49,10 +49,10 @@ def test_traces_that_arrive_later_join(tmp_path: Path) -> None:
 
 def test_json_of_other_tools_is_no_trace(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"lr": 0.1}')
-    store = with_conversions(LocalStore(tmp_path), lambda *_: None)
+    store = ConvertedFiles(LocalStore(tmp_path)).store
     assert list(store.list_keys("framework/")) == []
     assert not store.finds_formats()
-    assert not with_conversions(LocalStore(tmp_path / "missing"), lambda *_: None).finds_formats()
+    assert not ConvertedFiles(LocalStore(tmp_path / "missing")).store.finds_formats()
 
 
 def test_the_converted_files_are_removed_with_the_trial(

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from kineto_writer import BASE_NS, GPU_MEMORY, KinetoTrace, training, write_training
 
-from rule_core.profiler.kineto.conversion import ConvertedTrace, convert_trace
+from rule_core.profiler.files.chunks import TimelineLimits
+from rule_core.profiler.files.conversion import Converted, NumberedKey
+from rule_core.profiler.kineto.conversion import convert_trace
 from rule_core.profiler.rule_helpers.framework_times import FrameworkTimes
-from rule_core.profiler.traces.chunks import TimelineLimits
 from rule_core.storage.local import LocalStore
 from rule_core.trials.profiler_trial import ProfilerTrial
 
@@ -24,10 +25,11 @@ def opened(path: Path) -> ProfilerTrial:
     return trial
 
 
-def converted(path: Path, **limits: int) -> ConvertedTrace:
+def converted(path: Path, **limits: int) -> Converted:
     work = path.parent / "work"
     work.mkdir(exist_ok=True)
-    return convert_trace(LocalStore(path.parent), path.name, 1, work, TimelineLimits(**limits))
+    numbered = NumberedKey(1, path.name)
+    return convert_trace(LocalStore(path.parent), numbered, work, TimelineLimits(**limits))
 
 
 def written(folder: Path, document: Any, name: str = "rank3.json") -> Path:

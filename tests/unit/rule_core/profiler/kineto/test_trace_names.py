@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rule_core.profiler.converted.formats import SNIFFED, recognize
-from rule_core.profiler.kineto.format import KINETO
+from rule_core.profiler.converted.format import KINETO, SNIFFED, recognize
 from rule_core.profiler.kineto.trace_names import node_of, rank_in
 from rule_core.storage.local import LocalStore
 

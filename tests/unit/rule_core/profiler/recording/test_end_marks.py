@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from rule_core.environment import ON_SAGEMAKER
-from rule_core.profiler.recording.end_marks import FRAMEWORK_END, mark_begin, mark_end
-from rule_core.profiler.recording.supervision import SUPERVISED
+from rule_core.profiler.recording.end_marks import FRAMEWORK_END, SUPERVISED, mark_begin, mark_end
 
 
 def has_ended(folder: Path) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rule_core.profiler.file_names import system_file, trace_file
+from rule_core.profiler.files.file_names import system_file, trace_file
 from rule_core.profiler.recording import layout
 
 END_US = 1_700_000_040_000_000

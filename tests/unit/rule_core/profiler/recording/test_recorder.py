@@ -14,6 +14,7 @@ from rule_core.profiler.python_profiles.types import StepPhase
 from rule_core.profiler.recording import recorder as module
 from rule_core.profiler.recording.config import RecordingConfig
 from rule_core.profiler.recording.config_file import PATH_VARIABLE, ConfigFile
+from rule_core.profiler.recording.end_marks import SUPERVISED
 from rule_core.profiler.recording.ranges import ProfilingRange
 from rule_core.profiler.recording.recorder import (
     FORWARD,
@@ -21,7 +22,6 @@ from rule_core.profiler.recording.recorder import (
     open_recorder,
 )
 from rule_core.profiler.recording.step_profiler import StepPoint
-from rule_core.profiler.recording.supervision import SUPERVISED
 from rule_core.profiler.traces.event import TraceEvent
 from rule_core.trials.profiler_trial import ProfilerTrial
 from smdebug.core.hook import Hook

@@ -7,7 +7,8 @@ import pytest
 from memory_store import MemoryStore
 from profiler_writer import BEGIN_S, BEGIN_US, MINUTE_US
 
-from rule_core.profiler.files import ProfilerFiles
+from rule_core.profiler.files.file_problems import ProfilerFileProblems
+from rule_core.profiler.files.profiler_files import ProfilerFiles
 from rule_core.profiler.system import source as system_source
 from rule_core.profiler.system.samples import SystemSamples
 from rule_core.profiler.system.source import SystemSource
@@ -40,7 +41,7 @@ class Made:
 
     def __init__(self, files: dict[str, bytes], parallel: int = 1, **more: float) -> None:
         self.store = Store(files, parallel)
-        self.files = ProfilerFiles(self.store)
+        self.files = ProfilerFiles(self.store, ProfilerFileProblems("job"))
         self.source = SystemSource(self.files, **more)
         self.files.refresh()
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import timeline_writer as tw
 
+from rule_core.profiler.files.chunks import LIMITS, TimelineLimits
 from rule_core.profiler.traces.assembler import Assembler
-from rule_core.profiler.traces.chunks import LIMITS, TimelineLimits
 from rule_core.profiler.traces.event import TraceEvent
 from rule_core.profiler.traces.records import RecordReader
 

@@ -9,7 +9,7 @@ import timeline_writer as tw
 from memory_store import MemoryStore
 from recorded import MISSING, shared_folder
 
-from rule_core.profiler.time_units import TimeUnits
+from rule_core.profiler.files.time_units import TimeUnits
 from rule_core.profiler.traces.files import events_of, locate
 from rule_core.profiler.traces.legacy_parsers import (
     HorovodProfilerEvents,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from memory_store import MemoryStore
 
-from rule_core.profiler.traces.chunks import LIMITS, TimelineFaultError, TimelineLimits, chunks
+from rule_core.profiler.files.chunks import LIMITS, TimelineFaultError, TimelineLimits, chunks
 from rule_core.profiler.traces.records import Record, RecordReader
 
 NASTY = [

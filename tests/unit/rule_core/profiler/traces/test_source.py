@@ -11,8 +11,8 @@ from profiler_writer import BEGIN_US, END, MINUTE_US
 from timeline_writer import HOROVOD, PYTHON, Event
 
 from rule_core.exceptions import SMDebugRuntimeError
-from rule_core.profiler.file_problems import PROBLEMS_KEPT, ProfilerFileProblems
-from rule_core.profiler.files import ProfilerFiles
+from rule_core.profiler.files.file_problems import PROBLEMS_KEPT, ProfilerFileProblems
+from rule_core.profiler.files.profiler_files import ProfilerFiles
 from rule_core.profiler.traces import packed_events
 from rule_core.profiler.traces.event import ProcessInfo, TraceEvent
 from rule_core.profiler.traces.packed_events import PackedEvents
@@ -53,7 +53,7 @@ class Made:
 
     def __init__(self, files: dict[str, bytes], **more: int) -> None:
         self.store = Store(files)
-        self.files = ProfilerFiles(self.store)
+        self.files = ProfilerFiles(self.store, ProfilerFileProblems("job"))
         self.source = TraceSource(self.files, **more)
         self.files.refresh()
 

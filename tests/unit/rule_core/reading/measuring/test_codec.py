@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builtin_rules.statistics.array_difference import CHANGE, Norms
-from builtin_rules.statistics.unit_activity import Activity
+from rule_core.model.array_difference import ChangeNorms, Norms
+from rule_core.model.element_statistics import Activity
 from rule_core.model.reductions import Reduction
 from rule_core.model.streaming_statistics import Want, measure
 from rule_core.reading.measuring.codec import BlockEncoder, DecodedBlock
@@ -50,13 +50,13 @@ def test_statistics_with_results_of_their_own() -> None:
     activity = Activity(0.0)
     array = np.array([-1, np.nan, 3], np.float32)
     flags = measure(array, [activity])[activity]
-    wants: list[Want] = [(activity, 0), (CHANGE, 1)]
+    wants: list[Want] = [(activity, 0), (ChangeNorms(), 1)]
     answers = decoded(wants, {wants[0]: {"a": flags}, wants[1]: {"a": Norms(1.0, 2.0)}})
     result = answers[activity, None]["a"]
     assert type(result) is type(flags)
     np.testing.assert_array_equal(result.active((3,)), flags.active((3,)))
     np.testing.assert_array_equal(result.nan((3,)), flags.nan((3,)))
-    assert type(answers[CHANGE, 6]["a"]) is Norms
+    assert type(answers[ChangeNorms(), 6]["a"]) is Norms
 
 
 @pytest.mark.parametrize("value", [object(), [1], {"d": 1}, 2**70, np.array(["text"])])

@@ -15,12 +15,11 @@ from fleets import wait_until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builtin_rules.statistics.array_difference import ChangeNorms
-from builtin_rules.statistics.unit_activity import Activity
-from builtin_rules.tensors.gradients.all_zero import ZeroCount
 from rule_core.exceptions import TensorDamaged
 from rule_core.kernels.sweep import has_kernel
 from rule_core.model import streaming_statistics
+from rule_core.model.array_difference import ChangeNorms
+from rule_core.model.element_statistics import Activity, ZeroCount
 from rule_core.model.reductions import Reduction
 from rule_core.reading import chunked_reads, local_prefetch, step_read_plan
 from rule_core.reading.measuring import step_ahead

@@ -16,9 +16,9 @@ import pytest
 import s3_objects
 from jsonschema import Draft202012Validator
 
+from rule_runner.batch.collecting.results import CollectedTrial
 from rule_runner.commands.fleet import collect as collecting
 from rule_runner.commands.fleet import judging
-from rule_runner.fleet.collecting.results import CollectedTrial
 from rule_runner.results.acknowledgements import (
     ACKNOWLEDGEMENTS,
     Acknowledgement,

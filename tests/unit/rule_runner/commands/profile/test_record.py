@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from recorded_profiles import events
 
-from rule_core.profiler.file_names import END_MARKS
+from rule_core.profiler.files.file_names import END_MARKS
 from rule_core.profiler.recording.layout import DRAFT
 from rule_runner.commands.profile.record import record
 from rule_runner.commands.profile.recording_options import RecordingOptions

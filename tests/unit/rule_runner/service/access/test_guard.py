@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 from structlog.testing import capture_logs
 
 from rule_runner.commands.serve import networks_of
-from rule_runner.fleet.commands import Commands
-from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
-from rule_runner.fleet.watch.states import WatchState
+from rule_runner.index.commands import Commands
+from rule_runner.index.database import NewTrial, WatchDatabase
+from rule_runner.index.states import WatchState
 from rule_runner.service.access.guard import POLICY
 from rule_runner.service.access.tokens import Role, TokenFile
 from rule_runner.service.application import build_application

@@ -10,9 +10,9 @@ from served import rule as record
 from starlette.testclient import TestClient
 
 from rule_core.clock import SystemClock
-from rule_runner.fleet.commands import Command, Commands, TrialAction
-from rule_runner.fleet.watch.database import WatchDatabase
-from rule_runner.fleet.watch.outputs import read_results
+from rule_runner.index.commands import Command, Commands, TrialAction
+from rule_runner.index.database import WatchDatabase
+from rule_runner.index.outputs import read_results
 from rule_runner.results.acknowledged import finding_ids
 from rule_runner.results.acknowledgements import read_acknowledgements
 from rule_runner.results.schema import Evidence, RuleResult

@@ -10,7 +10,7 @@ from served import rule as record
 from starlette.testclient import TestClient
 
 from rule_core.clock import SystemClock
-from rule_runner.fleet.watch.database import WatchDatabase
+from rule_runner.index.database import WatchDatabase
 from rule_runner.results.schema import Evidence
 from rule_runner.service.application import build_application
 from rule_runner.service.service import Service

@@ -8,7 +8,7 @@ import pytest
 import served
 from starlette.testclient import TestClient
 
-from rule_runner.fleet.watch.database import WatchDatabase
+from rule_runner.index.database import WatchDatabase
 from rule_runner.service.api import files
 from rule_runner.service.api.files import OutputFile, output_files
 from rule_runner.service.application import build_application

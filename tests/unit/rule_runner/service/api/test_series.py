@@ -4,7 +4,7 @@ import profiler_writer
 import served
 from starlette.testclient import TestClient
 
-from rule_runner.fleet.watch.database import WatchDatabase
+from rule_runner.index.database import WatchDatabase
 from rule_runner.service.application import build_application
 
 

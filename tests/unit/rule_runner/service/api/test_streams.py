@@ -15,8 +15,8 @@ import pytest
 from served import add, listening, rule
 from structlog.testing import capture_logs
 
-from rule_runner.fleet.watch.database import WatchDatabase
-from rule_runner.fleet.watch.index_reader import IndexReader
+from rule_runner.index.database import WatchDatabase
+from rule_runner.index.reader import IndexReader
 from rule_runner.service.access.principals import SESSION_S
 from rule_runner.service.access.tokens import Role, TokenFile
 from rule_runner.service.api import streams

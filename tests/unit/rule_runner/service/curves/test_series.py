@@ -8,9 +8,9 @@ import reports
 import served
 
 from rule_core.clock import SystemClock
-from rule_runner.fleet.watch.database import WatchDatabase
-from rule_runner.fleet.watch.records import TrialRecord
-from rule_runner.fleet.watch.states import WatchState
+from rule_runner.index.database import WatchDatabase
+from rule_runner.index.records import TrialRecord
+from rule_runner.index.states import WatchState
 from rule_runner.service.curves import series
 from rule_runner.service.curves.series import TRIALS_KEPT, SeriesCache, SeriesPage, SeriesQuery
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from rule_runner.fleet.watch.database import WatchDatabase
+from rule_runner.index.database import WatchDatabase
 from rule_runner.service.application import build_application
 
 BROWSER = {"accept": "text/html,application/xhtml+xml"}

@@ -3,7 +3,7 @@ from typing import Any
 import msgspec
 
 from rule_core.severity import Severity
-from rule_runner.fleet.watch.states import WatchState
+from rule_runner.index.states import WatchState
 from rule_runner.service.api.queries import TrialQuery
 from rule_runner.service.api.trials import RuleItem, TrialItem
 from rule_runner.service.pages.table import address, chips, columns, rows, sort_link

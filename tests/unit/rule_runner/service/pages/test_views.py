@@ -10,7 +10,7 @@ import reports
 import served
 from starlette.testclient import TestClient
 
-from rule_runner.fleet.watch.database import WatchDatabase
+from rule_runner.index.database import WatchDatabase
 from rule_runner.results.acknowledged import finding_ids
 from rule_runner.results.acknowledgements import (
     Acknowledgement,

@@ -5,8 +5,8 @@ import pytest
 import served
 
 from rule_core.severity import Severity
-from rule_runner.fleet.watch.database import WatchDatabase
-from rule_runner.fleet.watch.states import WatchState
+from rule_runner.index.database import WatchDatabase
+from rule_runner.index.states import WatchState
 from rule_runner.results.status import Outcome
 from rule_runner.service.pages.words import (
     NAME_LENGTH,

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from rule_core.profiler.recording.sampler.gpu import EXTRA, GpuMeter, open_gpus
+from rule_core.profiler.files.constants import GPU_EXTRA
+from rule_core.profiler.recording.sampler.gpu import GpuMeter, open_gpus
 
 
 class NVMLError(Exception):
@@ -51,10 +52,10 @@ def test_utilization_and_more() -> None:
         expected = {
             ("gpu", name, "GPUUtilization"): 40.0,
             ("gpu", name, "GPUMemoryUtilization"): 25.0,
-            (EXTRA, name, "PowerWatts"): 250.0,
-            (EXTRA, name, "SMClockMHz"): 1400.0,
-            (EXTRA, name, "TemperatureCelsius"): 61.0,
-            (EXTRA, name, "Throttled"): 100.0,
+            (GPU_EXTRA, name, "PowerWatts"): 250.0,
+            (GPU_EXTRA, name, "SMClockMHz"): 1400.0,
+            (GPU_EXTRA, name, "TemperatureCelsius"): 61.0,
+            (GPU_EXTRA, name, "Throttled"): 100.0,
         }
         assert {key: value for key, value in values(meter).items() if key[1] == name} == expected
     assert not meter.problems
@@ -63,7 +64,7 @@ def test_utilization_and_more() -> None:
 @pytest.mark.parametrize(("reasons", "throttled"), [(0x0, 0.0), (0x1, 0.0), (0x40, 100.0)])
 def test_an_idle_gpu_is_not_throttled(reasons: int, throttled: float) -> None:
     meter = GpuMeter(nvml(1, nvmlDeviceGetCurrentClocksThrottleReasons=lambda _: reasons))
-    assert values(meter)[EXTRA, "gpu0", "Throttled"] == throttled
+    assert values(meter)[GPU_EXTRA, "gpu0", "Throttled"] == throttled
 
 
 def test_what_a_gpu_does_not_have_is_left_out_and_told_once() -> None:
@@ -86,7 +87,7 @@ def test_values_that_are_none_are_left_out() -> None:
         ("nvmlDeviceGetUtilizationRates", "nvmlDeviceGetMemoryInfo"), lambda _: nothing
     )
     meter = GpuMeter(nvml(1, **changes))
-    assert {key[0] for key in values(meter) if key[2] != "GPUMemoryUtilization"} == {EXTRA}
+    assert {key[0] for key in values(meter) if key[2] != "GPUMemoryUtilization"} == {GPU_EXTRA}
 
 
 def test_a_gpu_that_was_lost_costs_only_itself() -> None:

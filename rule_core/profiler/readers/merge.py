@@ -1,0 +1,109 @@
+"""TimelineMerge: streams the timelines and system metrics of a training job into one trace."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rule_core.modes import ModeKeys
+from rule_core.profiler.converted.store import ConvertedFiles
+from rule_core.profiler.files.constants import PYTHONTIMELINE_SUFFIX
+from rule_core.profiler.files.file_names import TraceFile
+from rule_core.profiler.readers.step_times import step_interval
+from rule_core.profiler.readers.system_events import system_events
+from rule_core.profiler.system.source import SystemSource
+from rule_core.profiler.traces.assembler import LATEST, OpenEvents
+from rule_core.profiler.traces.event import Number, TraceEvent, overlapping
+from rule_core.profiler.traces.external_sort import SortedLines
+from rule_core.profiler.traces.files import events_of
+from rule_core.profiler.traces.writer import EventLines, TraceWriter, Write
+from rule_core.storage import TrialStore
+
+ALWAYS: Final = (0, LATEST)
+
+
+class TimelineMerge:
+    """Merges the profiler data written so far.
+
+    Parameters
+    ----------
+    store
+        The folder with ``system`` and ``framework``, or with traces of torch.profiler.
+    suffixes
+        Endings of the timelines to merge; None merges all.
+
+    Attributes
+    ----------
+    problems
+        A sentence for each file problem.
+    """
+
+    def __init__(self, store: TrialStore, suffixes: Sequence[str] | None = None) -> None:
+        self.problems: list[str] = []
+        self._suffixes = None if suffixes is None else tuple(suffixes)
+        self._files = ConvertedFiles(store)
+        self._store = self._files.store
+        self._files.refresh()
+
+    def step_interval(
+        self, start_step: int, end_step: int, mode: ModeKeys | None = None
+    ) -> tuple[Number, Number]:
+        """Return the time range of steps (epoch us); see the function `step_interval`."""
+        files = [file for file in self._traces(*ALWAYS) if file.kind == PYTHONTIMELINE_SUFFIX]
+        return step_interval(self._events(files, marks=False), start_step, end_step, mode)
+
+    def merge(self, start: Number, end: Number, write: Write, *, system: bool = True) -> int:
+        """Write a trace of all events that overlap ``[start, end]``; return the number of events.
+
+        Parameters
+        ----------
+        start, end
+            Epoch microseconds.
+        write
+            Called with each piece of the text.
+        system
+            Whether to include system metrics.
+        """
+        with SortedLines() as sorted_lines:
+            lines = EventLines(sorted_lines)
+            for event in self._merged_events(start, end, system=system):
+                lines.add(event)
+            writer = TraceWriter(write)
+            writer.write_events(iter(sorted_lines), lines.tracks)
+            writer.end()
+        if lines.left_out:
+            self.problems.append(
+                f"{lines.left_out} events are left out: of too many threads, or nested too deeply."
+            )
+        return lines.count
+
+    def _merged_events(self, start: Number, end: Number, *, system: bool) -> Iterator[TraceEvent]:
+        files = self._traces(start, end)
+        if self._suffixes is not None:
+            files = [file for file in files if file.key.endswith(self._suffixes)]
+        yield from overlapping(self._events(files, marks=True), start, end)
+        if system:
+            yield from self._system(int(start), int(end) + 1)
+
+    def _traces(self, start: Number, end: Number) -> list[TraceFile]:
+        return self._files.traces_between(int(start), int(end))
+
+    def _events(self, files: Sequence[TraceFile], *, marks: bool) -> Iterator[TraceEvent]:
+        """Yield the events of files, including those that end in a later file."""
+        open_events: dict[tuple[str, str], OpenEvents] = {}
+        for file in files:
+            pending = open_events.setdefault((file.kind, file.node), {})
+            yield from events_of(
+                self._store, file.key, self.problems, marks=marks, open_events=pending
+            )
+
+    def _system(self, start: int, end: int) -> Iterator[TraceEvent]:
+        """Yield the events of system metrics, reading about one file per node at a time."""
+        source = SystemSource(self._files)
+        files = self._files.system_between(start, end)
+        if files:
+            last = min(end, source.last_time_us(files) + 1)
+            starts = (file.start_us for file in files)
+            bounds = {start, last, *(time_us for time_us in starts if start < time_us < last)}
+            yield from system_events(source.samples, sorted(bounds))
+        self.problems.extend(
+            f"{key!r}: {text}" for key, text in self._files.problems.problems.items()
+        )

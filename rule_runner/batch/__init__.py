@@ -1,0 +1,1 @@
+"""Many trials at once: plans, shards, and results collected into one report."""

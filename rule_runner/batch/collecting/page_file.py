@@ -1,0 +1,64 @@
+"""The page on many trials, with links to the report of each."""
+
+import posixpath
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from rule_core.storage.uri import is_s3
+from rule_runner.batch.collecting.results import CollectedTrial
+from rule_runner.batch.collecting.sinks import CollectedFile
+from rule_runner.batch.collecting.streams import write_pieces
+from rule_runner.report.html.trials import TrialRow, trial_row, trials_page
+from rule_runner.results.output_folder import REPORT
+
+if TYPE_CHECKING:
+    from rule_runner.results.status import Outcome
+
+
+class PageFile(CollectedFile):
+    """One HTML file; links are relative, so that it can be moved together with the outputs."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(place)
+        self._counts: Counter[Outcome] = Counter()
+
+    def add(self, trial: CollectedTrial) -> None:
+        """Add the row of a trial."""
+        self._counts[trial.outcome] += 1
+        link = report_link(self.place, trial.output) if trial.has_report else ""
+        row = TrialRow(trial.name, trial.trial, trial.outcome, trial.rules, trial.problems, link)
+        self.spool.append(trial_row(row))
+
+    def write(self, exit_code: int) -> None:
+        """Write the page."""
+        del exit_code
+        total = self._counts.total()
+        title = "1 trial" if total == 1 else f"{total:,} trials"
+        page = trials_page(title, self._counts, self._rows())
+        write_pieces(self.place, (piece.encode(errors="backslashreplace") for piece in page))
+
+    def _rows(self) -> Iterator[str]:
+        for line in self.spool.lines():
+            yield line.decode()
+
+
+def report_link(page: str, output: str) -> str:
+    """Return the relative link from a page to the report of an output; "" if there is none.
+
+    >>> report_link("s3://bucket/fleet/index.html", "s3://bucket/fleet/a b")
+    'a%20b/report.html'
+    """
+    if is_s3(page) != is_s3(output):
+        return ""
+    if is_s3(page):
+        bucket, _, start = page.partition("://")[2].partition("/")
+        other, _, end = output.partition("://")[2].partition("/")
+        if bucket != other:
+            return ""
+        start, end = f"/{start}", f"/{end}"
+    else:
+        start, end = (str(Path(place).expanduser().absolute()) for place in (page, output))
+    return quote(posixpath.relpath(posixpath.join(end, REPORT), posixpath.dirname(start)))

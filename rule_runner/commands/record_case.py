@@ -1,0 +1,102 @@
+"""record: cuts a case for a rule test out of a trial."""
+
+import re
+from pathlib import Path
+
+from msgspec.structs import replace as with_fields
+
+from rule_core.exceptions import SMDebugError
+from rule_core.format import paths
+from rule_core.model import patterns
+from rule_core.model.segments import segment_of
+from rule_runner.commands.trial.export import read_index
+from rule_runner.config.model import check_is_local
+from rule_runner.errors import OutputError, TrialError, UsageError
+from rule_runner.escape import printable
+from rule_runner.export.saved_parts import Omissions, SavedPart, saved_parts
+from rule_runner.rule_tests.saved_case import SavedCase, members_of, save_npz
+
+
+def record(path: str, tensors: str, steps: str, output: str) -> int:
+    """Write the values of some tensors and steps of a trial to an .npz file; return the exit code.
+
+    Parameters
+    ----------
+    tensors
+        A regular expression that matches anywhere in the names.
+    steps
+        ``A:B``, ``A <= step < B``; each may be missing.
+
+    Raises
+    ------
+    UsageError
+        If `tensors` or `steps` is malformed.
+    TrialError
+        If `path` holds no trial, or nothing of it is chosen.
+    OutputError
+        If the output exists, or cannot be written.
+    """
+    check_is_local(output, "--output of record")
+    first, end = _steps(steps)
+    try:
+        patterns.compiled(tensors)
+    except (re.error, SMDebugError) as err:
+        msg = f"Option --tensors must be a regular expression, got {tensors!r}: {err}."
+        raise UsageError(msg) from err
+    target = Path(output)
+    if target.exists():
+        msg = f"Output {output!r} exists. Choose another path, or remove it."
+        raise OutputError(msg)
+    index, _ = read_index(path)
+    omissions = Omissions()
+    case = SavedCase()
+    for saved in saved_parts(index, omissions):
+        if first <= saved.own_step and (end is None or saved.own_step < end):
+            if segment_of(saved.step):
+                msg = f"Trial {path!r} was resumed: choose steps before its steps go back."
+                raise TrialError(msg)
+            _add(case, saved, tensors)
+    names = case.tensor_names
+    if not names:
+        msg = f"No tensor of trial {path!r} matches {tensors!r} at steps {steps!r}."
+        raise TrialError(msg)
+    case.collections = members_of(index.collections, sorted(names))
+    try:
+        save_npz(case, target)
+    except OSError as err:
+        msg = f"Output {output!r} cannot be written: {err.strerror or err}."
+        raise OutputError(msg) from err
+    for sentence in omissions.sentences():
+        print(printable(sentence))
+    count = len({key.step for key in case.steps})
+    counted = "1 tensor" if len(names) == 1 else f"{len(names)} tensors"
+    print(printable(f"Recorded {counted} at {count} steps in {output}."))
+    return 0
+
+
+def _steps(text: str) -> tuple[int, int | None]:
+    """Return the bounds of ``A:B``; None for a missing end."""
+    bounds = re.fullmatch(r"(\d*):(\d*)", text, re.ASCII)
+    if bounds is None:
+        msg = f"Option --steps must be A:B, whole numbers that may be missing, got {text!r}."
+        raise UsageError(msg)
+    return int(bounds[1] or 0), int(bounds[2]) if bounds[2] else None
+
+
+def _add(case: SavedCase, saved: SavedPart, tensors: str) -> None:
+    """Add the chosen tensors of a step to a case."""
+    entries = {
+        name: entry for name, entry in saved.file.entries.items() if patterns.search(tensors, name)
+    }
+    if not entries:
+        return
+    chosen = saved._replace(file=with_fields(saved.file, entries=entries))
+    step = case.at(saved.worker, saved.step, saved.mode.name)
+    step.mode_step = saved.file.mode_step
+    for name, array in chosen.arrays(says_omissions=False):
+        step.records[name] = array
+    for name, operation, absolute, value in chosen.reductions():
+        step.records[paths.reduction_record_name(name, operation, absolute)] = value
+    for name, entry in entries.items():
+        if entry.shape is not None:
+            step.shapes[name] = entry.shape

@@ -1,0 +1,151 @@
+"""test: runs the unit tests of rules, and prints what differs from the expectations."""
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from rule_runner.config.defaults import Isolation
+from rule_runner.errors import EXIT_CLIENT, ClientError, OutputError, UsageError
+from rule_runner.escape import printable
+from rule_runner.rule_tests.expectation import Expectation, Observation
+from rule_runner.rule_tests.results import CaseResult, TableResult
+from rule_runner.rule_tests.rule_table import (
+    RuleCase,
+    RuleTable,
+    TableError,
+    find_tables,
+    read_table,
+)
+from rule_runner.rule_tests.run_case import run_case
+from rule_runner.rule_tests.update import updated_text
+
+
+def run_rule_tests(
+    paths: Sequence[str], junit: str | None, isolate: Isolation, *, update: bool
+) -> int:
+    """Run the test files at and below some paths; return 1 if a case failed, else 0.
+
+    Parameters
+    ----------
+    junit
+        A file for the results as JUnit XML.
+    update
+        Whether to write what the rules did into the files as their expectations.
+
+    Raises
+    ------
+    ClientError
+        If there are no test files.
+    OutputError
+        If a file cannot be written.
+    """
+    tables = find_tables(paths)
+    results = []
+    for path in tables:
+        with redirect_stdout(sys.stderr):  # what rules print
+            result = _run_table(path, isolate, update=update)
+        results.append(result)
+        for line in _lines(result):
+            print(printable(line))
+    cases = sum(len(result.cases) for result in results)
+    failed = sum(len(result.failed) for result in results)
+    print(
+        f"{'1 case' if cases == 1 else f'{cases} cases'}: {cases - failed} passed, {failed} failed."
+    )
+    if junit is not None:
+        from rule_runner.rule_tests.junit_cases import junit_cases
+
+        _write(Path(junit), junit_cases(results))
+    return EXIT_CLIENT if failed else 0
+
+
+def _run_table(path: Path, isolate: Isolation, *, update: bool) -> TableResult:
+    result = TableResult(path)
+    try:
+        table = read_table(path)
+    except TableError as err:
+        result.cases.append(CaseResult(path.name, 0.0, (str(err),)))
+        return result
+    update = update and bool(table.text)  # a Python file cannot be updated
+    for case in table.cases:
+        result.cases.append(_run_case(table, case, isolate, update=update))
+    updates = {number: case.update for number, case in enumerate(result.cases) if case.update}
+    if updates:
+        try:
+            _write(path, updated_text(table, updates))
+        except TableError as err:
+            result.cases.append(CaseResult(path.name, 0.0, (str(err),)))
+    return result
+
+
+def _run_case(
+    table: RuleTable, case: RuleCase | str, isolate: Isolation, *, update: bool
+) -> CaseResult:
+    """Run a case; with `update`, differences become the update."""
+    if isinstance(case, str):
+        return CaseResult(case.partition(": ")[0], 0.0, (case,))
+    started = time.perf_counter()
+    try:
+        observation = run_case(case, table.path.parent, isolate)
+    except (ClientError, UsageError) as err:
+        problem = f"{table.where(*case.place)}: {err}"
+        return CaseResult(case.name, time.perf_counter() - started, (problem,))
+    seconds = time.perf_counter() - started
+    problems = tuple(_problems(table, case, observation))
+    if update and problems:
+        expected = case.expectation or Expectation({})
+        return CaseResult(case.name, seconds, update=expected.updated(observation))
+    return CaseResult(case.name, seconds, problems)
+
+
+def _problems(table: RuleTable, case: RuleCase, observation: Observation) -> Iterator[str]:
+    """Yield a line for each difference, and then what the rule did."""
+    if case.expectation is None:
+        yield f"{table.where(*case.place)}: The case has no 'expect'. Use --update to write it."
+        return
+    differences = [*case.expectation.differences(observation)]
+    for difference in differences:
+        where = table.where(*case.place, "expect", difference.key)
+        yield f"{where}: {difference.key}: {difference.sentence}"
+    if differences:
+        yield from _what_it_did(observation)
+
+
+def _what_it_did(observation: Observation) -> Iterator[str]:
+    """Yield the first findings, the reasons not to judge, and an error."""
+    shown = 3
+    for finding in observation.findings[:shown]:
+        values = ", ".join(
+            f"{name} {value}"
+            for name in ("tensor", "worker", "measured", "limit", "note")
+            if (value := getattr(finding, name)) is not None
+        )
+        yield f"  found at step {finding.step} ({finding.severity}): {values}"
+    if len(observation.findings) > shown:
+        yield f"  and {len(observation.findings) - shown} more findings"
+    for reason, count in observation.not_judged.items():
+        yield f"  not judged at {'1 step' if count == 1 else f'{count} steps'}: {reason}"
+    if observation.status == "Error":
+        yield f"  {observation.details}"
+
+
+def _lines(result: TableResult) -> Iterator[str]:
+    """Yield the lines to print for a test file."""
+    passed = len(result.cases) - len(result.failed)
+    updated = sum(case.update is not None for case in result.cases)
+    note = f", {updated} updated" if updated else ""
+    yield f"{result.path}: {passed} of {len(result.cases)} passed{note}"
+    for case in result.failed:
+        yield f"  FAILED {case.name}"
+        for problem in case.problems:
+            yield f"    {problem}"
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as err:
+        msg = f"File {str(path)!r} cannot be written: {err.strerror or err}."
+        raise OutputError(msg) from err

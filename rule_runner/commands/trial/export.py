@@ -1,0 +1,135 @@
+"""trial export: writes the values of a trial in another format, and says what is left out."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Protocol
+
+from rule_core.exceptions import SMDebugValueError
+from rule_core.failures import OnError
+from rule_core.format.paths import END_OF_JOB
+from rule_core.reading.trial_index import TrialIndex
+from rule_core.storage import StorageUnavailableError
+from rule_runner.config.model import check_is_local
+from rule_runner.errors import OutputError, TrialError
+from rule_runner.escape import printable
+from rule_runner.export.checkpoints import SafetensorsExport
+from rule_runner.export.native_trial import NativeExport
+from rule_runner.export.number_files import (
+    CsvExport,
+    JsonLinesExport,
+    TensorBoardExport,
+)
+from rule_runner.export.saved_parts import Omissions, SavedPart, saved_parts
+from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent
+
+
+class Exporter(Protocol):
+    """Writes one format."""
+
+    def add(self, saved: SavedPart) -> bool:
+        """Write what was saved of one mode by one worker at a step; return whether anything was."""
+        ...
+
+    def close(self) -> None:
+        """Finish the files."""
+        ...
+
+
+FORMATS: Final[dict[str, Callable[[Path, TrialIndex], Exporter]]] = {
+    "tensorboard": lambda output, _: TensorBoardExport(output),
+    "csv": lambda output, _: CsvExport(output),
+    "jsonl": lambda output, _: JsonLinesExport(output),
+    "safetensors": lambda output, _: SafetensorsExport(output),
+    "smdebug": NativeExport,
+}
+
+
+def export_trial(path: str, form: str, output: str) -> int:
+    """Write the trial at `path` in another format; return the exit code.
+
+    Raises
+    ------
+    TrialError
+        If `path` holds no trial, or nothing of it can be written in this format.
+    OutputError
+        If the output exists, or cannot be written.
+    """
+    check_is_local(output, "--output of trial export")
+    target = Path(output)
+    if target.is_file() or (target.is_dir() and any(target.iterdir())):
+        msg = f"Output {output!r} exists. Choose another path, or remove it."
+        raise OutputError(msg)
+    index, ended = read_index(path)
+    omissions = Omissions()
+    partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with OnError(lambda: _remove(partial)):
+            count = _write(index, FORMATS[form](partial, index), omissions)
+            if ended and partial.is_dir():  # otherwise readers wait for more
+                (partial / END_OF_JOB).touch()
+            if count:
+                partial.replace(target)
+    except OSError as err:
+        msg = f"Output {output!r} cannot be written: {err.strerror or err}."
+        raise OutputError(msg) from err
+    except SMDebugValueError as err:
+        msg = f"Trial {path!r} cannot be written as {form}: {err}"
+        raise TrialError(msg) from err
+    for sentence in omissions.sentences():
+        print(printable(sentence))
+    if not count:
+        _remove(partial)
+        msg = f"Nothing in trial {path!r} can be written as {form}."
+        raise TrialError(msg)
+    print(printable(f"Exported {count} of {len(index.steps)} steps to {output} ({form})."))
+    return 0
+
+
+def _remove(partial: Path) -> None:
+    """Remove what was written."""
+    if partial.is_dir():
+        shutil.rmtree(partial, ignore_errors=True)
+    else:
+        partial.unlink(missing_ok=True)
+
+
+def read_index(path: str) -> tuple[TrialIndex, bool]:
+    """Return the index of a trial, and whether the trial has ended.
+
+    Raises
+    ------
+    TrialError
+        If `path` holds no trial, or one without steps.
+    """
+    trial = open_trial(path)
+    if not is_there(trial):
+        raise TrialError(absent(trial))
+    index = trial.index
+    try:
+        ended = index.has_ended()
+        index.refresh(whole=True)
+    except StorageUnavailableError as err:
+        raise TrialError(str(err)) from err
+    if ended:
+        index.finish()
+    if not index.steps:
+        reject_parent(trial)
+        msg = f"Trial {path!r} has no steps."
+        raise TrialError(msg)
+    return index, ended
+
+
+def _write(index: TrialIndex, exporter: Exporter, omissions: Omissions) -> int:
+    """Write all steps; return how many have anything that was written."""
+    count = 0
+    last = -1
+    with OnError(exporter.close):
+        for saved in saved_parts(index, omissions):
+            if exporter.add(saved) and saved.step != last:
+                count += 1
+                last = saved.step
+    exporter.close()
+    return count

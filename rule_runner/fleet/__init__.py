@@ -1,1 +1,0 @@
-"""Many trials: plans, shards, executors, and results collected into one report."""

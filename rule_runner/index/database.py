@@ -1,0 +1,297 @@
+"""WatchDatabase: the index of `watch`, which its controller writes."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self
+
+from rule_runner.errors import OutputError
+from rule_runner.index.leases import Lease, holder
+from rule_runner.index.reader import SCHEMA_VERSION, IndexReader
+from rule_runner.index.records import RuleRecord
+from rule_runner.index.states import WatchState
+from rule_runner.results.durable_files import open_regular, output_errors
+
+_SCHEMA: Final = (
+    """
+    CREATE TABLE trials (
+        id INTEGER PRIMARY KEY,
+        path TEXT NOT NULL UNIQUE,
+        root TEXT NOT NULL,
+        tensors INTEGER NOT NULL,
+        profiler INTEGER NOT NULL,
+        output TEXT NOT NULL,
+        state TEXT NOT NULL,
+        outcome TEXT NOT NULL DEFAULT '',
+        restarts INTEGER NOT NULL DEFAULT 0,
+        not_before REAL NOT NULL DEFAULT 0,
+        problem TEXT NOT NULL DEFAULT '',
+        mark TEXT NOT NULL DEFAULT '',
+        final INTEGER NOT NULL DEFAULT 0,
+        removed INTEGER NOT NULL DEFAULT 0,
+        discovered_at REAL NOT NULL,
+        changed_at REAL NOT NULL,
+        started_at REAL,
+        ended_at REAL,
+        revision INTEGER NOT NULL DEFAULT 0,
+        undelivered INTEGER NOT NULL DEFAULT 0
+    )
+    """,
+    "CREATE INDEX trials_by_state ON trials (state, changed_at)",
+    "CREATE INDEX trials_by_output ON trials (output)",
+    "CREATE INDEX trials_by_revision ON trials (revision)",
+    "CREATE TABLE changes (revision INTEGER NOT NULL, removals INTEGER NOT NULL)",
+    "INSERT INTO changes VALUES (0, random() & 0xffffffff)",  # no two indexes count alike
+    """
+    CREATE TRIGGER trial_added AFTER INSERT ON trials BEGIN
+        UPDATE changes SET revision = revision + 1;
+        UPDATE trials SET revision = (SELECT revision FROM changes) WHERE id = NEW.id;
+    END
+    """,
+    """
+    CREATE TRIGGER trial_changed AFTER UPDATE ON trials WHEN NEW.revision = OLD.revision BEGIN
+        UPDATE changes SET revision = revision + 1;
+        UPDATE trials SET revision = (SELECT revision FROM changes) WHERE id = NEW.id;
+    END
+    """,
+    """
+    CREATE TRIGGER trial_removed AFTER DELETE ON trials BEGIN
+        UPDATE changes SET revision = revision + 1, removals = removals + 1;
+    END
+    """,
+    """
+    CREATE TABLE rule_jobs (
+        trial INTEGER NOT NULL REFERENCES trials (id) ON DELETE CASCADE,
+        name TEXT NOT NULL,
+        rule TEXT NOT NULL,
+        mode TEXT NOT NULL,
+        outcome TEXT NOT NULL,
+        severity TEXT,
+        step INTEGER,
+        judged INTEGER NOT NULL,
+        findings INTEGER NOT NULL,
+        known INTEGER NOT NULL,
+        skipped INTEGER NOT NULL,
+        last_step INTEGER,
+        rule_time REAL NOT NULL,
+        acknowledged INTEGER NOT NULL,
+        counted_severity TEXT,
+        PRIMARY KEY (trial, name)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX rule_jobs_by_name ON rule_jobs (name, outcome)",
+    f"PRAGMA user_version = {SCHEMA_VERSION}",
+)
+# An index that was made without it gets it.
+_BY_TURN: Final = "CREATE INDEX IF NOT EXISTS trials_by_turn ON trials (state, revision)"
+_APPLICATION: Final = 0x72727768  # "rrwh" in the header of the file
+_HEADER: Final = b"SQLite format 3\0"
+_HEADER_SIZE: Final = 100
+_APPLICATION_BYTES: Final = slice(68, 72)
+_ADD: Final = """
+    INSERT INTO trials (path, root, tensors, profiler, output, state, discovered_at, changed_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (path) DO UPDATE
+    SET root = excluded.root, tensors = excluded.tensors, profiler = excluded.profiler
+    WHERE root = ''
+"""
+_ADD_RULE: Final = "INSERT INTO rule_jobs VALUES"
+_UPDATE: Final = "UPDATE trials SET"
+
+
+class NewTrial(NamedTuple):
+    """A trial that is not in the index yet."""
+
+    path: str
+    root: str
+    tensors: bool
+    profiler: bool
+    output: str
+
+
+class WatchDatabase(IndexReader):
+    """The index of `watch`; only one process has it open for writing.
+
+    Parameters
+    ----------
+    path
+        The database; created with its folder if missing.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be used, another process uses it, or another version of rule-runner wrote it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        with output_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        self._lease = _only_writer(path)
+        self._calls: list[Callable[[], object]] = []
+        try:
+            _check_own(path)
+            super().__init__(path, "mode=rwc")
+            with self.errors():
+                if path.stat().st_size == 0:  # before WAL, so that it is in the file itself
+                    self.connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                self.connection.execute("PRAGMA journal_mode = WAL")
+                self.connection.execute("PRAGMA synchronous = NORMAL")
+                self.connection.execute("PRAGMA foreign_keys = ON")
+            self._make_tables()
+            self._file = _identity(path)
+        except OutputError:
+            self._lease.close()
+            raise
+
+    def _make_tables(self) -> None:
+        if self.version() == 0:
+            with self.transaction():
+                for statement in _SCHEMA:
+                    self.connection.execute(statement)
+        self.check_version()
+        with self.transaction():
+            self.connection.execute(_BY_TURN)
+
+    @classmethod
+    def empty(cls, path: Path) -> Self:
+        """Open a new database in place of the one at `path`.
+
+        Raises
+        ------
+        OutputError
+            If another process uses it, it is a file of something else, or it cannot be removed.
+        """
+        with output_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        with _only_writer(path):
+            _check_own(path)
+            for suffix in ("", "-wal", "-shm"):
+                with output_errors(path), suppress(FileNotFoundError):
+                    path.with_name(path.name + suffix).unlink()
+        return cls(path)
+
+    def close(self) -> None:
+        """Close the database, and let another process use it."""
+        super().close()
+        self._lease.close()
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the file was deleted or replaced."""
+        return _identity(self.path) != self._file
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit what the block writes, or nothing of it after an exception.
+
+        Raises
+        ------
+        OutputError
+            If the database cannot be written.
+        """
+        self._calls.clear()
+        with self.errors(), self.connection:  # which commits, or rolls back
+            self.connection.execute("BEGIN IMMEDIATE")
+            yield
+        for call in self._calls:
+            call()
+
+    def when_committed(self, call: Callable[[], object]) -> None:
+        """Call a function when the open transaction is committed; at once if there is none."""
+        if self.connection.in_transaction:
+            self._calls.append(call)
+        else:
+            call()
+
+    def add(self, trials: Iterable[NewTrial], now: float) -> int:
+        """Add trials as discovered, and return how many were added.
+
+        A trial of which only the output was known gets its root. Others that are there stay as
+        they are.
+        """
+        rows = [(*trial, WatchState.DISCOVERED, now, now) for trial in trials]
+        with self.transaction():
+            return self.connection.executemany(_ADD, rows).rowcount
+
+    def update(self, number: int, **fields: Any) -> None:
+        """Change fields of a trial."""
+        names = ", ".join(f"{name} = ?" for name in fields)
+        text = f"{_UPDATE} {names} WHERE id = ?"
+        with self.errors():
+            self.connection.execute(text, (*fields.values(), number))
+
+    def forget_pauses(self) -> None:
+        """Let every queued trial start at once."""
+        with self.errors():
+            self.connection.execute(f"{_UPDATE} not_before = 0 WHERE not_before != 0")
+
+    def remove(self, number: int) -> None:
+        """Remove a trial."""
+        with self.errors():
+            self.connection.execute("DELETE FROM trials WHERE id = ?", (number,))
+
+    def set_rules(self, number: int, rules: Sequence[RuleRecord]) -> None:
+        """Replace the rule jobs of a trial."""
+        text = f"{_ADD_RULE} (?{', ?' * len(RuleRecord.__struct_fields__)})"
+        rows = [
+            (number, *(getattr(rule, name) for name in rule.__struct_fields__)) for rule in rules
+        ]
+        with self.errors():
+            self.connection.execute("DELETE FROM rule_jobs WHERE trial = ?", (number,))
+            self.connection.executemany(text, rows)
+            # What triggers see is that the trial changed.
+            self.connection.execute(f"{_UPDATE} revision = revision WHERE id = ?", (number,))
+
+
+def _check_own(path: Path) -> None:
+    """Check that a file is an index of `watch`, empty or missing: others are not touched.
+
+    Raises
+    ------
+    OutputError
+        If it is a file of something else.
+    """
+    try:
+        with output_errors(path), os.fdopen(open_regular(path, os.O_RDWR), "rb") as stream:
+            header = stream.read(_HEADER_SIZE)
+    except OutputError as err:
+        if isinstance(err.__cause__, FileNotFoundError):
+            return
+        raise
+    number = int.from_bytes(header[_APPLICATION_BYTES], "big")
+    if header and not (header.startswith(_HEADER) and number == _APPLICATION):
+        msg = (
+            f"{str(path)!r} is not an index of 'rule-runner watch', and is left as it is. Choose "
+            "another file with --database."
+        )
+        raise OutputError(msg)
+
+
+def _only_writer(path: Path) -> Lease:
+    """Return the lease of a database.
+
+    Raises
+    ------
+    OutputError
+        If another process holds it.
+    """
+    lock = path.with_name(f"{path.name}.lock")
+    lease = Lease.take(lock)
+    if lease is None:
+        msg = (
+            f"Database {str(path)!r} is in use by process {holder(lock)}. Stop that process, or "
+            "choose another file with --database."
+        )
+        raise OutputError(msg)
+    lease.name_holder(os.getpid())
+    return lease
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return numbers that identify the file at `path`; None if there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -1,0 +1,331 @@
+"""IndexReader: reads the index of `watch`, also while a controller writes it."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from rule_core.severity import Severity
+from rule_runner.errors import OutputError
+from rule_runner.index.records import IndexChanges, RuleRecord, TrialFilter, TrialRecord
+from rule_runner.index.states import WatchState
+from rule_runner.loading.profile_paths import profile_paths, trial_paths
+from rule_runner.results.durable_files import Closing
+
+SCHEMA_VERSION: Final = 3
+BUSY_MS: Final = 5000  # how long a statement waits for another process
+LONGEST_PAUSE_S: Final = 60.0  # before an evaluation is started
+_TRIALS: Final = "SELECT * FROM trials"
+_COUNT: Final = "SELECT count(*) FROM trials"
+_RULES: Final = "SELECT * FROM rule_jobs"
+_WITH_RULE: Final = "SELECT trial FROM rule_jobs WHERE"
+_WITH_OUTPUT: Final = "WHERE state = 'judged' AND NOT removed"
+_CONDITIONS: Final = {
+    "state": "state = ?",
+    "outcome": "outcome = ?",
+    "text": "instr(path, ?) > 0",
+}
+_RULE_CONDITIONS: Final = {
+    "rule": "name = ?",
+    "rule_outcome": "outcome = ?",
+    "severity": "coalesce(severity, 'error') = ? AND outcome = 'IssuesFound'",
+}
+# By the name of an order; "-" before it reverses it.
+_ORDERS: Final = {
+    "path": "path",
+    "changed": "changed_at",
+    "started": "started_at",
+    "ended": "ended_at",
+    "outcome": "outcome",
+}
+ORDERS: Final = tuple(sign + name for name in _ORDERS for sign in ("", "-"))
+_BATCH: Final = 500  # values in a statement
+
+
+class IndexReader(Closing):
+    """The index of `watch`, an SQLite database.
+
+    Parameters
+    ----------
+    path
+        The database, which must exist.
+    uri_options
+        How to open it, as in an SQLite URI.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be read.
+    """
+
+    def __init__(self, path: Path, uri_options: str = "mode=ro") -> None:
+        self.path = path
+        with self.errors():
+            self.connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?{uri_options}",
+                uri=True,
+                isolation_level=None,
+                check_same_thread=False,  # it may be handed to another thread, not shared
+            )
+            self.connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+
+    def close(self) -> None:
+        """Close the database."""
+        self.connection.close()
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Turn every error of the database into an `OutputError` of one sentence."""
+        try:
+            yield
+        except sqlite3.OperationalError as err:
+            msg = f"Database {str(self.path)!r} cannot be used: {err}."
+            raise OutputError(msg) from err
+        except sqlite3.DatabaseError as err:
+            msg = (
+                f"Database {str(self.path)!r} is damaged: {err}. Make it again from the results "
+                "with --rebuild."
+            )
+            raise OutputError(msg) from err
+
+    def version(self) -> int:
+        """Return the version of the schema; 0 if the database is empty."""
+        with self.errors():
+            return int(self.connection.execute("PRAGMA user_version").fetchone()[0])
+
+    def check_version(self) -> None:
+        """Check that this version of rule-runner knows the schema.
+
+        Raises
+        ------
+        OutputError
+            If it does not.
+        """
+        if self.version() != SCHEMA_VERSION:
+            msg = (
+                f"Database {str(self.path)!r} is of another version of rule-runner. Make it again "
+                "from the results with --rebuild."
+            )
+            raise OutputError(msg)
+
+    def trial(self, number: int) -> TrialRecord | None:
+        """Return a trial by its id."""
+        return next(iter(self._trials("WHERE id = ?", number)), None)
+
+    def trial_at(self, path: str) -> TrialRecord | None:
+        """Return a trial by its path."""
+        return next(iter(self._trials("WHERE path = ?", path)), None)
+
+    def profile_of(self, trial: TrialRecord) -> TrialRecord | None:
+        """Return the trial with the profile of a training: itself, or one near it."""
+        if trial.profiler:
+            return trial
+        near = filter(None, map(self.trial_at, profile_paths(trial.path)))
+        return next((profile for profile in near if profile.profiler), None)
+
+    def training_of(self, profile: TrialRecord) -> TrialRecord | None:
+        """Return the trial with the tensors of a training, by its profile; None if it has none."""
+        if profile.tensors:
+            return None
+        near = filter(None, map(self.trial_at, trial_paths(profile.path)))
+        return next((trial for trial in near if trial.tensors), None)
+
+    def trial_with(self, output: str) -> TrialRecord | None:
+        """Return a trial by its output folder."""
+        return next(iter(self._trials("WHERE output = ?", output)), None)
+
+    def trials(
+        self,
+        trial_filter: TrialFilter | None = None,
+        *,
+        order: str = "path",
+        limit: int = -1,
+        offset: int = 0,
+    ) -> list[TrialRecord]:
+        """Return the trials that a filter fits; a negative limit is none.
+
+        Parameters
+        ----------
+        order
+            One of `ORDERS`; trials without such a value come last.
+        """
+        where, values = _where(trial_filter or TrialFilter())
+        column = _ORDERS[order.removeprefix("-")]
+        direction = "DESC" if order.startswith("-") else "ASC"
+        by = f"{column} {direction} NULLS LAST, path"
+        return self._trials(f"{where} ORDER BY {by} LIMIT ? OFFSET ?", *values, limit, offset)
+
+    def total(self, trial_filter: TrialFilter | None = None) -> int:
+        """Return how many trials a filter fits."""
+        where, values = _where(trial_filter or TrialFilter())
+        return int(self._rows(f"{_COUNT} {where}", *values)[0][0])
+
+    def changes_since(self, revision: int, limit: int) -> IndexChanges:
+        """Return what has changed after a revision; of the trials, at most `limit`.
+
+        Call it in a `snapshot`, so that the trials are those of the new revision.
+        """
+        latest, removals = self._rows("SELECT revision, removals FROM changes")[0]
+        text = "WHERE revision > ? ORDER BY revision LIMIT ?"
+        trials = self._trials(text, revision, limit)
+        return IndexChanges(latest, removals, tuple(trials))
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Let the statements of the block see one state of the index."""
+        with self.errors():
+            self.connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            with self.errors():
+                self.connection.execute("ROLLBACK")
+
+    def data_version(self) -> int:
+        """Return a number that changes when another connection has changed the index."""
+        with self.errors():
+            return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
+
+    def oldest(self, state: WatchState, limit: int = -1) -> list[TrialRecord]:
+        """Return the trials that have been in a state for the longest time."""
+        return self._trials("WHERE state = ? ORDER BY changed_at, id LIMIT ?", state, limit)
+
+    def startable(self, now: float, limit: int, *, is_new: bool) -> list[TrialRecord]:
+        """Return trials that may be started, those that wait longest first.
+
+        A pause far in the future is one of before the clock was set back.
+
+        Parameters
+        ----------
+        is_new
+            Whether they are trials that have never been started, or the others.
+        """
+        return self._trials(
+            "WHERE state = ? AND (not_before <= ? OR not_before > ?) AND (started_at IS NULL) = ? "
+            "ORDER BY revision LIMIT ?",
+            *(WatchState.QUEUED, now, now + LONGEST_PAUSE_S, is_new, limit),
+        )
+
+    def unfinished(self) -> list[int]:
+        """Return the ids of judged trials whose verdicts more data may change."""
+        text = "SELECT id FROM trials WHERE state = ? AND NOT final AND NOT removed ORDER BY id"
+        return [number for (number,) in self._rows(text, WatchState.JUDGED)]
+
+    def paths(self) -> set[str]:
+        """Return the paths of the trials that were found below a root."""
+        return {path for (path,) in self._rows("SELECT path FROM trials WHERE root != ''")}
+
+    def expired(self, before: float) -> list[TrialRecord]:
+        """Return the judged trials with an output whose evaluation ended before a time."""
+        return self._trials(f"{_WITH_OUTPUT} AND ended_at < ? ORDER BY ended_at", before)
+
+    def beyond_newest(self, count: int) -> list[TrialRecord]:
+        """Return the judged trials with an output except those that ended last."""
+        return self._trials(f"{_WITH_OUTPUT} ORDER BY ended_at DESC LIMIT -1 OFFSET ?", count)
+
+    def has_issues(self, severity: Severity) -> bool:
+        """Return whether a rule in mode enforce found an issue that is at least so serious.
+
+        Muted findings do not count.
+        """
+        text = (
+            "SELECT DISTINCT counted_severity FROM rule_jobs "
+            "WHERE counted_severity IS NOT NULL AND mode = 'enforce'"
+        )
+        return any(Severity(word).rank >= severity.rank for (word,) in self._rows(text))
+
+    def acknowledged(self) -> list[int]:
+        """Return the ids of trials with an issue that somebody acknowledged or muted."""
+        text = (
+            "SELECT DISTINCT trial FROM rule_jobs "
+            "WHERE acknowledged OR (outcome = 'IssuesFound' AND counted_severity IS NULL)"
+        )
+        return [number for (number,) in self._rows(text)]
+
+    def undelivered(self) -> dict[int, int]:
+        """Return the number of undelivered events by trial, of trials that have any."""
+        text = "SELECT id, undelivered FROM trials WHERE undelivered > 0 AND NOT removed"
+        return dict(self._rows(text))
+
+    def rules_of(self, number: int) -> list[RuleRecord]:
+        """Return the rule jobs of a trial, ordered by name."""
+        return self.rules_of_trials([number])[number]
+
+    def rules_of_trials(self, numbers: Iterable[int]) -> dict[int, list[RuleRecord]]:
+        """Return the rule jobs of several trials by trial, ordered by name."""
+        rules: dict[int, list[RuleRecord]] = {number: [] for number in numbers}
+        ids = [*rules]
+        for begin in range(0, len(ids), _BATCH):
+            batch = ids[begin : begin + _BATCH]
+            marks = ", ".join("?" * len(batch))
+            text = f"{_RULES} WHERE trial IN ({marks}) ORDER BY trial, name"
+            for row in self._dicts(text, *batch):
+                rules[row.pop("trial")].append(msgspec.convert(row, RuleRecord, strict=False))
+        return rules
+
+    def issues(self) -> dict[tuple[int, str], int | None]:
+        """Return the step of each issue, by trial and rule job."""
+        text = "SELECT trial, name, step FROM rule_jobs WHERE outcome = 'IssuesFound'"
+        return {(trial, name): step for trial, name, step in self._rows(text)}
+
+    def rule_work(self) -> dict[str, tuple[int, int, float]]:
+        """Return the steps judged, those of running trials that wait, and the seconds, by rule."""
+        text = (
+            "SELECT rule, sum(judged), sum(CASE WHEN trials.state = 'running' THEN "
+            "max(0, known - judged - skipped) ELSE 0 END), sum(rule_time) FROM rule_jobs "
+            "JOIN trials ON trials.id = rule_jobs.trial GROUP BY rule"
+        )
+        return {rule: (steps, waiting, spent) for rule, steps, waiting, spent in self._rows(text)}
+
+    def restarts(self) -> int:
+        """Return how often evaluations of the trials were restarted."""
+        return int(self._rows("SELECT coalesce(sum(restarts), 0) FROM trials")[0][0])
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """Return the number of trials by state and outcome; the outcome is "" without verdicts."""
+        rows = self._rows("SELECT state, outcome, count(*) FROM trials GROUP BY state, outcome")
+        return {(state, outcome): count for state, outcome, count in rows}
+
+    def rule_counts(self) -> dict[str, dict[str, int]]:
+        """Return the number of rule jobs by rule, and by outcome."""
+        text = "SELECT rule, outcome, count(*) FROM rule_jobs GROUP BY rule, outcome ORDER BY 1, 2"
+        counts: dict[str, dict[str, int]] = {}
+        for rule, outcome, count in self._rows(text):
+            counts.setdefault(rule, {})[outcome] = count
+        return counts
+
+    def _trials(self, condition: str, *values: object) -> list[TrialRecord]:
+        rows = self._dicts(f"{_TRIALS} {condition}", *values)
+        return [msgspec.convert(row, TrialRecord, strict=False) for row in rows]
+
+    def _dicts(self, text: str, *values: object) -> list[dict[str, Any]]:
+        with self.errors():
+            cursor = self.connection.execute(text, values)
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    def _rows(self, text: str, *values: object) -> Sequence[Any]:
+        with self.errors():
+            return self.connection.execute(text, values).fetchall()
+
+
+def _where(trial_filter: TrialFilter) -> tuple[str, list[str]]:
+    """Return the condition of a filter, and its values."""
+    parts, values = _conditions(_CONDITIONS, trial_filter)
+    of_rule, rule_values = _conditions(_RULE_CONDITIONS, trial_filter)
+    if of_rule:
+        parts.append(f"id IN ({_WITH_RULE} {' AND '.join(of_rule)})")
+    values += rule_values
+    return f"WHERE {' AND '.join(parts)}" if parts else "", values
+
+
+def _conditions(
+    conditions: Mapping[str, str], trial_filter: TrialFilter
+) -> tuple[list[str], list[str]]:
+    """Return the conditions of the fields that are set, and their values."""
+    fields = {name: getattr(trial_filter, name) for name in conditions}
+    names = [name for name, value in fields.items() if value is not None]
+    return [conditions[name] for name in names], [fields[name] for name in names]

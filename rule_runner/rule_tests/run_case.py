@@ -1,0 +1,70 @@
+"""run_case: evaluates a rule over the trial of a case, with the engine of `evaluate`."""
+
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rule_runner.config.defaults import Isolation
+from rule_runner.config.request import EvaluationRequest, RuleRequest
+from rule_runner.config.resolve import resolve
+from rule_runner.engine.runner import Runner
+from rule_runner.errors import ClientError
+from rule_runner.rule_tests.expectation import Observation
+from rule_runner.rule_tests.rule_table import RuleCase
+
+
+def run_case(case: RuleCase, folder: Path, isolate: Isolation) -> Observation:
+    """Judge every step of a case, and return what the rule did.
+
+    Parameters
+    ----------
+    folder
+        That of the test file: a rule file is relative to it.
+
+    Raises
+    ------
+    ClientError
+        If the rule cannot be loaded, rejects its parameters, or judges profiler data.
+    """
+    with TemporaryDirectory(prefix="rule-test-") as temporary:
+        trial = Path(temporary, "trial")
+        case.saved.write_trial(trial, case.collections)
+        request = EvaluationRequest(
+            trial=str(trial),
+            profiler_trial=str(trial),  # so that a rule over profiler data is placed, and named
+            rules=(_rule(case.rule, folder),),
+            parameters=tuple(f"{name}={value}" for name, value in case.parameters.items()),
+            output=str(Path(temporary, "output")),
+            wait=False,
+            keep_going=True,
+            end_grace=0.0,
+            isolate=isolate,
+            report=False,
+            dry_run=True,
+        )
+        config = resolve(request)
+        if config.rules[0].profiler:
+            msg = f"Rule {case.rule!r} judges profiler data, which a test file cannot hold."
+            raise ClientError(msg)
+        runner = Runner(replace(config, profiler_trial=None), handle_signals=False)
+        runner.run()
+        state = runner.jobs[0].state
+        return Observation(
+            str(state.outcome),
+            state.step,
+            tuple(state.evidence),
+            config.rules[0].loaded.rule_class.SEVERITY,
+            state.coverage.judged,
+            dict(state.coverage.skipped),
+            state.status_details or "",
+        )
+
+
+def _rule(text: str, folder: Path) -> RuleRequest:
+    """Return the rule that a test file names: ``NAME``, ``FILE.py`` or ``FILE.py::NAME``."""
+    source, separator, name = text.partition("::")
+    if not separator and not source.endswith(".py"):
+        return RuleRequest(name=text)
+    if "://" not in source:
+        source = str(folder / source)
+    return RuleRequest(name=name or None, source=source)

@@ -1,0 +1,245 @@
+"""Alerting: sends what people are to be told about a fleet, in a thread of its own."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from rule_core.clock import Clock, SystemClock
+from rule_core.failures import OnError, attempt
+from rule_runner.config.output_names import digest
+from rule_runner.errors import OutputError
+from rule_runner.escape import printable
+from rule_runner.index.outputs import read_results
+from rule_runner.logs import get_logger
+from rule_runner.notify.messenger import Messenger, NotSentError, masked
+from rule_runner.report.text import evidence, reason
+from rule_runner.results.durable_files import Closing
+from rule_runner.watch.alerts.alert import Alert, message_on
+from rule_runner.watch.alerts.config import AlertsConfig
+from rule_runner.watch.alerts.open_alerts import OpenAlerts
+from rule_runner.watch.alerts.schedule import messages_due
+from rule_runner.watch.alerts.store import LONGEST_PAUSE_S, AlertStore, UnsentMessage
+
+_log: Final = get_logger(__name__)
+
+LOOK_S: Final = 2.0  # between two looks at the index
+RETRY_S: Final = 30.0  # the first pause before another attempt; each further one is twice as long
+GIVE_UP_S: Final = 86400.0  # after which a message is not sent any more
+STOP_S: Final = 10.0  # for a message that is under way when the process stops
+_DIGITS: Final = 8  # of a service's name
+_LONGEST_DETAILS: Final = 500  # characters
+
+
+class Alerting(Closing):
+    """Turns open issues into messages, and delivers them at least once each.
+
+    Parameters
+    ----------
+    config
+        How many messages, and about what.
+    index
+        The index of `watch`. The state of alerts is beside it.
+    services
+        The services by their names.
+    public_url
+        The address of the pages, for links.
+
+    Raises
+    ------
+    OutputError
+        If the state of alerts cannot be used.
+    """
+
+    def __init__(
+        self,
+        config: AlertsConfig,
+        index: Path,
+        services: Mapping[str, Messenger],
+        public_url: str | None,
+        clock: Clock,
+    ) -> None:
+        self._config = config
+        self._services = services
+        self._public_url = public_url
+        self._clock = clock
+        self._open = OpenAlerts(index, config.least)
+        self._store = AlertStore(state_path(index))
+        self._stopping = threading.Event()
+        self._trouble = ""
+
+    def run(self) -> None:
+        """Look until `stop`."""
+        while not self._stopping.is_set():
+            attempt(self.look, self._fail)
+            self._stopping.wait(LOOK_S)
+
+    def stop(self) -> None:
+        """End `run` after the message that is under way."""
+        self._stopping.set()
+
+    def look(self, *, is_last: bool = False) -> None:
+        """Send what is due; trouble is logged, and tried again the next time.
+
+        Parameters
+        ----------
+        is_last
+            Whether nobody looks again soon: then no alert waits for a digest.
+        """
+        # Messages are delivered also if the index cannot be read.
+        troubles = [_trouble_of(lambda: self._gather(is_last=is_last)), _trouble_of(self._deliver)]
+        trouble = next(filter(None, troubles), "")
+        if trouble and trouble != self._trouble:
+            _log.error("alerts_unavailable", reason=trouble)
+        self._trouble = trouble
+
+    def _fail(self, err: Exception) -> None:
+        """Log a defect, once as long as it stays the same."""
+        if repr(err) != self._trouble:
+            _log.error("alerts_failed", exc_info=err)
+        self._trouble = repr(err)
+
+    def finish(self) -> None:
+        """Send all that waits, once, and say what is left for the next start."""
+        self._stopping.clear()
+        self.look(is_last=True)
+        count = attempt(self._store.count_undelivered, lambda _: 0)
+        if count:
+            _log.warning("alerts_undelivered", count=count)
+
+    def close(self) -> None:
+        """Close the index and the state."""
+        self._open.close()
+        self._store.close()
+
+    def _gather(self, *, is_last: bool) -> None:
+        """Record what is open, and the messages that are due, before any is sent."""
+        now = self._clock.time()
+        alerts = self._open.changed()
+        if alerts is not None:
+            with OnError(self._open.forget):
+                self._store.keep_open(alerts, now)
+        waiting = self._store.waiting()
+        history = self._store.history(now)
+        due = messages_due(waiting, history, self._config, now, is_last=is_last)
+        names = [*self._services]
+        for group in due.groups:
+            message = message_on(group, self._public_url, details_of)
+            self._store.add_message(message, group, names, now, is_digest=due.is_digest)
+
+    def _deliver(self) -> None:
+        for delivery in self._store.due(self._clock.time()):
+            if self._stopping.is_set():
+                return
+            messenger = self._services.get(delivery.service)
+            if messenger is None:  # it was removed from the configuration
+                self._store.delivered(delivery)
+                continue
+            problem = _send(messenger, delivery)
+            if problem:
+                self._postpone(delivery, problem)
+            else:
+                self._store.delivered(delivery)
+                _log.info("alert_sent", service=delivery.service, title=delivery.message.title)
+
+    def _postpone(self, delivery: UnsentMessage, problem: str) -> None:
+        now = self._clock.time()
+        facts = {"service": delivery.service, "title": delivery.message.title, "reason": problem}
+        if now - delivery.made_at > GIVE_UP_S:
+            self._store.delivered(delivery)
+            _log.error("alert_given_up", **facts)
+            return
+        pause = min(RETRY_S * 2.0 ** min(delivery.attempts, _DIGITS), LONGEST_PAUSE_S)
+        self._store.postpone(delivery, now + pause)
+        _log.warning("alert_not_sent", **facts)
+
+
+def _trouble_of(step: Callable[[], None]) -> str:
+    """Do a step, and return why it could not be done; "" if it was."""
+    try:
+        step()
+    except OutputError as err:
+        return str(err)
+    return ""
+
+
+def details_of(alert: Alert) -> str:
+    """Return the first finding of an alert, or why its rule failed, from its results."""
+    try:
+        results = read_results(alert.output) if alert.rule else []
+    except OutputError:
+        results = []
+    for rule in results:
+        if rule.configuration_name == alert.rule and rule.outcome == alert.outcome:
+            found = evidence(rule.findings[0], rule.unit) if rule.findings else ""
+            return (found or reason(rule))[:_LONGEST_DETAILS]
+    return alert.details
+
+
+def _send(messenger: Messenger, delivery: UnsentMessage) -> str:
+    """Send a message, and return why the service did not take it; "" if it did."""
+
+    def send() -> str:
+        try:
+            messenger.send(delivery.message)
+        except NotSentError as err:
+            return printable(err)
+        return ""
+
+    return attempt(send, lambda err: f"Apprise failed: {printable(err)}")
+
+
+def state_path(index: Path) -> Path:
+    """Return the database with the state of alerts."""
+    return index.with_name(f"{index.name}-alerts")
+
+
+def services_of(config: AlertsConfig) -> dict[str, Messenger]:
+    """Return the services of a configuration by names without secrets.
+
+    Raises
+    ------
+    UsageError
+        If Apprise is not installed or does not know an address, or a variable is not set.
+    """
+    return {_name(address): Messenger(address) for address in config.addresses}
+
+
+def _name(address: str) -> str:
+    return f"{masked(address)} {digest(address, _DIGITS)}"
+
+
+@contextmanager
+def alerting(
+    config: AlertsConfig | None,
+    index: Path,
+    services: Mapping[str, Messenger],
+    public_url: str | None,
+    *,
+    once: bool = False,
+) -> Iterator[None]:
+    """Send alerts while the block runs; with `once`, what is left at its end, too.
+
+    Raises
+    ------
+    OutputError
+        If the state of alerts cannot be used.
+    """
+    if config is None:
+        yield
+        return
+    alerts = Alerting(config, index, services, public_url, SystemClock())
+    thread = threading.Thread(target=alerts.run, name="alerts", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        alerts.stop()
+        thread.join(STOP_S)
+    if thread.is_alive():
+        _log.warning("alert_interrupted")  # it is sent again at the next start
+        return
+    with alerts:
+        if once:
+            alerts.finish()

@@ -1,0 +1,90 @@
+"""evaluate_here: the call that evaluates a trial on a worker of a cluster."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from rule_runner.engine.stop_requests import signals_to
+from rule_runner.executors.stop_calls import on_stop
+from rule_runner.results.versions import versions
+from rule_runner.watch.evaluations.process import last_line, limit_log, process_options
+
+_LOOK_S: Final = 0.5
+
+
+class ProcessEnd(NamedTuple):
+    """How the process of an evaluation ended; see `EndedEvaluation`."""
+
+    exit_code: int
+    last_line: str
+
+
+class WorkerView(NamedTuple):
+    """What a worker sees.
+
+    Attributes
+    ----------
+    version
+        Of its rule-runner.
+    sees_file
+        Whether the file of the controller is there for it, in a folder that it can write to.
+    """
+
+    version: str
+    sees_file: bool
+
+
+def evaluate_here(request: str) -> ProcessEnd:
+    """Evaluate a request, which is JSON, in a process of its own; return how that ended.
+
+    A signal, or the executor where that sends none, stops the evaluation. The process ends with
+    the worker, even if that is killed.
+    """
+    with tempfile.TemporaryDirectory(prefix="rule-runner-") as folder:
+        Path(folder, "request.json").write_text(request, "utf-8")
+        log = Path(folder, "log")
+        with _tethered(folder, log) as process, _stopping(process.terminate):
+            while process.poll() is None:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_LOOK_S)
+                limit_log(log)
+        return ProcessEnd(process.returncode, last_line(log))
+
+
+def _tethered(folder: str, log: Path) -> "subprocess.Popen[bytes]":
+    """Start an evaluation that ends with this process."""
+    with process_options(log) as options:
+        return subprocess.Popen(
+            (
+                sys.executable,
+                "-P",
+                "-m",
+                "rule_runner.watch.evaluations.tethered",
+                "evaluate",
+                "--request",
+                "request.json",
+            ),
+            stdin=subprocess.PIPE,
+            cwd=folder,
+            **options,
+        )
+
+
+def _stopping(stop: Callable[[], None]) -> AbstractContextManager[None]:
+    """Call `stop` inside the block when the call is to stop."""
+    if threading.current_thread() is threading.main_thread():
+        return signals_to(lambda _: stop())
+    on_stop(stop)
+    return nullcontext()
+
+
+def look_around(file: str | None) -> WorkerView:
+    """Return what this worker sees of a file of the controller; None: there is none."""
+    sees_file = file is None or (Path(file).exists() and os.access(Path(file).parent, os.W_OK))
+    return WorkerView(versions()["rule-runner"], sees_file)

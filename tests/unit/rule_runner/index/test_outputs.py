@@ -1,0 +1,92 @@
+"""What output folders say, also those that a kill left half-written."""
+
+from pathlib import Path
+
+import pytest
+from watched import result, save
+
+from rule_runner.errors import OutputError
+from rule_runner.index.outputs import (
+    SavedOutput,
+    base_of,
+    is_finished,
+    read_output,
+    saved_outputs,
+)
+from rule_runner.results.durable_files import SCRATCH, make_folder
+from rule_runner.results.output_folder import RESULT
+
+TRIAL = "/runs/a"
+
+
+def test_the_results_of_several_rules(tmp_path: Path) -> None:
+    save(tmp_path, result(TRIAL), result(TRIAL, "Overfit", outcome="IssuesFound", step=20))
+    saved = read_output(str(tmp_path))
+    assert [(rule.name, rule.outcome, rule.step) for rule in saved.rules] == [
+        ("LossSpike", "NoIssuesFound", None),
+        ("Overfit", "IssuesFound", 20),
+    ]
+    assert (saved.trial, saved.ended, saved.final, saved.end_time) == (
+        TRIAL,
+        True,
+        True,
+        1_767_225_601.0,
+    )
+    assert is_finished(str(tmp_path))
+
+
+def test_rules_without_a_first_result_have_not_ended(tmp_path: Path) -> None:
+    save(tmp_path, result(TRIAL))
+    make_folder(tmp_path / "Overfit")
+    saved = read_output(str(tmp_path))
+    assert (saved.ended, saved.final, saved.end_time) == (False, False, None)
+
+
+def test_verdicts_that_more_data_may_change_are_not_final(tmp_path: Path) -> None:
+    save(tmp_path, result(TRIAL, trial_ended=False))
+    saved = read_output(str(tmp_path))
+    assert (saved.ended, saved.final) == (True, False)
+
+
+@pytest.mark.parametrize("place", ["missing", "file", "file/inner"])
+def test_no_folder_holds_nothing(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").touch()
+    assert read_output(str(tmp_path / place)) == SavedOutput()
+
+
+@pytest.mark.parametrize("text", ["", '{"rule": 3}', '{"configuration_name": "Lo', "\0"])
+def test_a_damaged_result_names_the_remedy(tmp_path: Path, text: str) -> None:
+    save(tmp_path, result(TRIAL))
+    (tmp_path / "LossSpike" / RESULT).write_text(text)
+    with pytest.raises(OutputError, match=r"is damaged: .*\. Remove the output folder"):
+        read_output(str(tmp_path))
+
+
+def test_a_result_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    save(tmp_path, result(TRIAL))
+    (tmp_path / "LossSpike" / RESULT).rename(tmp_path / "target")
+    (tmp_path / "LossSpike" / RESULT).symlink_to(tmp_path / "target")
+    with pytest.raises(OutputError, match=r"Result '.*' cannot be read: "):
+        read_output(str(tmp_path))
+
+
+def test_an_evaluation_without_report_or_with_undelivered_events_is_not_finished(
+    tmp_path: Path,
+) -> None:
+    save(tmp_path, result(TRIAL), report=False)
+    assert not is_finished(str(tmp_path))
+    save(tmp_path, result(TRIAL))
+    (tmp_path / "LossSpike" / "events.jsonl").write_text("{}\n")
+    assert is_finished(str(tmp_path))
+    (tmp_path / "LossSpike" / SCRATCH / "cursor-webhook").write_text("0\n")
+    assert not is_finished(str(tmp_path))
+    assert not is_finished("s3://bucket/out")
+
+
+def test_outputs_below_the_base_of_a_template(tmp_path: Path) -> None:
+    save(tmp_path / "a", result(TRIAL))
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    assert [*saved_outputs(f"{tmp_path}/{{trial}}")] == [str(tmp_path / "a")]
+    assert [*saved_outputs("s3://bucket/{trial}")] == []
+    assert base_of("/{trial}") == "/"

@@ -1,0 +1,368 @@
+"""Alerts of a fleet, to real servers here and as requests to the services of others."""
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import http_places
+import mail_server
+import pytest
+import reports
+import responses
+import watched
+from alerted import Index, issue
+from clocks import PatientClock
+from http_places import Answer
+from structlog.testing import capture_logs
+
+from rule_core.severity import Severity
+from rule_runner.notify.messenger import Messenger
+from rule_runner.watch.alerts import store as store_module
+from rule_runner.watch.alerts.alerting import (
+    GIVE_UP_S,
+    RETRY_S,
+    Alerting,
+    alerting,
+    details_of,
+    services_of,
+    state_path,
+)
+from rule_runner.watch.alerts.config import AlertsConfig
+from rule_runner.watch.alerts.open_alerts import OpenAlerts
+
+# Apprise imports it in Python 3.11 and 3.12.
+pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
+
+URL = "https://rules.example.org"
+SERVICES = {
+    "slack": (
+        "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#training",
+        "https://hooks.slack.com/services/T1JJ3T3L2/",
+    ),
+    "teams": (
+        "workflows://prod-1.westus.logic.azure.com:443/643e69f83c8944/iWgxkb9dvWLZvi",
+        "https://prod-1.westus.logic.azure.com:443/workflows/",
+    ),
+    "pagerduty": (
+        "pagerduty://A1BRTD4JD@TIiajkdnlazkcOXrIdevi7F",
+        "https://events.pagerduty.com/v2/enqueue",
+    ),
+}
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[Index]:
+    with closing(Index(tmp_path)) as index:
+        yield index
+
+
+def config(*addresses: str, **fields: Any) -> AlertsConfig:
+    return AlertsConfig(sinks=tuple(f"apprise:{address}" for address in addresses), **fields)
+
+
+def opened(index: Index, config: AlertsConfig, clock: PatientClock) -> Alerting:
+    clock.now = max(clock.now, 1e6)
+    return Alerting(config, index.path, services_of(config), URL, clock)
+
+
+def json_of(place: http_places.Place) -> str:
+    return place.url.replace("http:", "json:")
+
+
+def titles(place: http_places.Place) -> list[str]:
+    return [json.loads(request.body)["title"] for request in place.requests]
+
+
+def test_an_issue_is_told_once_with_a_link_and_again_if_more_serious(index: Index) -> None:
+    number = index.judge("a", issue("Loss", "warning"))
+    with http_places.serving() as place:
+        settings, clock = config(json_of(place)), PatientClock()
+        with opened(index, settings, clock) as alerts:
+            alerts.look()
+            alerts.look()
+        with opened(index, settings, clock) as alerts:
+            alerts.look()
+            index.judge("a", issue("Loss", "error"), issue("Quiet", acknowledged=True))
+            alerts.look()
+    assert titles(place) == ["a: Loss found issues (warning)", "a: Loss found issues (error)"]
+    body = json.loads(place.requests[0].body)
+    assert f"{URL}/trials/{number}" in body["message"].splitlines()
+    assert body["type"] == "warning"
+
+
+def test_many_at_once_are_a_digest_and_a_second_one_waits(index: Index) -> None:
+    with http_places.serving() as place:
+        clock = PatientClock()
+        settings = config(json_of(place), most_per_hour=2, digest_every="10m")
+        with opened(index, settings, clock) as alerts:
+            for number in range(5):
+                index.judge(f"first-{number}", issue())
+            alerts.look()
+            for number in range(5):
+                index.judge(f"second-{number}", issue())
+            alerts.look()
+            assert titles(place) == ["5 alerts on 5 trials"]
+            clock.now += 600.0
+            alerts.look()
+            for name in "abc":
+                index.judge(name, issue())
+                alerts.look()
+            assert titles(place)[1:] == [
+                "5 alerts on 5 trials",
+                "a: Loss found issues (error)",
+                "b: Loss found issues (error)",
+            ]
+            alerts.finish()
+    assert titles(place)[4:] == ["c: Loss found issues (error)"]
+
+
+def test_what_is_acknowledged_meanwhile_is_not_told(index: Index) -> None:
+    with http_places.serving() as place:
+        clock = PatientClock()
+        with opened(index, config(json_of(place), most_per_hour=0), clock) as alerts:
+            index.judge("a", issue())
+            alerts.look()
+            index.judge("b", issue())
+            alerts.look()
+            index.judge("b", issue(acknowledged=True))
+            clock.now += 3600.0
+            alerts.look()
+    assert titles(place) == ["a: Loss found issues (error)"]
+
+
+def test_a_service_that_is_down_gets_the_same_message_later(index: Index) -> None:
+    index.judge("a", issue())
+    answers = [Answer(500), Answer(), Answer()]
+    with http_places.serving(lambda _: answers.pop(0)) as down, http_places.serving() as up:
+        clock = PatientClock()
+        with opened(index, config(json_of(down), json_of(up)), clock) as alerts:
+            with capture_logs() as logs:
+                alerts.look()
+                alerts.look()
+            assert [log["event"] for log in logs] == ["alert_not_sent", "alert_sent"] or [
+                log["event"] for log in logs
+            ] == ["alert_sent", "alert_not_sent"]
+            clock.now += RETRY_S
+            alerts.look()
+    assert (len(down.requests), len(up.requests)) == (2, 1)
+    keys = {request.headers["Idempotency-Key"] for request in (*down.requests, *up.requests)}
+    assert len(keys) == 1
+
+
+def test_a_message_that_nobody_takes_is_given_up_after_a_day(index: Index) -> None:
+    index.judge("a", issue())
+    with http_places.serving(lambda _: Answer(403)) as place:
+        clock = PatientClock(1e9)
+        with opened(index, config(json_of(place)), clock) as alerts, capture_logs() as logs:
+            alerts.look()
+            clock.now += GIVE_UP_S + 1
+            alerts.finish()
+    assert [log["event"] for log in logs] == ["alert_not_sent", "alert_given_up"]
+    assert all("127.0.0.1" not in log["service"] for log in logs)
+
+
+def test_a_service_that_is_not_configured_any_more_gets_nothing(index: Index) -> None:
+    index.judge("a", issue())
+    with http_places.serving(lambda _: Answer(500)) as old, http_places.serving() as new:
+        clock = PatientClock()
+        with opened(index, config(json_of(old)), clock) as alerts:
+            alerts.look()
+        clock.now += RETRY_S
+        with opened(index, config(json_of(new)), clock) as alerts, capture_logs() as logs:
+            alerts.finish()
+    assert (len(old.requests), new.requests, logs) == (1, [], [])
+
+
+def test_trouble_with_the_index_is_logged_once_and_passes(index: Index) -> None:
+    index.judge("a", issue())
+    with http_places.serving() as place:
+        hidden = index.path.with_suffix(".hidden")
+        with opened(index, config(json_of(place)), PatientClock()) as alerts:
+            index.path.rename(hidden)
+            with capture_logs() as logs:
+                alerts.look()
+                alerts.look()
+            assert [log["event"] for log in logs] == ["alerts_unavailable"]
+            hidden.rename(index.path)
+            alerts.look()
+    assert len(place.requests) == 1
+
+
+def test_a_message_has_the_first_finding_that_counts(index: Index, tmp_path: Path) -> None:
+    watched.save(tmp_path / "out" / "a", reports.fired("Loss", fingerprint="1"))
+    failed = reports.result("Failed", "Error", status_details="ClientError: no loss.")
+    watched.save(tmp_path / "out" / "a", failed)
+    index.judge("a", issue("Loss"), issue("Failed", None, outcome="Error"), issue("Unknown"))
+    index.judge("b", issue("Loss"))
+    alerts = OpenAlerts(index.path, Severity.ERROR)
+    texts = {(alert.path, alert.rule): details_of(alert) for alert in alerts.changed() or ()}
+    alerts.close()
+    assert texts == {
+        ("/runs/a", "Loss"): "step 20, gradient/fc of worker_0, measured 1e-08, limit 1e-07",
+        ("/runs/a", "Failed"): "no loss.",
+        ("/runs/a", "Unknown"): "step 130",
+        ("/runs/b", "Loss"): "step 130",
+    }
+
+
+def test_what_could_not_be_recorded_is_told_later(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.judge("a", issue())
+    monkeypatch.setattr(store_module, "BUSY_MS", 1)
+    with (
+        http_places.serving() as place,
+        opened(index, config(json_of(place)), PatientClock()) as alerts,
+    ):
+        other = sqlite3.connect(state_path(index.path), isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with capture_logs() as logs:
+            alerts.look()
+        other.close()
+        assert "database is locked" in logs[0]["reason"]
+        alerts.look()
+        assert len(place.requests) == 1
+
+
+def test_messages_are_delivered_without_an_index(index: Index) -> None:
+    index.judge("a", issue())
+    answers = [Answer(500), Answer()]
+    with http_places.serving(lambda _: answers.pop(0)) as place:
+        clock = PatientClock()
+        with opened(index, config(json_of(place)), clock) as alerts:
+            alerts.look()
+            index.close()
+            index.path.unlink()
+            clock.now += RETRY_S
+            alerts.look()
+    assert len(place.requests) == 2
+    index.database = Index(index.path.parent).database
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_services_get_requests_of_theirs(index: Index, name: str) -> None:
+    address, url = SERVICES[name]
+    number = index.judge("<!channel> <b>&", issue())
+    status = 202 if name == "pagerduty" else 200
+    with responses.RequestsMock() as transport:
+        transport.add(responses.POST, re.compile(".*"), status=status, body="ok")
+        with opened(index, config(address), PatientClock()) as alerts:
+            alerts.look()
+        (call,) = transport.calls
+    body = call.request.body
+    text = body.decode() if isinstance(body, bytes) else str(body)
+    assert str(call.request.url).startswith(url)
+    assert f"{URL}/trials/{number}" in text
+    key = re.search(r"Message ([0-9a-f]{16})", text)
+    assert key is not None
+    if name == "teams":
+        assert f"[{URL}/trials/{number}]({URL}/trials/{number})" in text
+    if name == "slack":
+        assert "<!channel>" not in text
+    if name == "pagerduty":
+        assert json.loads(text)["dedup_key"] == key[1]
+
+
+def test_an_e_mail_arrives(index: Index) -> None:
+    index.judge("a", issue())
+    with mail_server.receiving() as mails:
+        address = f"mailto://127.0.0.1:{mails.port}?from=rules@example.org&to=team@example.org"
+        with opened(index, config(address), PatientClock()) as alerts:
+            alerts.look()
+    (letter,) = mails.letters
+    assert b"Subject: a: Loss found issues (error)" in letter.content
+    assert f"{URL}/trials/".encode() in letter.content
+
+
+def test_the_thread_sends_while_the_block_runs_and_the_rest_at_its_end(index: Index) -> None:
+    index.judge("a", issue())
+    arrived = threading.Event()
+
+    def answer(_: http_places.Request) -> Answer:
+        arrived.set()
+        return Answer()
+
+    with http_places.serving(answer) as place:
+        settings = config(json_of(place), most_per_hour=1)
+        with alerting(settings, index.path, services_of(settings), None, once=True):
+            assert arrived.wait(60)
+            index.judge("b", issue())
+            index.judge("c", issue())
+    assert titles(place) == ["a: Loss found issues (error)", "2 alerts on 2 trials"]
+
+
+def test_without_alerts_nothing_is_written(index: Index) -> None:
+    with alerting(None, index.path, {}, None):
+        pass
+    assert not state_path(index.path).exists()
+
+
+def test_what_apprise_raises_is_a_message_that_was_not_sent(index: Index) -> None:
+    class Broken(Messenger):
+        def send(self, message: Any) -> None:
+            raise RuntimeError(message.title)
+
+    index.judge("a", issue())
+    settings, clock = config("json://localhost"), PatientClock()
+    clock.now = 1e6
+    services = {"x": Broken("json://localhost")}
+    with Alerting(settings, index.path, services, None, clock) as alerts, capture_logs() as logs:
+        alerts.look()
+    assert [(log["event"], log["reason"]) for log in logs] == [
+        ("alert_not_sent", "Apprise failed: a: Loss found issues (error)")
+    ]
+
+
+PROGRAM = """
+import sys, threading
+from pathlib import Path
+from rule_runner.watch.alerts.alerting import alerting, services_of
+from rule_runner.watch.alerts.config import AlertsConfig
+
+config = AlertsConfig(sinks=(sys.argv[2],))
+with alerting(config, Path(sys.argv[1]), services_of(config), None):
+    sys.stdin.read()
+"""
+
+
+def run(index: Index, place: http_places.Place) -> "subprocess.Popen[bytes]":
+    arguments = [str(index.path), f"apprise:{json_of(place)}"]
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], stdin=subprocess.PIPE)
+
+
+def test_a_kill_while_a_message_is_under_way_loses_nothing_and_keeps_its_key(index: Index) -> None:
+    for name in "ab":
+        index.judge(name, issue())
+    reached, release = threading.Event(), threading.Event()
+    again = threading.Event()
+
+    def answer(_: http_places.Request) -> Answer:
+        if len(place.requests) == 2:
+            reached.set()
+            release.wait(60)
+        elif len(place.requests) == 3:
+            again.set()
+        return Answer()
+
+    with http_places.serving(answer) as place:
+        with run(index, place) as killed:
+            assert reached.wait(60)
+            os.kill(killed.pid, signal.SIGKILL)
+        release.set()
+        with run(index, place) as second:
+            assert again.wait(60)
+            assert second.stdin is not None
+            second.stdin.close()
+        assert second.returncode == 0
+    keys = [request.headers["Idempotency-Key"] for request in place.requests]
+    assert len(keys) == 3
+    assert keys[1] == keys[2] != keys[0]

@@ -1,0 +1,79 @@
+"""What of an index people are to be told."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from alerted import Index, issue
+
+from rule_core.severity import Severity
+from rule_runner.errors import OutputError
+from rule_runner.watch.alerts.open_alerts import OpenAlerts
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[Index]:
+    with closing(Index(tmp_path)) as index:
+        yield index
+
+
+def told(index: Index, least: str = "warning") -> list[tuple[str, str, str]]:
+    with closing(OpenAlerts(index.path, Severity(least))) as alerts:
+        return [(alert.path, alert.rule, alert.severity) for alert in alerts.changed() or ()]
+
+
+def test_open_issues_and_errors_are_alerts(index: Index) -> None:
+    healthy = issue("c", outcome="NoIssuesFound", severity=None)
+    failed = issue("b", outcome="Error", severity=None)
+    number = index.judge("a", issue("a"), failed, healthy, issue("d", "warning"))
+    assert told(index) == [
+        ("/runs/a", "a", "error"),
+        ("/runs/a", "b", "error"),
+        ("/runs/a", "d", "warning"),
+    ]
+    assert len(told(index, "error")) == 2
+    with closing(OpenAlerts(index.path, Severity.ERROR)) as alerts:
+        (first, *_) = alerts.changed() or ()
+    assert (first.trial, first.step, first.outcome, first.problem) == (
+        number,
+        130,
+        "IssuesFound",
+        "",
+    )
+
+
+def test_what_was_acknowledged_or_muted_or_is_observed_is_none(index: Index) -> None:
+    index.judge(
+        "a",
+        issue("a", acknowledged=True),
+        issue("b", counted_severity=None),
+        issue("c", mode="observe"),
+        issue("d", outcome="Error", counted_severity=None, acknowledged=True),
+    )
+    assert told(index) == []
+
+
+def test_muting_the_errors_leaves_a_warning(index: Index) -> None:
+    index.judge("a", issue("a", counted_severity=Severity.WARNING))
+    assert told(index) == [("/runs/a", "a", "warning")]
+
+
+def test_a_trial_that_could_not_be_judged_is_an_alert(index: Index) -> None:
+    index.judge("a", outcome="Error", problem="Its evaluation ended 4 times without a verdict.")
+    assert told(index) == [("/runs/a", "", "error")]
+
+
+def test_nothing_is_read_again_without_changes_and_a_new_file_is_noticed(index: Index) -> None:
+    index.judge("a", issue())
+    with closing(OpenAlerts(index.path, Severity.WARNING)) as alerts:
+        assert len(alerts.changed() or ()) == 1
+        assert alerts.changed() is None
+        index.judge("b", issue())
+        assert len(alerts.changed() or ()) == 2
+        index.close()
+        index.path.unlink()
+        with pytest.raises(OutputError, match="No such file"):
+            alerts.changed()
+        index.database = Index(index.path.parent).database
+        assert alerts.changed() == []

@@ -183,7 +183,7 @@ class Changes:
             events += _events(trial, rules[trial.id], since.issues.get(trial.id, {}))
         if events:  # a client that has the last one has them all
             events[-1] = events[-1]._replace(id=revision)
-        steps = {number: _issue_steps(records) for number, records in rules.items()}
+        steps = {trial_id: _issue_steps(records) for trial_id, records in rules.items()}
         return _State(changes.removals, changes.revision, {**since.issues, **steps}), events
 
     def _id(self, removals: int, revision: int) -> str:

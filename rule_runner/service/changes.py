@@ -1,4 +1,4 @@
-"""Changes: looks at the index once for all event streams, and tells each what has changed."""
+"""Changes: reads the index once for all event streams and reports the changes to each."""
 
 import asyncio
 import re

@@ -47,7 +47,7 @@ _BY_NAME: Final = {
 
 
 class CurveKey(NamedTuple):
-    """A curve: its kind, its node, and what it shows of the node."""
+    """A curve: its kind, its node, and the device or quantity of that node."""
 
     kind: ProfileKind
     node: str

@@ -113,7 +113,7 @@ class ProfileCurves:
             yield CurveItem(key.name, key.kind, UNITS.get(key.kind, "%"), self._points[key])
 
     def read(self, seconds: float, *, ended: bool = False) -> None:
-        """Read what is new, for at most some seconds and one file more; the next call goes on.
+        """Read new data for some seconds and one further file; the next call continues.
 
         Parameters
         ----------

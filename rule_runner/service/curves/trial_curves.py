@@ -117,7 +117,7 @@ class TrialCurves:
         return self._trial.index
 
     def read(self, seconds: float, *, ended: bool = False) -> None:
-        """Read what is new, for at most some seconds; the next call goes on.
+        """Read new data for some seconds; the next call goes on.
 
         Parameters
         ----------

@@ -243,7 +243,7 @@ def _mark(finding: Evidence) -> str:
 
 
 def _marks(result: RuleResult) -> Iterator[str]:
-    """Yield what was said about all findings of a rule job."""
+    """Yield the acknowledgements of all findings of a rule job."""
     if result.acknowledgement is not msgspec.UNSET:
         yield mark(result.acknowledgement)
 

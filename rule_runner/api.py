@@ -89,7 +89,7 @@ def evaluate(
         The data for profiler rules: a folder with ``system`` and ``framework``, or an address.
         None means the place where the training job of the request saves it.
     output
-        Folder for the results, with a folder for each rule. None keeps no results.
+        Folder for the results. None keeps no results.
     only, exclude
         Names of the rule configurations to evaluate, and of those to leave out.
     measure_on
@@ -196,7 +196,5 @@ def _result(
     problems = evaluated.sentences(str(config.output), str(config.output))
     result = evaluated.result
     if keep and config.request.report and not evaluated.output_error:
-        try_report(
-            [config.folder_of(rule) for rule in config.rules], config.output, result.trial.name
-        )
+        try_report(config.output, result.trial.name)
     return with_fields(result, notes=[*result.notes, *problems])

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, closing, nullcontext, redirect_stdout
 from dataclasses import replace
@@ -26,15 +26,16 @@ from rule_runner.logs import get_logger
 from rule_runner.notify.event import check_source
 from rule_runner.notify.sinks import EventSink
 from rule_runner.report.progress import LogObserver, observer
-from rule_runner.report.text import print_results, results_at
+from rule_runner.report.text import print_results
 from rule_runner.results.acknowledged import acknowledged_if_readable
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.schema import EvaluationResult
+from rule_runner.results.status import Outcome
 
 if TYPE_CHECKING:
-    from rule_runner.commands.retention import Retention
-    from rule_runner.commands.s3_output import S3OutputSync
     from rule_runner.loading.loader import LoadedRule
+    from rule_runner.results.retention import Retention
+    from rule_runner.results.s3_output import S3OutputSync
 
 _log: Final = get_logger(__name__)
 
@@ -110,7 +111,7 @@ def run_request(
     check_source(request.event_source)
     retention = _retention(request)
     sinks = event_sinks(request.sinks, results)
-    s3_output = _s3_output(request.output)
+    s3_output = _s3_output(request)
     if s3_output is not None:
         request = with_fields(request, output=str(s3_output.folder))
     config = (resolve_request or resolve)(request)
@@ -141,7 +142,7 @@ def _retention(request: EvaluationRequest) -> "Retention | None":
     """
     if request.retention is None:
         return None
-    from rule_runner.commands.retention import parse_retention
+    from rule_runner.results.retention import parse_retention
 
     if is_s3(request.output or ""):
         msg = "Option --retention needs a local output folder. In S3, use lifecycle rules."
@@ -152,7 +153,7 @@ def _retention(request: EvaluationRequest) -> "Retention | None":
 def _remove_old_runs(output: Path, retention: "Retention | None") -> None:
     """Remove earlier evaluations that have expired."""
     if retention is not None:
-        from rule_runner.commands.retention import remove_old_runs
+        from rule_runner.results.retention import remove_old_runs
 
         for folder in remove_old_runs(output.absolute(), retention, time.time()):
             _log.info("run_removed", path=str(folder))
@@ -167,13 +168,13 @@ def event_sinks(texts: Sequence[str], stdout: TextIO | None = None) -> list[Even
     return parse_sinks(texts, stdout or sys.stdout)
 
 
-def _s3_output(output: str | None) -> "S3OutputSync | None":
+def _s3_output(request: EvaluationRequest) -> "S3OutputSync | None":
     """Return the upload of an output folder in S3; None for a local folder."""
-    if output is None or not is_s3(output):
+    if request.output is None or not is_s3(request.output):
         return None
-    from rule_runner.commands.s3_output import S3OutputSync
+    from rule_runner.results.s3_output import S3OutputSync
 
-    return S3OutputSync(output)
+    return S3OutputSync(request.output, overwrite=request.overwrite)
 
 
 def _run(
@@ -186,7 +187,7 @@ def _run(
     """Evaluate; an output folder in S3 is uploaded at the same time."""
     if s3_output is None:
         return run(config, sinks, progress, signals)
-    with s3_output.of(config):
+    with s3_output:
         evaluated = run(config, sinks, progress, signals, s3_output.record)
         s3_output.keep = bool(evaluated.undelivered_events)
     return replace(evaluated, output_error=evaluated.output_error or s3_output.problem)
@@ -198,8 +199,10 @@ def run(
     progress: LogObserver,
     signals: Signals | None = None,
     recorded: Callable[[], None] = lambda: None,
+    *,
+    report_issues_only: bool = False,
 ) -> EvaluationOutcome:
-    """Evaluate, and write the report."""
+    """Evaluate, and write the report, which may be left out if no rule found an issue."""
     collect_as_usual()
     with measuring_executor(config.request) as executor:
         evaluated = Runner(
@@ -213,13 +216,10 @@ def run(
     rules = acknowledged_if_readable(config.output, evaluated.result.rules)
     evaluated = replace(evaluated, result=with_fields(evaluated.result, rules=rules))
     is_over = not evaluated.output_error and evaluated.stop is not PAUSED
-    if not (is_over and config.request.report):
+    has_issues = any(rule.outcome == Outcome.ISSUES_FOUND for rule in rules)
+    if not (is_over and config.request.report and (has_issues or not report_issues_only)):
         return evaluated
-    folders = [config.folder_of(rule) for rule in config.rules]
-    return replace(
-        evaluated,
-        report=try_report(folders, config.output, evaluated.result.trial.name, config.left_out),
-    )
+    return replace(evaluated, report=try_report(config.output, evaluated.result.trial.name))
 
 
 def measuring_executor(request: EvaluationRequest) -> AbstractContextManager[Executor | None]:
@@ -237,16 +237,14 @@ def measuring_executor(request: EvaluationRequest) -> AbstractContextManager[Exe
     return open_executor(request.measure_on)
 
 
-def try_report(
-    folders: Sequence[Path], output: Path, title: str, left_out: Mapping[str, str] | None = None
-) -> Path | None:
-    """Write the report of finished evaluations; a failure is logged and changes no verdict."""
+def try_report(output: Path, title: str, target: Path | None = None) -> Path | None:
+    """Write the report on the results in a folder; a failure is logged and changes no verdict."""
     from rule_runner.report import write_report
 
     def fail(err: Exception) -> None:
         _log.warning("report_not_written", path=str(output), reason=printable(err))
 
-    return attempt(lambda: write_report(folders, output, title, left_out), fail)
+    return attempt(lambda: write_report(output, title, target), fail)
 
 
 def _print(
@@ -259,7 +257,7 @@ def _print(
 ) -> None:
     """Print the results to `stream`; `to_address` converts paths to what the user sees."""
     if form == "table":
-        places = [results_at(config.folder_of(rule) for rule in config.rules)]
+        places = [f"Results: {printable(config.output)}"]
         if evaluated.report is not None:
             places.append(f"Report: {printable(evaluated.report)}")
         folded = config.request.fits_rules

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from rule_core.clock import SystemClock
 from rule_core.severity import Severity
 from rule_core.storage.uri import is_s3
-from rule_runner.commands.retention import parse_retention, remove_run
 from rule_runner.config.job_file.definition import JobDefinition
 from rule_runner.config.job_file.reader import read_job_file
 from rule_runner.config.model import check_is_local
@@ -27,6 +26,7 @@ from rule_runner.index.database import WatchDatabase
 from rule_runner.index.outputs import base_of
 from rule_runner.index.reader import IndexReader
 from rule_runner.notify.sinks.spec import parse_sinks, writes_to_stdout
+from rule_runner.results.retention import parse_retention, remove_run
 from rule_runner.results.status import Outcome
 from rule_runner.steps.watcher import TrialWatcher
 from rule_runner.watch.alerts.alerting import alerting, services_of

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from rule_core.severity import Severity
 from rule_runner.config.defaults import DEFAULT_SCAN_INTERVAL_US, DEFAULT_WINDOW, RuleMode
 from rule_runner.errors import UsageError
+from rule_runner.results.file_names import DEFAULT_OUTPUTS
 
 if TYPE_CHECKING:
     from rule_core.rules.actions.base import Action
@@ -37,8 +38,6 @@ class RuleJobConfig:
         Why the rule job fails before anything runs; "" if it does not.
     other_trials
         Paths of trials to compare with, in addition to those of the evaluation.
-    folder
-        Name of the output folder of the job; by default `configuration_name`.
     profiler
         Whether the rule judges time windows of profiler data instead of steps.
     window_us
@@ -60,7 +59,6 @@ class RuleJobConfig:
     operator_actions: "tuple[Action, ...]" = ()
     config_error: str = ""
     other_trials: tuple[str, ...] = ()
-    folder: str = ""
     profiler: bool = False
     window_us: int = DEFAULT_SCAN_INTERVAL_US
     min_coverage: float | None = None
@@ -81,9 +79,7 @@ class EvaluationConfig:
     profiler_trial
         Path of the profiler data; None if that is `trial`.
     output
-        Output folder: that of the only rule job, or the parent of one folder per rule job.
-    own_folders
-        Whether a single rule job has a folder below `output` too.
+        The output folder.
     notes
         Sentences for the result as a whole.
     left_out
@@ -110,7 +106,6 @@ class EvaluationConfig:
     stop_on: Severity = Severity.ERROR
     stop_files: tuple[Path, ...] = ()
     profiler_stop_files: tuple[Path, ...] = ()
-    own_folders: bool = False
     notes: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
@@ -130,10 +125,8 @@ class EvaluationConfig:
         return self.min_coverage if rule.min_coverage is None else rule.min_coverage
 
     def folder_of(self, rule: RuleJobConfig) -> Path:
-        """Return the output folder of one rule job."""
-        if len(self.rules) == 1 and not self.own_folders:
-            return self.output
-        return self.output / (rule.folder or rule.configuration_name)
+        """Return the folder for the files that a rule itself writes."""
+        return self.output if len(self.rules) == 1 else self.output / rule.configuration_name
 
 
 def check_is_local(place: str | Path, option: str) -> None:
@@ -163,4 +156,4 @@ def default_output(trial: str, now: datetime | None = None) -> Path:
     moment = now or datetime.now().astimezone()
     stem = f"{name[:100]}-{moment:%Y%m%d-%H%M%S}"
     names = chain([stem], (f"{stem}-{number}" for number in count(2)))
-    return next(path for name in names if not (path := Path("rule-output", name)).exists())
+    return next(path for name in names if not (path := Path(DEFAULT_OUTPUTS, name)).exists())

@@ -24,7 +24,7 @@ from rule_runner.config.sagemaker_contract import parse_share
 from rule_runner.errors import TrialError, UsageError
 from rule_runner.loading.loader import LoadedRule, load_builtin, load_from, load_named
 from rule_runner.loading.parameters import lacking
-from rule_runner.results.job_names import safe_name
+from rule_runner.results.file_names import safe_name
 
 if TYPE_CHECKING:
     from rule_core.rules.actions.base import Action
@@ -64,7 +64,6 @@ def resolve(request: EvaluationRequest) -> EvaluationConfig:
         stop_on=_stop_on(request),
         stop_files=() if windows_only else tuple(dict.fromkeys(stop_files)),
         profiler_stop_files=tuple(dict.fromkeys(stop_files)),
-        own_folders=request.job is not None,
         notes=(*notes, *filter(None, [choice.note() if choice else ""])),
         left_out=choice.left_out if choice else {},
     )

@@ -124,13 +124,13 @@ class Runner:
         # A signal after the last step does not change a verdict; the caller still learns of it.
         stop = stop or self.stops.signalled
         result = self.context.result()
-        earlier = result.rules[0].ended_at if self.context.earlier else None
+        ends = [rule.ended_at or "" for rule in result.rules]
         return EvaluationOutcome(
             result,
             stop,
             self._verdicts.output_error,
             undelivered_events=undelivered,
-            earlier=earlier or "",
+            earlier=max(ends) if self.context.earlier else "",
         )
 
     def _resume(self) -> None:
@@ -191,12 +191,12 @@ class Runner:
         return tuple(self.context.publisher.drain(seconds, stopped))
 
     def _note_refusals(self, undelivered: Sequence[Undelivered]) -> None:
-        """Note refused events in the first result, whose outbox feeds the sinks."""
+        """Note refused events in the first result."""
         notes = [events.refusal for events in undelivered if events.refused]
         if notes and not self.context.earlier:
             for note in notes:
                 self.jobs[0].state.note(note)
-            self._verdicts.write(self.jobs[0])
+            self._verdicts.write()
 
     def _judge_until_done(self) -> StopReason | None:
         """Judge steps as they become ready, until nothing is left to judge or a stop request."""
@@ -284,7 +284,8 @@ class Runner:
             if missing_workers is None:
                 job.skip(step, UNREADABLE)
             elif job.judge(step, missing_workers):
-                self.context.publish(job)
+                self.context.changed.append(job)
+        self.context.record()
 
     @property
     def _is_to_pause(self) -> bool:
@@ -320,12 +321,14 @@ class Runner:
 
     def _judge_silence(self) -> None:
         """Let rules judge that no data has arrived after the last step."""
-        for job in self.jobs:
-            steps = job.step_source.steps
-            if not steps or job.step_source.ending or job.step_source.ended:
-                continue
-            if job.live and job.wait(steps[-1]):
-                self.context.publish(job)
+        self.context.record([job for job in self.jobs if self._is_met_by_silence(job)])
+
+    @staticmethod
+    def _is_met_by_silence(job: RuleJob) -> bool:
+        source = job.step_source
+        if not source.steps or source.ending or source.ended:
+            return False
+        return job.live and job.wait(source.steps[-1])
 
     def _end_at_once(self, number: int) -> None:
         """Write the results so far and end the process, because a rule does not return."""

@@ -10,10 +10,11 @@ from rule_core.clock import SystemClock
 from rule_core.failures import attempt
 from rule_runner.errors import OutputError
 from rule_runner.logs import get_logger
-from rule_runner.notify.dead_letters import DEAD_LETTERS
 from rule_runner.notify.event import Event
-from rule_runner.notify.outbox import Cursor, Outbox, read_events
+from rule_runner.notify.outbox import Outbox, read_events
 from rule_runner.notify.sinks import EventSink, Refused, Sent, SinkError
+from rule_runner.results.cursors import Cursor
+from rule_runner.results.file_names import DEAD_LETTERS
 
 _log: Final = get_logger(__name__)
 

@@ -14,7 +14,6 @@ from rule_runner.results.schema import in_order, summary
 from rule_runner.results.status import for_people
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import TextIO
 
     from rich.console import Console
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from rule_runner.results.state import Coverage
 
 EVIDENCE_LIMIT: Final = 3
-FOLDER_LIMIT: Final = 3
 SLOW_S: Final = 5.0  # the time of slower rules is reported
 STYLES: Final = {
     "IssuesFound": "bold red",
@@ -238,11 +236,3 @@ def print_results(
             console.print(place, markup=False, highlight=False, soft_wrap=True)
     else:
         print("\n".join([*lines(result, folded=folded), *places]), file=stream)
-
-
-def results_at(folders: "Iterable[Path]") -> str:
-    """Return a line with the folders of results, or with their parent if there are many."""
-    paths = [*folders]
-    if len(paths) <= FOLDER_LIMIT:
-        return "Results: " + ", ".join(printable(folder) for folder in paths)
-    return f"Results: {printable(paths[0].parent)}, a folder for each rule"

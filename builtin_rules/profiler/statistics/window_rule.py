@@ -134,9 +134,9 @@ class WindowRule(DeclaredRule):
     def invoke_at_end(self, step: int) -> bool:
         """Write the report to the rule's output folder, if it has one."""
         del step
-        if self.output_dir is not None:
-            try:
+        try:
+            if self.output_dir is not None:
                 write_report(Path(self.output_dir), self.rule_name, self.report)
-            except OSError as err:
-                self.logger.warning("Report not written: %s", err)
+        except OSError as err:
+            self.logger.warning("Report not written: %s", err)
         return False

@@ -12,7 +12,7 @@ from rule_runner.batch.collecting.results import CollectedTrial
 from rule_runner.batch.collecting.sinks import CollectedFile
 from rule_runner.batch.collecting.streams import write_pieces
 from rule_runner.report.html.trials import TrialRow, trial_row, trials_page
-from rule_runner.results.output_folder import REPORT
+from rule_runner.results.file_names import REPORT
 
 if TYPE_CHECKING:
     from rule_runner.results.status import Outcome

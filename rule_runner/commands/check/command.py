@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import closing, redirect_stdout
-from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -38,8 +37,8 @@ from rule_runner.loading.trial_search import TrialFolder
 from rule_runner.loading.trials import real_path
 from rule_runner.logs import get_logger
 from rule_runner.report.progress import observer
+from rule_runner.results.file_names import REPORT
 from rule_runner.results.json_text import dump_json
-from rule_runner.results.output_folder import REPORT
 
 _log: Final = get_logger(__name__)
 NAME_LENGTH: Final = 100  # characters of a folder's name
@@ -166,7 +165,7 @@ class _TrialCheck(NamedTuple):
             path=self.folder.path,
             results=str(self.output),
             exit_code=code,
-            evaluation=evaluated.result,
+            evaluation=with_fields(evaluated.result, left_out={}),
             problem=evaluated.output_error,
             left_out={**config.left_out},
         )
@@ -182,11 +181,11 @@ class _TrialCheck(NamedTuple):
             end_grace=self.grace,
             as_it_is=not self.request.wait,
         )
-        return replace(resolve(request), own_folders=True)
+        return resolve(request)
 
     def _evaluate(self, config: EvaluationConfig, signals: Signals) -> EvaluationOutcome:
         with closing(observer(quiet=False, title=self.title)) as progress:
-            evaluated = run(config, (), progress, signals=signals)
+            evaluated = run(config, (), progress, signals=signals, report_issues_only=True)
         for sentence in tagged(config, evaluated.result):
             print(printable(sentence), file=sys.stderr)
         if evaluated.earlier:
@@ -205,9 +204,9 @@ def _report(trials: Sequence[CheckedTrial], output: Path) -> Path | None:
     results = {
         Path(trial.results): trial.evaluation.rules for trial in ranked(trials) if trial.evaluation
     }
-    reports = [folder / REPORT for folder in results if (folder / REPORT).is_file()]
-    if len(trials) == 1 or not reports:
-        return reports[0] if reports else None
+    if len(trials) == 1 or not results:
+        page = output / REPORT
+        return page if page.is_file() else None
     try:
         return write_overview(results, [trial.problem for trial in trials if trial.problem], output)
     except OutputError as err:

@@ -33,7 +33,7 @@ _STATES: Final = {
 }
 _UNEVALUATED: Final = (
     "NotEvaluated: rules that found no inputs in the trial or lack a parameter; "
-    "{} has their names and the reasons."
+    "results.json has their names and the reasons."
 )
 
 
@@ -156,7 +156,7 @@ def _path(path: str) -> str:
 def _footer(result: "CheckResult") -> Iterator[str]:
     """Yield the lines below the table."""
     if any(map(_unevaluated_count, result.trials)):
-        yield _UNEVALUATED.format("the report" if result.report else "--format json")
+        yield _UNEVALUATED
     yield from map(printable, result.problems)
     counts = Counter(map(state, result.trials))
     parts = ", ".join(f"{counts[name]} {name}" for name in _STATES if counts[name])

@@ -187,8 +187,7 @@ def run_demo(output: Path) -> int:
     except KeyboardInterrupt:
         _say("Stopped by signal SIGINT.", sys.stderr)
         return EXIT_SIGNAL + signal.SIGINT
-    folders = [path.parent for path in sorted(output.glob("results/*/*/rule_result.json"))]
-    report = try_report(folders, output, "Demo")
+    report = try_report(output / "results", "Demo", output)
     if report is not None:
         _say(f"Report of all: {printable(report)}\n")
     _say("\n".join(_hints(output)))

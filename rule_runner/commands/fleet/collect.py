@@ -18,7 +18,7 @@ from rule_runner.batch.plan import read_plan
 from rule_runner.config.request import STDIN
 from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, ClientError, worst_exit_code
 from rule_runner.escape import printable
-from rule_runner.report.saved_results import ORDER
+from rule_runner.results.evaluations import ORDER
 from rule_runner.results.status import Outcome
 
 PLAN_SUFFIX: Final = ".jsonl"

@@ -5,7 +5,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, redirect_stdout, suppress
-from dataclasses import replace
 from typing import Final
 
 from msgspec.structs import replace as with_fields
@@ -98,15 +97,14 @@ def _judged(number: int, request: EvaluationRequest, signals: Signals) -> TrialO
 
 
 def _resolved(request: EvaluationRequest) -> EvaluationConfig:
-    """Return the evaluation with a folder for each rule, and of a trial as it is unless it waits.
+    """Return the evaluation, of a trial as it is unless it waits.
 
-    The folders stay the same when more rules fit a trial that has grown. Late files of slow workers
-    are not waited for if the trial ended some time ago.
+    Late files of slow workers are not waited for if the trial ended some time ago.
     """
     request = with_fields(request, as_it_is=not request.wait)
     if _ended_long_ago(request.any_trial):
         request = with_fields(request, end_grace=0.0)
-    return replace(resolve(request), own_folders=True)
+    return resolve(request)
 
 
 def _ended_long_ago(trial: str) -> bool:

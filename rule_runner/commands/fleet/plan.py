@@ -14,7 +14,6 @@ from rule_core.storage import open_output
 from rule_core.storage.publish import publish
 from rule_core.storage.uri import is_s3
 from rule_runner.batch.plan import plan_text
-from rule_runner.commands.retention import parse_retention
 from rule_runner.config.defaults import FITTING_RULES
 from rule_runner.config.output_names import OutputTemplate
 from rule_runner.config.request import STDIN, EvaluationRequest, RuleRequest
@@ -23,6 +22,7 @@ from rule_runner.escape import printable
 from rule_runner.loading.trial_age import changed_since
 from rule_runner.loading.trial_lists import ListedTrial, list_trials
 from rule_runner.loading.trials import real_path
+from rule_runner.results.retention import parse_retention
 
 TRIALS: Final = 1_000_000  # planned at most for each path
 FOLDERS: Final = 10_000_000  # listed at most for each path

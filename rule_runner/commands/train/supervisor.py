@@ -5,7 +5,7 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -152,16 +152,14 @@ class Supervisor:
         """Start the evaluation of a training."""
         config, number = self._config, self._number(trial)
         output = numbered_path(config.evaluation.output, number)
-        evaluation = replace(config.evaluation, output=Path(output))
         request = with_fields(
             config.request,
             trial=trial,
             output=output,
             trial_name=numbered_path(config.name, number),
         )
-        folders = [evaluation.folder_of(rule) for rule in evaluation.rules]
         rules = [rule.configuration_name for rule in config.evaluation.rules]
-        evaluator = Evaluator(request, folders, rules, partial(self._on_finding, number))
+        evaluator = Evaluator(request, rules, partial(self._on_finding, number))
         return WatchedTraining(number, evaluator, asyncio.create_task(self._judge(evaluator)))
 
     def _number(self, trial: str) -> int:

@@ -13,8 +13,8 @@ from rule_runner.escape import printable
 from rule_runner.report.html.page import QUIET, TEMPLATES, WORDS, content_hash
 from rule_runner.report.html.picture import COLOURS
 from rule_runner.report.html.series import display_name
-from rule_runner.report.saved_results import ORDER
 from rule_runner.report.text import place
+from rule_runner.results.evaluations import ORDER
 from rule_runner.results.schema import RuleResult
 from rule_runner.results.status import Outcome
 from rule_runner.results.versions import versions as own_versions

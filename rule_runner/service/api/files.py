@@ -14,14 +14,20 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from rule_core.storage.uri import is_s3
-from rule_runner.notify.outbox import EVENTS
-from rule_runner.results.acknowledgements import ACKNOWLEDGEMENTS
 from rule_runner.results.durable_files import open_regular
-from rule_runner.results.output_folder import FINDINGS, MEASUREMENTS, REPORT, RESULT
+from rule_runner.results.file_names import (
+    ACKNOWLEDGEMENTS,
+    EVENTS,
+    FINDINGS,
+    MEASUREMENTS,
+    OLD_RESULT,
+    REPORT,
+    RESULTS,
+)
 from rule_runner.service.api.queries import trial_of
 from rule_runner.service.responses import service_of
 
-_DATA: Final = frozenset({RESULT, FINDINGS, MEASUREMENTS, EVENTS, ACKNOWLEDGEMENTS})
+_DATA: Final = frozenset({RESULTS, OLD_RESULT, FINDINGS, MEASUREMENTS, EVENTS, ACKNOWLEDGEMENTS})
 # Of data, and of the pages and plots that rules make. Others, such as requests, may hold secrets.
 _TYPES: Final = {
     ".json": "application/json",

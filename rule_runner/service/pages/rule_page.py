@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from rule_runner.index.reader import IndexReader
 from rule_runner.index.records import RuleRecord, TrialFilter, TrialRecord
-from rule_runner.report.saved_results import ORDER
+from rule_runner.results.evaluations import ORDER
 from rule_runner.results.status import Outcome
 from rule_runner.service.pages.rule_text import RuleText, rule_text
 from rule_runner.service.pages.words import TrialName, Verdict, split_path, verdict

@@ -15,7 +15,7 @@ from rule_runner.index.outputs import read_results
 from rule_runner.index.reader import IndexReader
 from rule_runner.index.records import RuleRecord, TrialRecord
 from rule_runner.loading.loader import every_builtin
-from rule_runner.report.saved_results import ORDER
+from rule_runner.results.evaluations import ORDER
 from rule_runner.results.schema import RuleResult
 from rule_runner.results.status import Outcome
 from rule_runner.service.api.files import output_files

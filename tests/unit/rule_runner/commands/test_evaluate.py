@@ -11,6 +11,7 @@ import jsonschema
 import numpy as np
 import pytest
 import rawtrial
+import saved
 import structlog
 from msgspec.structs import replace
 
@@ -130,7 +131,7 @@ def test_unwritten_output_is_reported_after_the_results(
         text = "Cannot write 'x': No space left on device."
         raise OutputError(text)
 
-    monkeypatch.setattr("rule_runner.results.output_folder.OutputFolder.write_result", refuse)
+    monkeypatch.setattr("rule_runner.results.output_folder.OutputFolder.write", refuse)
     assert evaluate_trial(requested) == 73
     assert capsys.readouterr().err == "Cannot write 'x': No space left on device.\n"
 
@@ -193,7 +194,7 @@ def test_a_mode_is_no_parameter(requested: EvaluationRequest) -> None:
     rules = (RuleRequest(name="LossNotDecreasing"),)
     requested = replace(requested, rules=rules, modes=("observe",), parameters=("mode=TRAIN",))
     evaluate_trial(requested)
-    result = json.loads(Path(requested.output or "", "rule_result.json").read_text())
+    result = saved.result(Path(requested.output or ""))
     assert (result["mode"], result["parameters"]["mode"]) == ("observe", "TRAIN")
 
 

@@ -17,7 +17,7 @@ from rule_core.rules.params import FloatParam, PatternsParam
 from rule_runner.commands import rules as catalogue
 from rule_runner.errors import UnknownRuleError
 from rule_runner.report import rule_pages
-from rule_runner.results.output_folder import MEASUREMENTS
+from rule_runner.results.file_names import MEASUREMENTS
 from smdebug.rules import Rule
 from smdebug.rules.extensions import Page, Quantity
 

@@ -97,7 +97,7 @@ def test_plain_lines_elsewhere_than_on_a_terminal() -> None:
     assert "/runs/\\x1b[31mx: nothing was judged (may still grow)" in lines
     explanation = (
         "NotEvaluated: rules that found no inputs in the trial or lack a parameter; "
-        "the report has their names and the reasons."
+        "results.json has their names and the reasons."
     )
     assert lines[-5:] == [
         explanation,
@@ -113,7 +113,7 @@ def test_rules_without_verdicts_are_explained_only_if_any() -> None:
     print_results(CheckResult(trials=[BAD, GONE]), stream)
     assert "NotEvaluated" not in stream.getvalue()
     print_results(CheckResult(trials=[FINE]), stream)
-    assert "; --format json has their names and the reasons." in stream.getvalue()
+    assert "; results.json has their names and the reasons." in stream.getvalue()
 
 
 @pytest.mark.parametrize("width", [80, 120])

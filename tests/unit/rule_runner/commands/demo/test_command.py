@@ -1,6 +1,5 @@
 """demo: trainings are real, their verdicts are right, and what goes wrong is one sentence."""
 
-import json
 import os
 import shlex
 import shutil
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import saved
 from click.testing import CliRunner
 
 from rule_runner.cli import main
@@ -59,8 +59,9 @@ def test_the_demo_judges_three_real_trainings(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     found = {
-        (path.parent.parent.name, path.parent.name): json.loads(path.read_text())
-        for path in (tmp_path / "a demo" / "results").glob("*/*/rule_result.json")
+        (folder.name, name): result
+        for folder in (tmp_path / "a demo" / "results").iterdir()
+        for name, result in saved.results(folder).items()
     }
     outcomes = {place: result["outcome"] for place, result in found.items()}
     assert len(outcomes) == 12
@@ -247,10 +248,9 @@ def test_output_goes_to_a_folder_of_its_own(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo, "SCENARIOS", (QUICK,))
     assert CliRunner().invoke(main, ["demo"]).exit_code == 0
-    (folder,) = (tmp_path / "rule-output").iterdir()
+    (folder,) = (tmp_path / "rule-output").glob("[!.]*")
     assert folder.name.startswith("demo-")
     assert sorted(one.name for one in folder.iterdir()) == [
-        ".sagemaker-ignore",
         "report.html",
         "results",
         "trials",

@@ -51,7 +51,7 @@ class Reader(HTMLParser):
 
 
 def written(folder: Path, title: str = "mine") -> tuple[str, Reader]:
-    path = write_report([folder], folder, title)
+    path = write_report(folder, title)
     assert path == folder / "report.html"
     html = path.read_text("utf-8")
     reader = Reader()
@@ -264,11 +264,11 @@ def test_ids_are_unique_and_all_links_lead_somewhere(tmp_path: Path) -> None:
 def test_the_page_can_have_a_name_of_its_own(tmp_path: Path) -> None:
     folder = reports.save(tmp_path / "in", reports.result())
     path = tmp_path / "out" / "mine.html"
-    assert write_report([folder], path, "mine") == path
+    assert write_report(folder, "mine", path) == path
     assert path.exists()
 
 
 def test_a_page_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match=r"is a link or not a folder\. Choose another\.$"):
-        write_report([tmp_path], tmp_path / "file" / "report.html", "mine")
+        write_report(tmp_path, "mine", tmp_path / "file" / "report.html")

@@ -2,21 +2,24 @@
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import saved
 import vanishing
 from click.testing import CliRunner, Result
 
 from rule_runner.cli import main
-from rule_runner.commands.retention import Retention, parse_retention, remove_old_runs
 from rule_runner.errors import UsageError
-from rule_runner.notify.outbox import Cursor
-from rule_runner.results.durable_files import FolderLock
+from rule_runner.results.cursors import Cursor
+from rule_runner.results.durable_files import FolderLock, make_folder
 from rule_runner.results.json_text import rfc3339
+from rule_runner.results.retention import Retention, parse_retention, remove_old_runs
 
+OLD = Path(__file__).parents[3] / "data" / "outputs-0.1.0"
 DAY = 86400
 NOW = 1_800_000_000.0
 
@@ -38,10 +41,10 @@ def runs(trial: Path, parent: Path, *ages: float, rules: int = 1) -> list[Path]:
         folder = parent / f"run-{number}"
         names = ["--rule=VanishingGradient", "--rule=two=ExplodingTensor"][:rules]
         assert evaluate(trial, folder, *names).exit_code == 0
-        for path in folder.rglob("rule_result.json"):
-            content = json.loads(path.read_text())
-            content["ended_at"] = rfc3339_of(NOW - age * DAY)
-            path.write_text(json.dumps(content))
+        content = saved.document(folder)
+        for rule in content["rules"]:
+            rule["ended_at"] = rfc3339_of(NOW - age * DAY)
+        (folder / "results.json").write_text(json.dumps(content))
         folders.append(folder)
     return folders
 
@@ -82,6 +85,13 @@ def test_runs_that_ended_long_ago_are_removed(trial: Path, tmp_path: Path, rules
     assert (removed, left(tmp_path)) == ([old], ["run-1", "run-2"])
 
 
+@pytest.mark.parametrize("layout", ["single", "several"])
+def test_runs_of_version_0_1_0_are_removed_too(tmp_path: Path, layout: str) -> None:
+    shutil.copytree(OLD / layout, tmp_path / "old")
+    assert remove_old_runs(tmp_path / "new", Retention(seconds=1), NOW) == [tmp_path / "old"]
+    assert left(tmp_path) == []
+
+
 def test_the_newest_runs_are_kept_and_the_present_one_counts(trial: Path, tmp_path: Path) -> None:
     runs(trial, tmp_path, 1, 3, 2)
     assert remove_old_runs(tmp_path / "run-0", Retention(runs=4), NOW) == []
@@ -92,16 +102,17 @@ def test_the_newest_runs_are_kept_and_the_present_one_counts(trial: Path, tmp_pa
 
 
 def unfinished(run: Path) -> None:
-    path = run / "rule_result.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"ended_at": None}))
+    content = saved.document(run)
+    content["rules"][0]["ended_at"] = None
+    (run / "results.json").write_text(json.dumps(content))
 
 
 def broken(run: Path) -> None:
-    (run / "rule_result.json").write_text("{")
+    (run / "results.json").write_text("{")
 
 
 def of_others(run: Path) -> None:
-    (run / "rule_result.json").write_text('{"ended_at": "2020-01-01T00:00:00Z"}')
+    (run / "results.json").write_text('{"ended_at": "2020-01-01T00:00:00Z"}')
 
 
 def linked(run: Path) -> None:
@@ -111,7 +122,7 @@ def linked(run: Path) -> None:
 
 
 def linked_result(run: Path) -> None:
-    path = run / "rule_result.json"
+    path = run / "results.json"
     path.rename(run / "moved")
     path.symlink_to(run / "moved")
 
@@ -121,6 +132,7 @@ def hidden(run: Path) -> None:
 
 
 def undelivered(run: Path) -> None:
+    make_folder(run)
     Cursor(run, "eventbridge").write(1)
 
 
@@ -140,15 +152,16 @@ def test_what_is_not_over_or_not_ours_is_kept(
 
 def test_a_run_in_use_is_kept(trial: Path, tmp_path: Path) -> None:
     (run,) = runs(trial, tmp_path, 100)
-    lock = FolderLock(run, "lock")
+    lock = FolderLock(run)
     assert remove_old_runs(tmp_path / "new", Retention(runs=1), NOW) == []
-    lock.release()
-    assert (run / "rule_result.json").exists()
+    lock.close()
+    assert (run / "results.json").exists()
 
 
 def test_files_of_others_stay_in_their_folder(trial: Path, tmp_path: Path) -> None:
     first, second = runs(trial, tmp_path, 100, 100, rules=2)
     (first / "notes.txt").write_text("mine")
+    (second / "two").mkdir()
     (second / "two" / "model.pt").write_text("mine")
     (tmp_path / "model").mkdir()
     (tmp_path / "report.html").write_text("mine")
@@ -187,4 +200,4 @@ def test_no_report_leaves_no_page_and_no_measurements(trial: Path, tmp_path: Pat
     assert (done.exit_code, "Report:" in done.stdout) == (0, False)
     names = [path.name for path in (tmp_path / "run").rglob("*") if path.is_file()]
     assert {"report.html", "measurements.json"}.isdisjoint(names)
-    assert {"events.jsonl", "findings.jsonl", "rule_result.json"} <= {*names}
+    assert {"events.jsonl", "findings.jsonl", "results.json"} <= {*names}

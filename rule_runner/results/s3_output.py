@@ -3,7 +3,7 @@
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -13,18 +13,13 @@ from typing import TYPE_CHECKING, Final, Self
 import msgspec
 
 from rule_core.clock import SystemClock
-from rule_core.exceptions import SMDebugValueError
+from rule_core.exceptions import SMDebugError, SMDebugValueError
 from rule_core.failures import OnError
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, open_output
 from rule_core.storage.s3.bucket import parse_s3
-from rule_runner.config.model import EvaluationConfig
 from rule_runner.errors import OutputError, UsageError
 from rule_runner.escape import printable
 from rule_runner.logs import get_logger
-from rule_runner.notify.actions.journal import ACTIONS
-from rule_runner.notify.dead_letters import DEAD_LETTERS
-from rule_runner.notify.outbox import EVENTS
-from rule_runner.results.acknowledgements import ACKNOWLEDGEMENTS
 from rule_runner.results.durable_files import (
     SCRATCH,
     FolderLock,
@@ -33,8 +28,14 @@ from rule_runner.results.durable_files import (
     output_errors,
     write_atomically,
 )
+from rule_runner.results.file_names import (
+    ACKNOWLEDGEMENTS,
+    EVALUATION_FILES,
+    OLD_RESULT,
+    RESULTS,
+)
 from rule_runner.results.json_text import dump_json
-from rule_runner.results.output_folder import FINDINGS, MEASUREMENTS, RESULT
+from rule_runner.results.output_folder import old_version
 from rule_runner.user_folders import user_folder
 
 if TYPE_CHECKING:
@@ -46,8 +47,6 @@ SHARE: Final = 5  # pauses are this many times as long as the upload before them
 LONGEST_PAUSE_S: Final = 60.0
 _PIECE: Final = 1 << 20
 _UPLOADED: Final = "uploaded.json"
-# The result comes first: without it there is no evaluation.
-_FETCHED: Final = (RESULT, FINDINGS, MEASUREMENTS, EVENTS, ACTIONS, DEAD_LETTERS)
 _Mark = tuple[int, int, int]
 _UNKNOWN: Final = (0, 0, 0)
 
@@ -64,6 +63,8 @@ class S3OutputSync:
     ----------
     uri
         ``s3://bucket/prefix``; the bucket must exist.
+    overwrite
+        Whether to replace an evaluation at the address.
 
     Attributes
     ----------
@@ -85,7 +86,7 @@ class S3OutputSync:
         On entering: if the address cannot be read, or another local process uses it.
     """
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, *, overwrite: bool = False) -> None:
         try:
             bucket, prefix = parse_s3(uri)
             self._remote: TrialOutput = open_output(uri)
@@ -96,20 +97,12 @@ class S3OutputSync:
         self.folder = self._home / "output"
         self.keep = False
         self.problem = ""
-        self._parts: Sequence[str] = ("",)
-        self._overwrite = False
+        self._overwrite = overwrite
         self._marks: dict[str, _Mark] = {}
         self._uploading = Lock()
         self._ending = Event()
         self._thread = Thread(target=self._follow, name="s3-output", daemon=True)
         self._stack = ExitStack()
-
-    def of(self, config: EvaluationConfig) -> Self:
-        """Set the evaluation that writes to `folder`; return this object."""
-        folders = (config.folder_of(rule).relative_to(self.folder) for rule in config.rules)
-        self._parts = ["" if path == Path() else f"{path}/" for path in folders]
-        self._overwrite = config.request.overwrite
-        return self
 
     def to_address(self, text: str) -> str:
         """Return a text with addresses instead of paths in the folder."""
@@ -173,7 +166,7 @@ class S3OutputSync:
             )
             raise OutputError(msg) from err
         try:
-            stack.callback(FolderLock(self._home, "lock").release)
+            stack.enter_context(FolderLock(self._home))
         except OutputError as err:
             raise OutputError(str(err).replace(str(self._home), self.uri)) from err
 
@@ -181,16 +174,16 @@ class S3OutputSync:
         """Fetch the evaluation at the address; the folder appears completely or not at all."""
         draft = self._home / "fetching"
         shutil.rmtree(draft, ignore_errors=True)
-        for part in self._parts:
-            for name in _FETCHED:
-                data = self._read(f"{part}{name}")
-                if data is None:
-                    if name == RESULT:
-                        break
-                    continue
+        for name in EVALUATION_FILES:
+            data = self._read(name)
+            if data is not None:
                 with output_errors(draft):
-                    (draft / part).mkdir(parents=True, exist_ok=True)
-                    (draft / part / name).write_bytes(data)
+                    draft.mkdir(parents=True, exist_ok=True)
+                    (draft / name).write_bytes(data)
+            elif name == RESULTS:  # without it there is no evaluation
+                if self._old_keys():
+                    raise OutputError(old_version(self.uri))
+                return
         if draft.exists():
             with output_errors(self.folder):
                 draft.rename(self.folder)
@@ -212,17 +205,14 @@ class S3OutputSync:
         """
         if self._overwrite:
             return False
-        for part in self._parts:
-            remote = _identity(self._read(f"{part}{RESULT}"))
-            try:
-                local = _identity((self.folder / part / RESULT).read_bytes())
-            except OSError:
-                local = None
-            if remote and (local is None or remote.run_id != local.run_id):
-                return True
-            if remote and local and remote.ended_at and not local.ended_at:
-                return True
-        return False
+        remote = _identity(self._read(RESULTS))
+        try:
+            local = _identity((self.folder / RESULTS).read_bytes())
+        except OSError:
+            local = None
+        if remote is None or local is None:
+            return remote is not None
+        return remote.run_id != local.run_id or bool(remote.ended_at and not local.ended_at)
 
     def _read(self, key: str) -> memoryview | None:
         try:
@@ -262,6 +252,8 @@ class S3OutputSync:
         """
         with self._uploading:
             for key, path, mark in sorted(self._changed(), key=lambda item: self._turn(item[0])):
+                if key == RESULTS and not self._ending.is_set() and self._has_ended(path):
+                    continue  # once they are at the address, all other files are
                 try:
                     fd = open_regular(path, os.O_RDONLY)
                 except FileNotFoundError:  # removed meanwhile
@@ -293,7 +285,12 @@ class S3OutputSync:
     def _turn(self, key: str) -> int:
         """Return a sort key: a first result is uploaded before other files, a later one after."""
         is_later = key in self._marks or self._ending.is_set()
-        return 2 * is_later if key.endswith(RESULT) else 1
+        return 2 * is_later if key == RESULTS else 1
+
+    @staticmethod
+    def _has_ended(path: Path) -> bool:
+        identity = _identity(path.read_bytes())
+        return identity is not None and identity.ended_at is not None
 
     def _send(self, key: str, fd: int) -> None:
         draft = self._remote.open(key)
@@ -305,11 +302,22 @@ class S3OutputSync:
 
     def _remove_replaced_files(self) -> None:
         """Remove result files at the address that the new evaluation does not have."""
-        for part in self._parts if self._overwrite else ():
-            if (self.folder / part / RESULT).exists():  # it has started
-                for name in _FETCHED:
-                    if not (self.folder / part / name).exists():
-                        self._remote.remove(f"{part}{name}")
+        if not (self._overwrite and (self.folder / RESULTS).exists()):  # it has not started
+            return
+        old = self._old_keys()
+        parts = {key.removesuffix(OLD_RESULT) for key in old} | {""}
+        for name in (*(part + name for part in parts for name in EVALUATION_FILES), *old):
+            if not (self.folder / name).exists():
+                self._remote.remove(name)
+
+    def _old_keys(self) -> list[str]:
+        """Return the results of version 0.1.0 at the address; none if it cannot be listed."""
+        with suppress(SMDebugError):
+            keys = self._remote.list_keys("")
+            return [
+                key for key in keys if key.rpartition("/")[2] == OLD_RESULT and key.count("/") <= 1
+            ]
+        return []
 
     def _files(self) -> Iterator[tuple[str, Path]]:
         """Yield the keys and paths of the files to upload, in order."""

@@ -12,19 +12,13 @@ import pytest
 import s3_objects
 import structlog
 
-from rule_runner.commands import s3_output as module
-from rule_runner.commands.s3_output import S3OutputSync
-from rule_runner.config.model import EvaluationConfig
 from rule_runner.errors import OutputError, UsageError
-from smdebug.rules import Rule
+from rule_runner.results import s3_output as module
+from rule_runner.results.s3_output import S3OutputSync
 
 URI = "s3://bucket/out"
-OURS = ("findings.jsonl", "measurements.json", "events.jsonl", "rule_result.json")
-
-
-class Quiet(Rule):
-    def invoke_at_step(self, step: int) -> bool:
-        return step < 0
+OLD = Path(__file__).parents[3] / "data" / "outputs-0.1.0"
+OURS = ("findings.jsonl", "measurements.json", "events.jsonl", "results.json")
 
 
 @pytest.fixture(autouse=True)
@@ -46,16 +40,8 @@ def faulty(s3: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[faulty_s3.Fault
         yield server
 
 
-def configured(
-    sync: S3OutputSync, names: tuple[str, ...] = ("Quiet",), **more: Any
-) -> EvaluationConfig:
-    jobs = [evaluating.rule_job(Quiet, name) for name in names]
-    return evaluating.configured(sync.folder, jobs, **more)
-
-
-def synced(uri: str = URI, **more: Any) -> S3OutputSync:
-    sync = S3OutputSync(uri)
-    return sync.of(configured(sync, **more))
+def synced(uri: str = URI, *, overwrite: bool = False) -> S3OutputSync:
+    return S3OutputSync(uri, overwrite=overwrite)
 
 
 def write(sync: S3OutputSync, **texts: str) -> None:
@@ -128,20 +114,46 @@ def test_it_is_uploaded_meanwhile_by_a_thread_of_its_own(
 def test_a_first_result_goes_first_and_a_later_one_last(faulty: faulty_s3.FaultyS3) -> None:
     with synced() as sync:
         (sync.folder).mkdir()
-        for name in ("a", "rule_result.json", "z"):
+        for name in ("a", "results.json", "z"):
             (sync.folder / name).write_text("1")
         sync._upload()
-        for name in ("a", "rule_result.json", "z"):
+        for name in ("a", "results.json", "z"):
             (sync.folder / name).write_text("22")
-    assert puts(faulty) == ["rule_result.json", "a", "z", "a", "z", "rule_result.json"]
+    assert puts(faulty) == ["results.json", "a", "z", "a", "z", "results.json"]
 
 
 def test_an_evaluation_at_the_address_is_fetched(s3: str) -> None:
-    foreign = {"other.txt": b"mine", "b/deep/rule_result.json": b"{}", "c/rule_result.json": b"{}"}
-    s3_objects.put(s3, "out/", {f"{id_}/{name}": b"{}" for id_ in "ab" for name in OURS} | foreign)
-    with synced(names=("a", "b")) as sync:
-        assert here(sync) == {f"{id_}/{name}": "{}" for id_ in "ab" for name in sorted(OURS)}
+    foreign = {"other.txt": b"mine", "b/deep/results.json": b"{}", "c/results.json": b"{}"}
+    s3_objects.put(s3, "out/", dict.fromkeys(OURS, b"{}") | foreign)
+    with synced() as sync:
+        assert here(sync) == dict.fromkeys(sorted(OURS), "{}")
     assert set(foreign) <= set(s3_objects.content(s3, "out/"))
+
+
+@pytest.mark.parametrize("layout", ["single", "several"])
+def test_results_of_version_0_1_0_are_refused_or_overwritten(s3: str, layout: str) -> None:
+    old = {
+        path.relative_to(OLD / layout).as_posix(): path.read_bytes()
+        for path in (OLD / layout).rglob("*")
+        if path.is_file()
+    }
+    s3_objects.put(s3, "out/", old | {"other.txt": b"mine"})
+    sentence = r"^Output folder 's3://bucket/out' holds results of version 0\.1\.0"
+    with pytest.raises(OutputError, match=sentence), synced():
+        pass
+    assert s3_objects.content(s3, "out/") == old | {"other.txt": b"mine"}
+    with synced(overwrite=True) as sync:
+        write(sync, results_json="{}")
+    assert s3_objects.content(s3, "out/") == {"other.txt": b"mine", "results.json": b"{}"}
+
+
+def test_ended_results_go_when_all_other_files_have_gone(s3: str) -> None:
+    ended = '{"run_id": "a", "ended_at": "2026-01-01T00:00:00.000Z"}'
+    with synced() as sync:
+        write(sync, results_json=ended, a="a")
+        sync.record()
+        assert s3_objects.content(s3, "out/") == {"a": b"a"}
+    assert s3_objects.content(s3, "out/")["results.json"] == ended.encode()
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
@@ -160,20 +172,20 @@ def test_acknowledgements_are_fetched_and_left_to_others(s3: str, overwrite: boo
 
 
 def test_without_a_result_nothing_else_is_asked_for(faulty: faulty_s3.FaultyS3) -> None:
-    with synced(names=("a", "b")):
-        assert [path for _, path, _ in faulty.asked] == [
-            "/bucket/out/a/rule_result.json",
-            "/bucket/out/b/rule_result.json",
+    with synced():
+        assert [path.partition("?")[0] for _, path, _ in faulty.asked] == [
+            "/bucket/out/results.json",
+            "/bucket",
             "/bucket/out/acknowledgements.jsonl",
         ]
 
 
 def test_what_was_fetched_is_not_uploaded_again(s3: str, faulty: faulty_s3.FaultyS3) -> None:
-    s3_objects.put(s3, "out/", {"rule_result.json": b"{}", "events.jsonl": b""})
+    s3_objects.put(s3, "out/", {"results.json": b"{}", "events.jsonl": b""})
     with synced() as sync:
-        assert here(sync) == {"events.jsonl": "", "rule_result.json": "{}"}
-        (sync.folder / "rule_result.json").write_text("{} ")
-    assert puts(faulty) == ["rule_result.json"]
+        assert here(sync) == {"events.jsonl": "", "results.json": "{}"}
+        (sync.folder / "results.json").write_text("{} ")
+    assert puts(faulty) == ["results.json"]
 
 
 def test_what_is_overwritten_is_not_fetched_and_leaves_nothing_stale(s3: str) -> None:
@@ -182,8 +194,8 @@ def test_what_is_overwritten_is_not_fetched_and_leaves_nothing_stale(s3: str) ->
     with synced(overwrite=True) as sync:
         assert here(sync) == {}
         sync.folder.mkdir()
-        (sync.folder / "rule_result.json").write_text("new")
-    assert s3_objects.content(s3, "out/") == {"other.txt": b"mine", "rule_result.json": b"new"}
+        (sync.folder / "results.json").write_text("new")
+    assert s3_objects.content(s3, "out/") == {"other.txt": b"mine", "results.json": b"new"}
 
 
 def test_an_evaluation_that_did_not_begin_overwrites_nothing(s3: str) -> None:
@@ -218,28 +230,28 @@ def test_what_cannot_be_uploaded_lies_here_until_it_can_be(
 
 
 def test_a_crash_goes_on_from_what_lies_here(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    s3_objects.put(s3, "out/", {"rule_result.json": b"older"})
+    s3_objects.put(s3, "out/", {"results.json": b"older"})
     sync = synced()
     with monkeypatch.context() as patch:
         patch.setattr(module.shutil, "rmtree", lambda *_, **__: None)
         with sync:
             pass
-    (sync.folder / "rule_result.json").write_text("newer")
+    (sync.folder / "results.json").write_text("newer")
     with synced() as again:
-        assert here(again) == {"rule_result.json": "newer"}
-    assert s3_objects.content(s3) == {"out/rule_result.json": b"newer"}
+        assert here(again) == {"results.json": "newer"}
+    assert s3_objects.content(s3) == {"out/results.json": b"newer"}
 
 
 def test_what_was_uploaded_and_kept_gives_way_to_what_is_at_the_address(s3: str) -> None:
     with synced() as sync:
         sync.folder.mkdir()
-        (sync.folder / "rule_result.json").write_text("old")
+        (sync.folder / "results.json").write_text("old")
         sync.keep = True
-    assert here(sync) == {"rule_result.json": "old"}
-    s3_objects.put(s3, "out/", {"rule_result.json": b"by another machine"})
+    assert here(sync) == {"results.json": "old"}
+    s3_objects.put(s3, "out/", {"results.json": b"by another machine"})
     with synced() as again:
-        assert here(again) == {"rule_result.json": "by another machine"}
-    assert s3_objects.content(s3) == {"out/rule_result.json": b"by another machine"}
+        assert here(again) == {"results.json": "by another machine"}
+    assert s3_objects.content(s3) == {"out/results.json": b"by another machine"}
 
 
 def test_a_record_of_uploads_that_is_none_costs_an_upload_only(
@@ -297,7 +309,7 @@ def test_what_is_reported_of_the_folder_names_the_address(faulty: faulty_s3.Faul
     with pytest.raises(OutputError, match=str(sync.folder)), synced():
         raise OutputError(msg)
     with structlog.testing.capture_logs() as logs:
-        faulty.due = [faulty_s3.passes] * 2 + [faulty_s3.says(403, "AccessDenied")] * 9
+        faulty.due = [faulty_s3.passes] * 3 + [faulty_s3.says(403, "AccessDenied")] * 9
         with pytest.raises(OutputError, match=str(sync.folder)), synced() as again:
             fail(again, msg)
     assert (logs[-1]["event"], logs[-1]["log_level"]) == ("output_not_uploaded", "error")
@@ -405,10 +417,10 @@ def test_what_was_left_here_gives_way_to_what_another_machine_went_on_with(
 ) -> None:
     sync = synced(overwrite=overwrite)
     sync.folder.mkdir(parents=True)
-    (sync.folder / "rule_result.json").write_text('{"run_id": "a", "ended_at": null}')
+    (sync.folder / "results.json").write_text('{"run_id": "a", "ended_at": null}')
     if there is not None:
         text = json.dumps(there).encode()
-        s3_objects.put(s3, "out/", {"rule_result.json": text, "events.jsonl": b"{}\n"})
+        s3_objects.put(s3, "out/", {"results.json": text, "events.jsonl": b"{}\n"})
     with sync:
         assert ("events.jsonl" in here(sync)) == (not here_stays and not overwrite)
 
@@ -416,7 +428,7 @@ def test_what_was_left_here_gives_way_to_what_another_machine_went_on_with(
 def test_what_another_machine_has_replaced_meanwhile_is_uploaded_again(s3: str) -> None:
     with synced() as sync:
         sync.keep = True
-        write(sync, rule__result_json='{"run_id": "a"}', findings_jsonl="{}")
+        write(sync, results_json='{"run_id": "a"}', findings_jsonl="{}")
     write(sync, events_jsonl="{}")  # which the process did not live to upload
     s3_objects.put(s3, "out/", {"findings.jsonl": b"of another machine"})
     with synced():

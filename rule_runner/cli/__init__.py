@@ -17,7 +17,7 @@ _COMMANDS: Final = {
         "Judge each trial at or below PATH by the rules that fit it.",
     ),
     "demo": LateCommand(
-        "inspection.demo",
+        "inspection.trials",
         "Judge three real trainings while they run.",
     ),
     "docker": LateCommand("docker", "Evaluate in containers, and build the image for them."),

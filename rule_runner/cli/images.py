@@ -6,6 +6,7 @@ import click
 
 from rule_runner.cli import completion
 from rule_runner.cli.reporting import reporting
+from rule_runner.escape import printable
 from rule_runner.logs import configure
 
 _region = click.option(
@@ -48,9 +49,11 @@ def uri(region: str, kind: str) -> None:
 @reporting
 def list_() -> None:
     """List the image of each region, and the file that names it."""
-    from rule_runner.images.listing import listing
+    from rule_runner.images.lookup import found_images
+    from rule_runner.report.tables import TextTable, aligned
 
-    click.echo("\n".join(listing()))
+    rows = [tuple(map(printable, image)) for image in found_images()]
+    click.echo("\n".join(aligned(TextTable(("REGION", "KIND", "IMAGE", "FROM"), rows))))
 
 
 @images.command("register")
@@ -86,9 +89,12 @@ def trust(path: Path | None) -> None:
 
     The default is the nearest images.toml.
     """
-    from rule_runner.images.listing import trusted
+    from rule_runner.images.registrations import trust_project
 
-    click.echo("\n".join(trusted(path)))
+    file, uris = trust_project(path)
+    click.echo(printable(f"Trusted with its current content: {file}"))
+    for region, image in sorted(uris.items()):
+        click.echo(f"{region}  {image}")
 
 
 @images.command("push")

@@ -19,7 +19,7 @@ from rule_runner.config.request import EvaluationRequest
 from rule_runner.config.resolve import rule_jobs
 from rule_runner.config.rule_options import parse_requests
 from rule_runner.engine.stop_requests import signals_to
-from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, EXIT_SIGNAL, JobError, UsageError
+from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, EXIT_SIGNAL, JobError, UsageError, counted
 from rule_runner.escape import printable
 from rule_runner.index.commands import Commands
 from rule_runner.index.database import WatchDatabase
@@ -235,6 +235,5 @@ def summary_of(index: IndexReader) -> str:
     counts: dict[str, int] = {}
     for (state, outcome), count in index.counts().items():
         counts[outcome or state] = counts.get(outcome or state, 0) + count
-    number = sum(counts.values())
     parts = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    return f"{number} trial{'' if number == 1 else 's'}{parts and f': {parts}'}"
+    return f"{counted(sum(counts.values()), 'trial')}{parts and f': {parts}'}"

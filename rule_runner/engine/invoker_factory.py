@@ -42,8 +42,7 @@ def make_fork_server(config: EvaluationConfig) -> "ForkServer | None":
     request = config.request
     if request.isolate is not Isolation.PROCESS and not request.own_processes:
         return None
-    from rule_runner.engine.isolation.environment import allowed_environment
-    from rule_runner.engine.isolation.fork_server import ForkServer
+    from rule_runner.engine.isolation.fork_server import ForkServer, allowed_environment
 
     if request.isolate is Isolation.PROCESS:
         trials = (config.trial, *config.others_of(*config.rules))

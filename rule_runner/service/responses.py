@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from rule_runner.errors import OutputError
 from rule_runner.logs import get_logger
-from rule_runner.service.pages.error_page import error_page
+from rule_runner.service.pages.rendering import error_page
 from rule_runner.service.service import Service
 
 _log: Final = get_logger(__name__)

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from rule_core.clock import Clock
+from rule_core.clock import Clock, pause_after
 from rule_core.storage.uri import is_s3
 from rule_runner.errors import (
     EXIT_CLIENT,
@@ -429,7 +429,7 @@ class Controller:
         """Queue a trial whose evaluation died, or give it up."""
         trial_input = after_death(trial.restarts)
         if trial_input is TrialInput.RESTARTED:
-            pause = self._options.intervals.restart * 2**trial.restarts
+            pause = pause_after(trial.restarts + 1, self._options.intervals.restart)
             self._change(
                 trial,
                 trial_input,

@@ -1,4 +1,6 @@
-"""trial and doctor: what a trial holds, and what is wrong with it."""
+"""trial, doctor and demo: what a trial holds, what is wrong with it, and trials to try."""
+
+from pathlib import Path
 
 import click
 
@@ -68,3 +70,19 @@ def doctor(path: str | None) -> int:
 
     configure(-1)
     return run_doctor(path)
+
+
+@click.command()
+@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Output folder.")
+@reporting
+def demo(output: Path | None) -> int:
+    """Judge three real trainings while they run.
+
+    One is healthy, in one the gradients vanish, and one diverges.
+    """
+    from rule_runner.commands.demo.command import run_demo
+    from rule_runner.config.model import check_is_local, default_output
+
+    folder = output or default_output("demo")
+    check_is_local(folder, "--output of demo")
+    return run_demo(folder)

@@ -4,7 +4,6 @@ import os
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import IO, Final, TextIO
 
 from rule_core.format.paths import END_OF_JOB
+from rule_core.processes import end, start_module
 from rule_runner.commands.evaluate import try_report
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.resolve import resolve
@@ -89,23 +89,12 @@ class DemoTraining:
         self._trial = trial
         self._log = log.name
         self._watcher = TrialWatcher([trial])
-        package = Path(__file__).parents[3]
-        paths = [str(package), *filter(None, [os.environ.get("PYTHONPATH")])]
-        # -P: do not import from the working folder. Ctrl-C must reach this process only.
-        self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "rule_runner.commands.demo.training",
-                trial,
-                *scenario.arguments,
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+        self.process = start_module(
+            "rule_runner.commands.demo.training",
+            trial,
+            *scenario.arguments,
+            environ=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
             stderr=log,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"},
-            start_new_session=True,
         )
 
     @property
@@ -139,11 +128,7 @@ class DemoTraining:
     def close(self, seconds: float) -> None:
         """Wait `seconds` for the end of the training, then kill it."""
         self._watcher.close()
-        try:
-            self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        end(self.process, seconds)
 
 
 class LiveObserver(Observer):

@@ -32,7 +32,7 @@ from rule_runner.errors import (
     OutputError,
     RuleRunnerError,
 )
-from rule_runner.executors.stop_calls import on_stop
+from rule_runner.executors.protocol import on_stop
 from rule_runner.logs import configure, get_logger
 from rule_runner.results.status import INTERNAL_ERROR
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from builtin_rules.reports.profiler.wording import duration, moment
-from rule_runner.commands.profile.step_range import parse_step, step_range
 from rule_runner.commands.profile.trials import present, reading
 from rule_runner.config.model import check_is_local, default_output
 from rule_runner.errors import OutputError, TrialError, UsageError
@@ -145,6 +144,7 @@ def timeline(
     """
     from rule_core.analysis.frames.merge_timelines import merge_timelines
     from rule_core.modes import ModeKeys
+    from rule_runner.commands.profile.recording_options import parse_step
 
     bound: Callable[[str], float] = parse_time if unit == "time" else parse_step
     first, last = _bound("--start", start, bound), _bound("--end", end, bound)
@@ -212,6 +212,7 @@ def python(
     """
     from rule_core.profiler.python_profiles.other_tools import tool_profiles
     from rule_core.profiler.python_profiles.top_functions import has_python_profiles, top_functions
+    from rule_runner.commands.profile.recording_options import step_range
     from rule_runner.commands.profile.tool_functions import MEMORY, print_tool_functions
 
     steps = None if step is None else step_range(step, "--step")

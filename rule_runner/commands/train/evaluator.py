@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from rule_core.processes import environment_with, input_file, module_command
 from rule_core.severity import Severity
 from rule_core.sources.address import split_kind
 from rule_runner.config.defaults import RuleMode
@@ -117,7 +118,6 @@ class Evaluator:
         """Evaluate until the trial ends, and return the result."""
         if self._is_stopped:
             return EvaluatorResult(self._request, [], "The evaluator was stopped.")
-        paths = [str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])]
         rules = self._request.rules
         if self._request.fits_rules:
             rules = tuple(RuleRequest(name=name) for name in self._rules)
@@ -130,21 +130,19 @@ class Evaluator:
             wait_for_trial=IDLE_S,
             idle_timeout=IDLE_S,
         )
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "rule_runner", "evaluate", "--request", STDIN),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-            limit=_LINE_LIMIT,
-            # Signals of the terminal are for the training; the evaluation judges what it saved.
-            start_new_session=True,
-        )
+        with input_file(request.to_json().encode()) as text:
+            process = await asyncio.create_subprocess_exec(
+                *module_command("rule_runner", "evaluate", "--request", STDIN),
+                stdin=text,
+                stdout=asyncio.subprocess.PIPE,
+                env=environment_with(),
+                limit=_LINE_LIMIT,
+                # Signals of the terminal are for the training; the evaluation judges what it saved.
+                start_new_session=True,
+            )
         self._process = process
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
-        if process.stdin is not None:
-            process.stdin.write(request.to_json().encode())
-            process.stdin.close()
         if process.stdout is not None:
             async for line in process.stdout:
                 self._report(line)

@@ -22,8 +22,13 @@ from rule_core.storage import open_output
 from rule_runner.commands.evaluate import document
 from rule_runner.commands.train.evaluator import Evaluator, EvaluatorResult, short
 from rule_runner.commands.train.judged_recording import JudgedRecording
-from rule_runner.commands.train.script import TrainingScript, say, unseen, write_hook
-from rule_runner.commands.train.signals import ForwardedSignals
+from rule_runner.commands.train.script import (
+    ForwardedSignals,
+    TrainingScript,
+    say,
+    unseen,
+    write_hook,
+)
 from rule_runner.config.defaults import RuleMode
 from rule_runner.config.model import EvaluationConfig
 from rule_runner.config.request import EvaluationRequest

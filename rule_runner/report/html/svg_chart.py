@@ -8,6 +8,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from rule_core.analysis.axis import LENGTH, Axis, number, step_number, steps_axis, values_axis
 from rule_core.analysis.thinning import thinned
+from rule_runner.errors import counted
 from rule_runner.report.html.series import ChartLine, Drawing, Point
 
 COLOURED: Final = 5  # lines with an individual colour; the others are pale
@@ -105,7 +106,7 @@ class SvgChart:
         first = min(met, key=lambda point: (point.segment, point.step), default=None)
         where = "at no step" if first is None else f"first at step {first.label}"
         return (
-            f"{len(lines)} {'line' if len(lines) == 1 else 'lines'}, steps "
+            f"{counted(len(lines), 'line')}, steps "
             f"{self.steps_text()}. The condition was met {where}. Worst: {lines[0].name}, "
             f"{number(worst.measured)} at step {worst.label} against the limit "
             f"{number(worst.limit)}; {quantity.worse} the limit is bad."

@@ -1,14 +1,16 @@
 """The page on many trials: a table whose rows are made one after the other."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import jinja2
 
+from rule_runner.errors import counted
 from rule_runner.escape import printable
 from rule_runner.report.html.page import QUIET, TEMPLATES, WORDS, content_hash
 from rule_runner.report.html.picture import COLOURS
@@ -56,7 +58,7 @@ def trial_row(row: TrialRow) -> str:
     others = [f"{counts[outcome]} {WORDS[outcome][0].lower()}" for outcome in QUIET]
     others = [text for outcome, text in zip(QUIET, others, strict=True) if counts[outcome]]
     if muted := sum(rule.muted_count for rule in row.rules):
-        others.append(f"{muted} muted {'finding' if muted == 1 else 'findings'}")
+        others.append(counted(muted, "muted finding"))
     if more := len(verdicts) - VERDICTS:
         others[:0] = [f"{more} more"] if more > 0 else []
     return template("trial_row.html.jinja").render(
@@ -124,12 +126,17 @@ def trials_page(title: str, counts: Mapping[Outcome, int], rows: Iterator[str]) 
 @cache
 def template(name: str) -> jinja2.Template:
     """Return a compiled template; compilation takes longer than rendering."""
+    return template_environment(TEMPLATES, display_name=display_name).get_template(name)
+
+
+def template_environment(folder: Path, **filters: Callable[..., Any]) -> jinja2.Environment:
+    """Return an environment for the templates in a folder, which escapes everything."""
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
+        loader=jinja2.FileSystemLoader(folder),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(display_name=display_name, printable=printable)
-    return environment.get_template(name)
+    environment.filters.update(filters, printable=printable)
+    return environment

@@ -158,8 +158,12 @@ class _CachedTrial:
         ended = (trial.state, trial.ended_at)
         if ended != self._measured_at:
             self._measured_at = ended
-            self._measured_problem = ""
-            self.measured = attempt(lambda: read_measured(trial.output), self._without_measured)
+            self.measured = NO_CURVES
+
+            def read() -> None:
+                self.measured = read_measured(trial.output)
+
+            self._measured_problem = _problem_of(read)
 
     def read(
         self, trial: TrialRecord, open_curves: Callable[[str], CurveReader], seconds: float
@@ -171,26 +175,17 @@ class _CachedTrial:
                 self.curves = open_curves(trial.path)
             self.curves.read(seconds, ended=trial.state is not WatchState.RUNNING)
 
-        self._problem = ""
-        attempt(read, self._report)
+        self._problem = _problem_of(read)
+        if self._problem and self.curves is not None:
+            self.curves.complete = True
+            if not self.curves.has_points:  # what it is may be recognised later
+                self.curves = None
 
     @property
     def problem(self) -> str:
         """Why there are no curves, or not all, in a sentence; "" otherwise."""
         damage = "" if self.curves is None else self.curves.problem
         return self._problem or self._measured_problem or printable(damage)
-
-    def _report(self, err: Exception) -> None:
-        self._problem = _sentence(err)
-        if self.curves is None:
-            return
-        self.curves.complete = True
-        if not self.curves.has_points:  # what it is may be recognised later
-            self.curves = None
-
-    def _without_measured(self, err: Exception) -> MeasuredCurves:
-        self._measured_problem = _sentence(err)
-        return NO_CURVES
 
 
 class SeriesCache:
@@ -315,6 +310,11 @@ def _measured_item(curve: MeasuredCurve, count: int) -> SeriesItem:
         met=[*curve.met[:count]],
         windows=curve.windows,
     )
+
+
+def _problem_of(read: Callable[[], None]) -> str:
+    """Read something of a trial; return why that failed, or ""."""
+    return attempt(read, _sentence) or ""
 
 
 def _sentence(err: Exception) -> str:

@@ -16,7 +16,7 @@ from rule_runner.results.json_text import JsonScalar
 from rule_runner.results.schema import Evidence, RuleResult
 from rule_runner.results.status import Outcome, for_people
 from rule_runner.service.pages.moments import Moment, Moments
-from rule_runner.service.pages.rule_text import rule_text
+from rule_runner.service.pages.rule_page import rule_text
 from rule_runner.service.pages.words import Verdict, short, split_path, verdict
 
 FINDINGS_SHOWN: Final = 200

@@ -22,8 +22,7 @@ from rule_runner.service.api.files import output_files
 from rule_runner.service.api.queries import TrialQuery, is_number, trial_of, trial_query
 from rule_runner.service.api.trials import TrialPage, trial_item, trial_list
 from rule_runner.service.pages.rendering import render
-from rule_runner.service.pages.rule_page import rule_entry, rule_trials
-from rule_runner.service.pages.rule_text import rule_text
+from rule_runner.service.pages.rule_page import rule_entry, rule_text, rule_trials
 from rule_runner.service.pages.table import (
     ROWS,
     address,

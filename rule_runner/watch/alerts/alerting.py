@@ -2,11 +2,11 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from rule_core.clock import Clock, SystemClock
+from rule_core.clock import Clock, SystemClock, pause_after
 from rule_core.failures import OnError, attempt
 from rule_runner.config.output_names import digest
 from rule_runner.errors import OutputError
@@ -104,7 +104,9 @@ class Alerting(Closing):
         """Send all pending messages once, and report how many remain for the next start."""
         self._stopping.clear()
         self.look(is_last=True)
-        count = attempt(self._store.count_undelivered, lambda _: 0)
+        count = 0
+        with suppress(OutputError):  # which `look` has logged
+            count = self._store.count_undelivered()
         if count:
             _log.warning("alerts_undelivered", count=count)
 
@@ -150,7 +152,7 @@ class Alerting(Closing):
             self._store.delivered(delivery)
             _log.error("alert_given_up", **facts)
             return
-        pause = min(RETRY_S * 2.0 ** min(delivery.attempts, _DIGITS), LONGEST_PAUSE_S)
+        pause = pause_after(delivery.attempts + 1, RETRY_S, LONGEST_PAUSE_S)
         self._store.postpone(delivery, now + pause)
         _log.warning("alert_not_sent", **facts)
 

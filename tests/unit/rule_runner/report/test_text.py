@@ -116,7 +116,7 @@ def test_hit_is_shown_with_its_evidence_and_not_with_the_wire_text() -> None:
     ) == [
         "AllZero: IssuesFound at step 4",
         "  judged 3 of 4 steps (0 to 9)",
-        "  step 4, fc/w of worker_0, measured 0.000123457, limit 0.001, Small.",
+        "  step 4, fc/w of worker_0, measured 1.23457e-4, limit 0.001, Small.",
         "  step 4, measured NaN",
         "  step 5, fc/b, measured 3, limit True",
         "  and 4 more findings",

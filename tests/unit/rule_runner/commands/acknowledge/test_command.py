@@ -51,7 +51,7 @@ def test_findings_are_listed_with_their_ids_and_marks(out: Path) -> None:
         "Loss: IssuesFound at step 20 (acknowledged)",
         (
             f"  {ID}  acknowledged by bob (seen\\x1b[31m): step 20, gradient/fc of worker_0, "
-            "measured 1e-08, limit 1e-07"
+            "measured 1e-8, limit 1e-7"
         ),
     ]
 

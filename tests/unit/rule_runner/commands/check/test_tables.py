@@ -64,7 +64,7 @@ def test_trials_with_findings_come_first() -> None:
 def test_each_verdict_has_the_lines_that_it_needs() -> None:
     assert [*verdict_lines(FINE)] == ["no issues: Fine"]
     assert [*verdict_lines(BAD)] == [
-        "Bad: IssuesFound, step 20, gradient/fc of worker_0, measured 1e-08, limit 1e-07",
+        "Bad: IssuesFound, step 20, gradient/fc of worker_0, measured 1e-8, limit 1e-7",
         "no issues: Fine",
     ]
     assert [*verdict_lines(WRONG)] == ["Wrong: Error. Why."]

@@ -207,7 +207,7 @@ def test_a_message_has_the_first_finding_that_counts(index: Index, tmp_path: Pat
     texts = {(alert.path, alert.rule): details_of(alert) for alert in alerts.changed() or ()}
     alerts.close()
     assert texts == {
-        ("/runs/a", "Loss"): "step 20, gradient/fc of worker_0, measured 1e-08, limit 1e-07",
+        ("/runs/a", "Loss"): "step 20, gradient/fc of worker_0, measured 1e-8, limit 1e-7",
         ("/runs/a", "Failed"): "no loss.",
         ("/runs/a", "Unknown"): "step 130",
         ("/runs/b", "Loss"): "step 130",

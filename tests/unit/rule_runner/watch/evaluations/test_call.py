@@ -13,7 +13,7 @@ import pytest
 import vanishing
 
 from rule_runner.config.request import EvaluationRequest, RuleRequest
-from rule_runner.executors.stop_calls import watched
+from rule_runner.executors.protocol import watched
 from rule_runner.watch.evaluations.call import evaluate_here
 
 ROOT = Path(__file__).parents[5]

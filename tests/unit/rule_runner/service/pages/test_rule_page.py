@@ -1,7 +1,7 @@
 import pytest
 
 from rule_runner.loading.loader import every_builtin
-from rule_runner.service.pages.rule_text import rule_text
+from rule_runner.service.pages.rule_page import rule_text
 
 
 @pytest.mark.parametrize("name", sorted(every_builtin()))

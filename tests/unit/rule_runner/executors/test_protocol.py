@@ -2,8 +2,8 @@ import threading
 
 import pytest
 
-from rule_runner.executors import stop_calls
-from rule_runner.executors.stop_calls import on_stop, watched
+from rule_runner.executors import protocol
+from rule_runner.executors.protocol import on_stop, watched
 
 
 def test_cancelled_call_is_told_once() -> None:
@@ -14,7 +14,7 @@ def test_cancelled_call_is_told_once() -> None:
 
 
 def test_call_that_is_not_cancelled_ends_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stop_calls, "_PAUSE_S", 0.001)
+    monkeypatch.setattr(protocol, "_PAUSE_S", 0.001)
     asked = threading.Event()
 
     def ask() -> bool:

@@ -17,8 +17,8 @@ NO_PAIR: Final = "no node with two GPUs yet"
 TOO_FEW: Final = "no two GPUs of a node with more than patience data points yet"
 # The documented histogram has bins of width 2 up to 98; the fine one has bins of width 0.1.
 BINS: Final = 49
-FINE: Final = 20  # fine bins per documented bin
-WIDTH: Final = 0.1
+FINE_BINS: Final = 20  # fine bins per documented bin
+BIN_WIDTH: Final = 0.1
 # Reasons: docs/decisions/0022-load-balancing.md.
 LEAST_GAP: Final = 5.0
 Counts = NDArray[np.int64]
@@ -152,14 +152,16 @@ class LoadBalancing(WindowRule):
 
 def fine_histogram(values: Floats) -> Counts:
     """Return the fine histogram of percentages; the last bin holds 100 and more."""
-    bins = np.clip(np.floor(values / WIDTH + 1e-9), 0, 100 / WIDTH).astype(np.int64)
-    return np.bincount(bins, minlength=int(100 / WIDTH) + 1)
+    bins = np.clip(np.floor(values / BIN_WIDTH + 1e-9), 0, 100 / BIN_WIDTH).astype(np.int64)
+    return np.bincount(bins, minlength=int(100 / BIN_WIDTH) + 1)
 
 
 def coarse(counts: Counts) -> Counts:
     """Return documented histograms of shape ``(n, 49)`` from fine ones of ``(n, 1001)``."""
-    histograms: Counts = counts[:, : BINS * FINE].reshape(len(counts), BINS, FINE).sum(axis=2)
-    histograms[:, -1] += counts[:, BINS * FINE :].sum(axis=1)
+    histograms: Counts = (
+        counts[:, : BINS * FINE_BINS].reshape(len(counts), BINS, FINE_BINS).sum(axis=2)
+    )
+    histograms[:, -1] += counts[:, BINS * FINE_BINS :].sum(axis=1)
     return histograms
 
 
@@ -174,7 +176,7 @@ def distances(counts: Counts) -> Floats:
 def gaps(counts: Counts) -> Floats:
     """Return the earth mover's distances between fine histograms, in points; shape ``(n, n)``."""
     below = np.cumsum(counts / counts.sum(axis=1, keepdims=True), axis=1)
-    return WIDTH * np.array([np.abs(below - row).sum(axis=1) for row in below])
+    return BIN_WIDTH * np.array([np.abs(below - row).sum(axis=1) for row in below])
 
 
 def _divergences(row: Floats, rows: Floats) -> Floats:
@@ -187,4 +189,4 @@ def _divergences(row: Floats, rows: Floats) -> Floats:
 
 def _mean(counts: Counts) -> float:
     """Return the average of a fine histogram, in percent."""
-    return float(WIDTH * (counts * np.arange(len(counts))).sum() / counts.sum())
+    return float(BIN_WIDTH * (counts * np.arange(len(counts))).sum() / counts.sum())

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 OUTLIERS: Final = "outliers"
 TIME_LOST: Final = "time_lost"
-KNOWN: Final = 100  # steps required before the next is judged
+MIN_EARLIER_STEPS: Final = 100  # steps required before the next is judged
 LEAST_FACTOR: Final = 1.5  # of the median; a step below it does not take much longer
 # Percent of the time of all steps. Lognormal noise of 10 to 50 % loses less than 1 % to outliers.
 LEAST_TIME_LOST: Final = 5.0
@@ -186,7 +186,7 @@ class StepOutlier(WindowRule):
         return is_step(event) and event.event_name.lower().endswith(f".{self.mode.lower()}")
 
     def _knows(self, group: StepGroup) -> bool:
-        return len(self._groups[group].durations) > KNOWN
+        return len(self._groups[group].durations) > MIN_EARLIER_STEPS
 
     def _judge_kind(
         self,

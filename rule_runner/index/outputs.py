@@ -1,4 +1,4 @@
-"""Outputs: where the results of each trial are, and what they say."""
+"""Outputs: the output folder of each trial, and the results in it."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -233,5 +233,5 @@ def is_finished(output: str) -> bool:
 
 
 def needs_nothing(output: str) -> bool:
-    """Return whether nothing is left to do for an evaluation whose results are final."""
+    """Return whether an evaluation with final results needs no further work."""
     return is_s3(output) or is_finished(output)

@@ -1,4 +1,4 @@
-"""Changes: looks at the index once for all event streams, and tells each what has changed."""
+"""Changes: reads the index once for all event streams and reports the changes to each."""
 
 import asyncio
 import re
@@ -184,7 +184,7 @@ class Changes:
             events += _events(trial, rules[trial.id], since.issues.get(trial.id, {}))
         if events:  # a client that has the last one has them all
             events[-1] = events[-1]._replace(id=revision)
-        steps = {number: _issue_steps(records) for number, records in rules.items()}
+        steps = {trial_id: _issue_steps(records) for trial_id, records in rules.items()}
         return _State(changes.removals, changes.revision, {**since.issues, **steps}), events
 
     def _id(self, removals: int, revision: int) -> str:

@@ -13,7 +13,7 @@ from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
 ENTROPY: Final = "median entropy of the heads"
 SAVED: Final = r"^attention/.*entropy$"
-MOST: Final = 0.5  # share of the heads
+COLLAPSED_SHARE: Final = 0.5  # share of the heads
 
 
 class AttentionCollapse(SustainedRule):
@@ -56,5 +56,5 @@ class AttentionCollapse(SustainedRule):
         heads = heads.reshape(-1)
         low = int(np.count_nonzero(heads < self.threshold))
         note = f"{low} of {heads.size} heads are below {self.threshold:g}."
-        is_bad = low > MOST * heads.size
+        is_bad = low > COLLAPSED_SHARE * heads.size
         return TensorState(float(np.median(heads)), self.threshold, is_bad, note)

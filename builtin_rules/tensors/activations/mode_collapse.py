@@ -19,8 +19,8 @@ SAMPLES: Final = PatternsParam(
     also=(r"(?i)(^|[./_])(generator|net_?g)_output_0$",),
     collection="samples",
 )
-FEWEST: Final = 8  # rows
-RECENT: Final = 5  # saved steps whose median is compared with its maximum
+MIN_ROWS: Final = 8  # rows
+RECENT_STEPS: Final = 5  # saved steps whose median is compared with its maximum
 
 
 class ModeCollapse(SustainedRule):
@@ -54,13 +54,13 @@ class ModeCollapse(SustainedRule):
 
     def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
         samples = finite_array(saved, step)
-        if samples is None or samples.ndim <= 1 or len(samples) < FEWEST:
+        if samples is None or samples.ndim <= 1 or len(samples) < MIN_ROWS:
             return None
         spread = float(np.sqrt(samples.var(axis=0).mean()))
         key = saved.name, saved.worker
-        recent = self._recent.setdefault(key, deque(maxlen=RECENT))
+        recent = self._recent.setdefault(key, deque(maxlen=RECENT_STEPS))
         recent.append(spread)
-        if len(recent) < RECENT:
+        if len(recent) < RECENT_STEPS:
             return None
         largest = self._largest[key] = max(self._largest.get(key, 0.0), median(recent))
         relative = spread / largest if largest else 0.0  # all samples were equal from the start

@@ -20,8 +20,8 @@ ENTROPY: Final = "entropy"
 SUPERVISED: Final = "not judged: the entropy of a supervised training is no policy's"
 CONTINUOUS: Final = "not judged: the actions are continuous"
 TOO_FEW: Final = "too few rows below the limit"
-SLOWER: Final = 0.5  # of the mean fall since the first row
-SOLVED: Final = 0.9  # of the range of rewards
+SLOWER_SHARE: Final = 0.5  # of the mean fall since the first row
+SOLVED_SHARE: Final = 0.9  # of the range of rewards
 REWARDS_AT_LEAST: Final = 20
 
 _NUMBER: Final = r"([_ ]?(loss|mean|avg))?(_output_0)?$"
@@ -70,7 +70,7 @@ class _Entropies:
         if not half or self.first is None:
             return True
         fall = statistics.median(values[:half]) - statistics.median(values[-half:])
-        return fall / half < SLOWER * (self.first - values[-1]) / self.rows
+        return fall / half < SLOWER_SHARE * (self.first - values[-1]) / self.rows
 
 
 class PolicyEntropyCollapse(DeclaredRule):
@@ -158,4 +158,4 @@ def _is_highest(rewards: Collection[float]) -> bool:
         return False
     latest = statistics.median(islice(reversed(list(rewards)), REWARDS_AT_LEAST // 2))
     low, high = min(rewards), max(rewards)
-    return latest > low + SOLVED * (high - low) and high > low
+    return latest > low + SOLVED_SHARE * (high - low) and high > low

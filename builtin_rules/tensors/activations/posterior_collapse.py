@@ -19,9 +19,9 @@ MEANS: Final = PatternsParam(
     ),
     collection="latent_means",
 )
-FEWEST: Final = 8  # rows
-RISING: Final = 1.5  # a variance that has grown by this factor since the first one recovers
-TINY: Final = 0.1  # of the threshold; a smaller variance does not recover, however it grows
+MIN_ROWS: Final = 8  # rows
+RISING_FACTOR: Final = 1.5  # a variance that has grown by this factor since the first one recovers
+TINY_SHARE: Final = 0.1  # of the threshold; a smaller variance does not recover, however it grows
 
 
 class PosteriorCollapse(SustainedRule):
@@ -56,7 +56,7 @@ class PosteriorCollapse(SustainedRule):
 
     def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
         means = finite_array(saved, step)
-        if means is None or means.ndim != 2 or len(means) < FEWEST:  # noqa: PLR2004 - rows, units
+        if means is None or means.ndim != 2 or len(means) < MIN_ROWS:  # noqa: PLR2004 - rows, units
             return None
         variances = means.var(axis=0)
         active = int(np.count_nonzero(variances > self.threshold))
@@ -66,5 +66,5 @@ class PosteriorCollapse(SustainedRule):
             self._first.pop(key, None)
             return TensorState(largest, self.threshold, is_bad=False, note=note)
         first = self._first.setdefault(key, largest)
-        is_bad = largest < max(RISING * first, TINY * self.threshold)
+        is_bad = largest < max(RISING_FACTOR * first, TINY_SHARE * self.threshold)
         return TensorState(largest, self.threshold, is_bad, note)

@@ -17,9 +17,9 @@ EMBEDDINGS: Final = PatternsParam(
     also=(r"(?i)^(embeddings|representations|projections|z_?[12])$",),
     collection="embeddings",
 )
-FEWEST: Final = 8  # rows
-TINY: Final = 0.1  # of the threshold: a spread that has not recovered from nothing
-RISING: Final = 1.5  # a spread that has grown by this factor since it was too small recovers
+MIN_ROWS: Final = 8  # rows
+TINY_SHARE: Final = 0.1  # of the threshold: a spread that has not recovered from nothing
+RISING_FACTOR: Final = 1.5  # a spread that has grown by this factor since it was too small recovers
 
 
 class RepresentationCollapse(SustainedRule):
@@ -52,7 +52,7 @@ class RepresentationCollapse(SustainedRule):
 
     def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
         rows = finite_array(saved, step)
-        if rows is None or rows.ndim != 2 or len(rows) < FEWEST:  # noqa: PLR2004 - rows, columns
+        if rows is None or rows.ndim != 2 or len(rows) < MIN_ROWS:  # noqa: PLR2004 - rows, columns
             return None
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         unit = rows / np.where(lengths > 0, lengths, 1.0)
@@ -63,5 +63,7 @@ class RepresentationCollapse(SustainedRule):
         else:
             self._first.setdefault(key, spread)
         first = self._first.get(key, 0.0)
-        is_bad = spread < self.threshold and spread < max(RISING * first, TINY * self.threshold)
+        is_bad = spread < self.threshold and spread < max(
+            RISING_FACTOR * first, TINY_SHARE * self.threshold
+        )
         return TensorState(spread, self.threshold, is_bad, f"Rows: {len(rows)}.")

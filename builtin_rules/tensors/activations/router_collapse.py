@@ -18,7 +18,7 @@ LOADS: Final = PatternsParam(
         r"(?i)(router|routing|gate|gating)_?(prob(abilitie)?s?|weights|scores|logits)(_output_0)?$",
     ),
 )
-_FEWEST: Final = 2  # experts
+_MIN_EXPERTS: Final = 2  # experts
 
 
 class RouterCollapse(SustainedRule):
@@ -50,7 +50,7 @@ class RouterCollapse(SustainedRule):
 
     def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
         array = finite_array(saved, step)
-        if array is None or not array.ndim or array.shape[-1] < _FEWEST:
+        if array is None or not array.ndim or array.shape[-1] < _MIN_EXPERTS:
             return None
         loads = _loads(array)
         if loads is None:

@@ -20,9 +20,9 @@ from builtin_rules.statistics.tensor_selection import (
 from smdebug.rules.extensions import PatternsParam, Quantity, Severity
 
 MEAN: Final = "mean of a channel"
-PIECE: Final = 2**20  # pixels
-CENTRED: Final = 0.4  # standard deviations: a mean so near to 0 is near enough
-SCALED: Final = 1.0  # pixels from -1 or 0 to 1 are scaled as usual, whatever their mean
+PIECE_PIXELS: Final = 2**20  # pixels
+CENTRED_DEVIATIONS: Final = 0.4  # standard deviations: a mean so near to 0 is near enough
+SCALED_LIMIT: Final = 1.0  # pixels from -1 or 0 to 1 are scaled as usual, whatever their mean
 ROUNDING: Final = 0.02
 IMAGES: Final = PatternsParam(
     "regex",
@@ -56,12 +56,12 @@ class _Channels:
     @property
     def is_scaled(self) -> bool:
         """Whether the pixels of all channels span an interval from -1 or 0 to at most 1."""
-        is_start = min(abs(self.lowest + SCALED), abs(self.lowest)) < ROUNDING
-        return is_start and 0 < self.highest < SCALED + ROUNDING
+        is_start = min(abs(self.lowest + SCALED_LIMIT), abs(self.lowest)) < ROUNDING
+        return is_start and 0 < self.highest < SCALED_LIMIT + ROUNDING
 
     def widen(self, images: Any) -> None:
         """Widen the interval of the pixels, as long as they may be scaled to it."""
-        if images.size and max(-self.lowest, self.highest) < SCALED + ROUNDING:
+        if images.size and max(-self.lowest, self.highest) < SCALED_LIMIT + ROUNDING:
             with np.errstate(all="ignore"):  # NaN
                 lowest = np.fmin.reduce(images, axis=None)
                 highest = np.fmax.reduce(images, axis=None)
@@ -207,8 +207,8 @@ class CheckInputImages(DeclaredRule):
         is_usual = np.full(means.shape, not self.literal and channels.is_scaled)
         if not self.literal:
             deviations = channels.deviations()
-            limits = np.maximum(limits, CENTRED * deviations)
-            is_usual |= (np.abs(means) < deviations) & (np.hypot(means, deviations) <= SCALED)
+            limits = np.maximum(limits, CENTRED_DEVIATIONS * deviations)
+            is_usual |= (np.abs(means) < deviations) & (np.hypot(means, deviations) <= SCALED_LIMIT)
         excess = np.abs(means) - limits
         serious = np.where(is_usual, -math.inf, excess)
         worst = int(np.nanargmax(serious if np.nanmax(serious) > 0 else excess))
@@ -245,7 +245,7 @@ def _sums(images: Any, axis: int | None) -> tuple[Any, Any, Any]:
 
     Images are added up in pieces of 8 MiB: squares need a copy.
     """
-    rows = len(images) if axis == 0 else max(1, PIECE // max(1, images[:1].size))
+    rows = len(images) if axis == 0 else max(1, PIECE_PIXELS // max(1, images[:1].size))
     pieces = [images[at : at + rows] for at in range(0, len(images), rows)] or [images]
     other_axes = tuple(other_axis for other_axis in range(images.ndim) if other_axis != axis)
     totals: Any = 0.0

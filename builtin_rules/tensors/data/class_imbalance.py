@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 IMBALANCE: Final = "imbalance"
 MISPREDICTION: Final = "misprediction"
 MOST_CLASSES: Final = 1000
-GOOD: Final = 0.1  # share of mispredictions of a model that has learned its classes
-LASTING: Final = 20  # steps for which what the latest labels show must last
+GOOD_SHARE: Final = 0.1  # share of mispredictions of a model that has learned its classes
+LASTING_STEPS: Final = 20  # steps for which what the latest labels show must last
 LASTING_EVALUATIONS: Final = 5  # steps of evaluations, likewise
 OUTPUT_LOGITS: Final = r"_output_logits$"  # the outputs of Hugging Face models
 LABELS: Final = PatternsParam(
@@ -166,7 +166,7 @@ class ClassImbalance(DeclaredRule):
             if nature:
                 reason = nature
                 continue
-            patience = LASTING_EVALUATIONS if mode is ModeKeys.EVAL else LASTING
+            patience = LASTING_EVALUATIONS if mode is ModeKeys.EVAL else LASTING_STEPS
             window = self._windows.setdefault((label_tensor.name, mode), ClassWindow(patience))
             window.add(sample, None if self.literal else self.samples)
             names.append(label_tensor.name)
@@ -244,7 +244,7 @@ class ClassImbalance(DeclaredRule):
         worst = max(shares, key=shares.__getitem__)
         other_labels, wrong_others = counts.total() - counts[worst], wrong.total() - wrong[worst]
         lost = wrong.total() > self.threshold_misprediction * counts.total()
-        stands_out = wrong[worst] == counts[worst] and 0 < other_labels >= wrong_others / GOOD
+        stands_out = wrong[worst] == counts[worst] and 0 < other_labels >= wrong_others / GOOD_SHARE
         note = f"{wrong[worst]} of {counts[worst]} labels of class {worst} are mispredicted."
         is_judged = self.literal or stands_out or (window.settled and not lost)
         return WorstClass(shares[worst], note), is_judged

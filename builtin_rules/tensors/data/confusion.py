@@ -15,7 +15,7 @@ from builtin_rules.statistics.class_labels import (
     label_prediction_pairs,
 )
 from builtin_rules.statistics.confusion_matrix import (
-    BLOCKS,
+    MIN_BLOCKS,
     MOST_CLASSES,
     ColumnShare,
     ConfusionLimits,
@@ -32,7 +32,7 @@ from smdebug.rules.extensions import IntParam, Quantity, Severity, TensorInput, 
 
 DIAGONAL: Final = "diagonal"
 BESIDE: Final = "off-diagonal"
-TOO_FEW: Final = f"too few samples so far: {BLOCKS} matrices are compared"
+TOO_FEW: Final = f"too few samples so far: {MIN_BLOCKS} matrices are compared"
 TOO_MANY: Final = f"more than {MOST_CLASSES} classes"
 FILLING: Final = "the current matrix has too few samples or steps"
 LANGUAGE: Final = "labels of a language model are tokens, which confuse each other by nature"

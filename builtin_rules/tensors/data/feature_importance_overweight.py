@@ -23,8 +23,8 @@ YOUNG_ROUNDS: Final = 10
 # The most important features are at most this share of all: 0012-importances-of-young-models.md.
 MOST_OF_ALL: Final = 0.2
 # Shares of young healthy models: docs/decisions/0012-importances-of-young-models.md.
-USUAL: Final = 0.85
-CLEAR: Final = 0.95  # a leak, even if it falls
+USUAL_SHARE: Final = 0.85
+CLEAR_SHARE: Final = 0.95  # a leak, even if it falls
 _DEFAULT_NAME: Final = re.compile(r"f(\d+)\Z")  # XGBoost's name of a column without a name
 # The kind of importance ends before the name of the feature, which may contain slashes.
 _KIND: Final = re.compile(r".*?feature_importance/[^/]+(?=/)")
@@ -155,7 +155,7 @@ class FeatureImportanceOverweight(DeclaredRule):
         met = top.share > self.threshold
         before = self._shares.get(group, math.inf)
         self._shares[group] = top.share
-        is_usual = top.share <= (CLEAR if top.share < before else USUAL)
+        is_usual = top.share <= (CLEAR_SHARE if top.share < before else USUAL_SHARE)
         is_note = is_usual and self.threshold == _THRESHOLD and not self.literal
         note = f"{', '.join(top.names)}, of {top.used} features used."
         return self.measured(

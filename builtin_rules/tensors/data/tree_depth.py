@@ -19,7 +19,7 @@ from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
 LEVELS: Final = "depth"
 _DEPTH: Final = 4.0
-USUAL: Final = 6  # XGBoost's own max_depth
+USUAL_DEPTH: Final = 6  # XGBoost's own max_depth
 _TREES: Final = "trees/"
 TREES: Final = TensorInput("trees", patterns=(f"^{_TREES}",))
 ESTIMATED: Final = "Estimated from the largest node id; exact if ids are heap positions."
@@ -85,7 +85,7 @@ class TreeDepth(DeclaredRule):
             levels, name, note = (largest + 1).bit_length() - 1, "Node", ESTIMATED
         else:
             return None
-        is_usual = self.depth == _DEPTH and levels <= USUAL and not self.literal
+        is_usual = self.depth == _DEPTH and levels <= USUAL_DEPTH and not self.literal
         return self.measured(
             step,
             LEVELS,

@@ -20,7 +20,7 @@ from smdebug.core.collection import CollectionKeys
 from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
 COSINE: Final = "cosine of successive gradients"
-BAND: Final = 2.0  # see docs/decisions/0049-parameters.md
+BAND_FACTOR: Final = 2.0  # see docs/decisions/0049-parameters.md
 NORM: Final = "optimizer/grad_norm"
 SECOND_NORM: Final = "optimizer/1/grad_norm"  # of a second optimizer
 STALE: Final = "optimizer/stale_grad_norm"
@@ -200,4 +200,4 @@ def _is_linear(norms: Iterable[float]) -> bool:
     """Return whether norms grow as those of sums do: the n-th is about n times the first."""
     first, *later = norms
     shares = [norm / (first * number) for number, norm in enumerate(later, start=2)]
-    return min(shares) >= 1 / BAND and max(shares) <= BAND
+    return min(shares) >= 1 / BAND_FACTOR and max(shares) <= BAND_FACTOR

@@ -24,7 +24,7 @@ from smdebug.rules.extensions import Quantity, Severity, WantedMeasure
 
 LARGE: Final = "large variance"
 SMALL: Final = "small variance"
-SETTLED: Final = 10  # saved values of a parameter from its first one on
+SETTLED_VALUES: Final = 10  # saved values of a parameter from its first one on
 _LENGTHS: Final = re.compile(r"original0$|weight_g$|magnitude")  # of weight norm, and DoRA
 _PARAMETERS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
 
@@ -124,8 +124,8 @@ class TensorVariance(DeclaredRule):
         if is_parameter and self._starts_constant(name, step, spread, shape):
             del bounds[SMALL]
         is_small = self.min_threshold is not None and spread < self.min_threshold
-        self._small[key] = self._small.get(key, 0) + 1 if is_small else SETTLED
-        lasts = self.literal or not is_parameter or self._small[key] >= SETTLED
+        self._small[key] = self._small.get(key, 0) + 1 if is_small else SETTLED_VALUES
+        lasts = self.literal or not is_parameter or self._small[key] >= SETTLED_VALUES
         met = None
         for quantity, limit in bounds.items():
             if limit is None:

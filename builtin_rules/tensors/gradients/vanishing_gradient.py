@@ -8,7 +8,7 @@ from typing import Final
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.lasting_zeros import (
     IDLE,
-    LASTING,
+    LASTING_VALUES,
     LastingZeros,
     is_routed,
     layer_of,
@@ -33,7 +33,7 @@ ZERO: Final = "Exactly 0: no gradient reaches the parameter."
 
 MATRIX_RANK: Final = 2
 # Gradients between this share of the threshold and the threshold must stay there.
-CLOSE: Final = 0.5
+CLOSE_SHARE: Final = 0.5
 # The same for queries and keys at the first saved steps, where those of healthy transformers of
 # little width are that small.
 CLOSE_AT_FIRST: Final = 0.1
@@ -147,7 +147,7 @@ class VanishingGradient(DeclaredRule):
                 others.setdefault(worker, []).append(mean)
         largest = {worker: max(of_worker) for worker, of_worker in others.items()}
         never_moved = self._never_moved(small, means, step)
-        is_young = self._total <= LASTING
+        is_young = self._total <= LASTING_VALUES
         for key, mean in small.items():
             worker = key[1]
             is_small = mean < self.threshold and (
@@ -158,9 +158,9 @@ class VanishingGradient(DeclaredRule):
             self._rows[key] = self._rows.get(key, 0) + 1 if is_small else 0
             has_vanished = self._zeros.add(key, is_zero=not mean)
             if mean:
-                close = CLOSE_AT_FIRST if is_young and _ATTENTION.search(key[0]) else CLOSE
+                close = CLOSE_AT_FIRST if is_young and _ATTENTION.search(key[0]) else CLOSE_SHARE
                 is_clear = is_small and mean < close * self.threshold
-                has_vanished = is_clear or self._rows[key] >= LASTING
+                has_vanished = is_clear or self._rows[key] >= LASTING_VALUES
             if has_vanished:
                 vanished.append(key)
         return vanished

@@ -7,18 +7,18 @@ from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.losses.judge import LossJudge, LossState
 from builtin_rules.statistics.losses.loss_statistics import NO_LOSS
 from builtin_rules.statistics.losses.objective import no_objective, objectives, training_losses
-from builtin_rules.statistics.series.robust_window import NOISE
+from builtin_rules.statistics.series.robust_window import NOISE_ROWS
 from builtin_rules.statistics.tensor_selection import LOSSES, any_met
 from smdebug.rules.extensions import BoolParam, Quantity, Severity
 
 # Why these, and how they judge: docs/decisions/0047-one-judge-of-losses.md.
 SPIKE: Final = "loss"
-OFTEN: Final = 6  # rows of spikes among the latest NOISE: one in twenty
-FAR: Final = 3.0  # times the tolerated distance from the level: 30 times the noise
-REPEATED: Final = 3  # separate spikes so far above the level
+OFTEN_ROWS: Final = 6  # rows of spikes among the latest NOISE_ROWS: one in twenty
+FAR_FACTOR: Final = 3.0  # times the tolerated distance from the level: 30 times the noise
+REPEATED_SPIKES: Final = 3  # separate spikes so far above the level
 MAX_LOSSES: Final = 64  # judged at the same time
-REPORTED: Final = frozenset({LossState.SPIKE_RECOVERED, LossState.SPIKE_LASTING})
-UNJUDGED: Final = frozenset({LossState.TOO_FEW, LossState.NON_FINITE_PASSING})
+REPORTED_STATES: Final = frozenset({LossState.SPIKE_RECOVERED, LossState.SPIKE_LASTING})
+UNJUDGED_STATES: Final = frozenset({LossState.TOO_FEW, LossState.NON_FINITE_PASSING})
 
 
 class LossSpike(DeclaredRule):
@@ -52,8 +52,8 @@ class LossSpike(DeclaredRule):
     def _prepare(self) -> None:
         self._judges: dict[str, LossJudge] = {}  # by objective
         # Rows by objective: those above the limit, and the first ones of those far above it.
-        self._spikes: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=OFTEN))
-        self._far: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=REPEATED))
+        self._spikes: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=OFTEN_ROWS))
+        self._far: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=REPEATED_SPIKES))
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the training losses of global step `step`."""
@@ -76,28 +76,28 @@ class LossSpike(DeclaredRule):
     def _report(self, step: int, name: str, value: float, judge: LossJudge) -> bool | None:
         """Record a verdict; return whether it is a lasting spike, None if there is none yet."""
         rows, verdict = judge.rows, judge.add(value)
-        if verdict.state in UNJUDGED:
+        if verdict.state in UNJUDGED_STATES:
             return None
         spikes, far = self._spikes[name], self._far[name]
         is_spike = verdict.excess > 0 and judge.is_outlier(value)
         excess = verdict.excess if is_spike else 0.0
-        is_far = excess > FAR and rows - 1 not in spikes
+        is_far = excess > FAR_FACTOR and rows - 1 not in spikes
         if excess > 1:
             spikes.append(rows)
         if is_far:
             far.append(rows)
-        repeated = len(far) == REPEATED and rows - far[0] < NOISE
+        repeated = len(far) == REPEATED_SPIKES and rows - far[0] < NOISE_ROWS
         note = verdict.note
         if is_far and repeated:
-            note = f"{note} One of {REPEATED} outliers in {rows - far[0] + 1} rows.".lstrip()
-        elif verdict.state not in REPORTED:
+            note = f"{note} One of {REPEATED_SPIKES} outliers in {rows - far[0] + 1} rows.".lstrip()
+        elif verdict.state not in REPORTED_STATES:
             if verdict.state is LossState.SPIKE:
                 self.measured(step, SPIKE, value, verdict.limit, met=False, tensor=name)
             return False
         lasting = verdict.state is LossState.SPIKE_LASTING
         if not lasting and self.only_lasting:
             return False
-        often = repeated or (len(spikes) == OFTEN and rows - spikes[0] < NOISE)
+        often = repeated or (len(spikes) == OFTEN_ROWS and rows - spikes[0] < NOISE_ROWS)
         return self.measured(
             step,
             SPIKE,

@@ -21,12 +21,12 @@ from smdebug.rules.extensions import Quantity, Severity, step_in_segment
 
 # Why these, and how they judge: docs/decisions/0010-overfit.md.
 GAP: Final = "gap"
-DEVIATIONS: Final = 2.0  # of the gap
+GAP_DEVIATIONS: Final = 2.0  # of the gap
 RISE_DEVIATIONS: Final = 3.0  # more, as the best of many levels is low by chance
-RISE: Final = 0.01  # of the best validation loss: a smaller rise counts as none
+MIN_RISE: Final = 0.01  # of the best validation loss: a smaller rise counts as none
 END_RISE: Final = 0.05  # that one phase needs at the end; a run that is stopped early ends lower
 END_PATIENCE: Final = 3  # phases at the end of the data, if the rise is smaller
-SMOOTHED: Final = 3  # phases whose mean is the level
+SMOOTHED_PHASES: Final = 3  # phases whose mean is the level
 MIN_PHASES: Final = 4  # that tell a trend from its noise
 MIN_PATIENCE: Final = 10  # phases; a hump of the first epochs is shorter
 
@@ -44,16 +44,16 @@ class _Watched:
     def add(self, validation: float) -> bool:
         """Add a phase and return whether the validation loss is clearly above its best level."""
         self.window.add(validation)
-        latest = self.window.latest(SMOOTHED)
-        if len(latest) < SMOOTHED:
+        latest = self.window.latest(SMOOTHED_PHASES)
+        if len(latest) < SMOOTHED_PHASES:
             return False
         level = mean(latest)
         self.best = min(self.best, level)
-        error = self.window.noise_about_trend() * math.sqrt(2 / SMOOTHED)
+        error = self.window.noise_about_trend() * math.sqrt(2 / SMOOTHED_PHASES)
         rise = level - self.best
         self.high = rise > END_RISE * abs(self.best)
         enough = len(self.window) >= MIN_PHASES
-        return enough and rise > RISE * abs(self.best) + RISE_DEVIATIONS * error
+        return enough and rise > MIN_RISE * abs(self.best) + RISE_DEVIATIONS * error
 
 
 class Overfit(DeclaredRule):
@@ -166,7 +166,7 @@ class Overfit(DeclaredRule):
         gap = phase.validation - training
         if not self.literal:
             margin = phase.training_error * (1 + self.ratio_threshold)
-            gap -= DEVIATIONS * math.hypot(margin, phase.validation_error)
+            gap -= GAP_DEVIATIONS * math.hypot(margin, phase.validation_error)
         return gap / abs(training)
 
     def _record(self, step: int, phase: EvaluationPhase, watched: _Watched) -> bool:

@@ -13,13 +13,13 @@ from smdebug.rules.extensions import Quantity, Severity
 # Why these, and how they judge: docs/decisions/0013-overtraining.md.
 TRAINING: Final = "training loss"
 VALIDATION: Final = "validation loss"
-DEVIATIONS: Final = 2.0  # of validation losses
+LOSS_DEVIATIONS: Final = 2.0  # of validation losses
 LONE_DEVIATIONS: Final = 3.0  # of training losses alone
 PHASES_BEFORE: Final = 3  # minimum validation phases of an earlier level
-HALVED: Final = 0.5  # a loss near 0 improves by this share of it
+HALVED_SHARE: Final = 0.5  # a loss near 0 improves by this share of it
 LONE_FALL: Final = 0.2  # the same of training losses alone
-LEARNED: Final = 4.0  # times delta; a steady fall is a quarter of the total per level
-WASTED: Final = 1.25  # a training that goes on for so many times as long wastes time
+LEARNED_FACTOR: Final = 4.0  # times delta; a steady fall is a quarter of the total per level
+WASTED_FACTOR: Final = 1.25  # a training that goes on for so many times as long wastes time
 LONE_WASTED: Final = 2.0  # the same, without validation losses
 TOO_FEW: Final = "too few losses"
 WITHIN: Final = "no phase of evaluation ends here"
@@ -87,8 +87,8 @@ class LossTrend:
         enough = min(delta, share * abs(progress.best)) if deviations else delta
         margin = deviations * progress.error
         limit = progress.best - enough + margin
-        certain = margin + DEVIATIONS * progress.noise
-        learned = self.first - progress.best > LEARNED * delta + certain
+        certain = margin + LOSS_DEVIATIONS * progress.noise
+        learned = self.first - progress.best > LEARNED_FACTOR * delta + certain
         ended = progress.level >= limit and progress.best != 0.0  # nothing is better than 0
         return LossVerdict(progress.level, limit, ended=ended, learned=learned)
 
@@ -193,7 +193,7 @@ class Overtraining(DeclaredRule):
             name: series.latest() if self.literal else series.level(deviations, share, scale or 0.0)
             for name, series, deviations, share in (
                 (TRAINING, training, LONE_DEVIATIONS if alone else 0.0, LONE_FALL),
-                (VALIDATION, validation, DEVIATIONS, HALVED),
+                (VALIDATION, validation, LOSS_DEVIATIONS, HALVED_SHARE),
             )
             if series.first is not None
         }
@@ -205,7 +205,7 @@ class Overtraining(DeclaredRule):
             verdict.learned for verdict in verdicts.values()
         )
         decisive = verdicts.get(VALIDATION) or verdicts[TRAINING]
-        severity = self._severity(LONE_WASTED if alone else WASTED, decisive, met=met)
+        severity = self._severity(LONE_WASTED if alone else WASTED_FACTOR, decisive, met=met)
         judged_met = [
             self.measured(step, name, verdict.measured, verdict.limit, met=met, severity=severity)
             for name, verdict in verdicts.items()

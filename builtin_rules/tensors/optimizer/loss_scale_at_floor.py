@@ -15,8 +15,8 @@ from smdebug.rules.extensions import Quantity, Severity
 
 SCALE: Final = "scale"
 FALLS: Final = "falls"
-START: Final = 20  # rows in which a scaler looks for its scale
-WINDOW: Final = 20  # latest rows in which falls are counted
+START_ROWS: Final = 20  # rows in which a scaler looks for its scale
+WINDOW_ROWS: Final = 20  # latest rows in which falls are counted
 LEAST_FALL: Final = 2.0**8  # over these rows: equilibrium wanders by much less
 
 
@@ -27,14 +27,14 @@ class _Scales:
     rows: int = 0
     highest: float = 0.0
     at_floor: int = 0  # rows in a row
-    latest: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW + 1))
+    latest: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW_ROWS + 1))
 
     def add(self, scale: float, floor: float) -> None:
         self.rows += 1
         self.highest = max(self.highest, scale)
-        if self.rows >= START:
+        if self.rows >= START_ROWS:
             self.latest.append(scale)
-        is_low = scale <= floor < self.highest and self.rows > START
+        is_low = scale <= floor < self.highest and self.rows > START_ROWS
         self.at_floor = self.at_floor + 1 if is_low else 0
 
     def falls(self) -> int:
@@ -79,12 +79,14 @@ class LossScaleAtFloor(DeclaredRule):
         if not finite:
             return self.not_judged("no loss scale of training at this step")
         answers = [self._judge(step, key, scale) for key, scale in finite.items()]
-        return any_met(self, answers, f"the scaler looks for its scale in the first {START} rows")
+        return any_met(
+            self, answers, f"the scaler looks for its scale in the first {START_ROWS} rows"
+        )
 
     def _judge(self, step: int, key: TensorKey, scale: float) -> bool | None:
         scaler = self._scalers.setdefault(key, _Scales())
         scaler.add(scale, self.floor)
-        if scaler.rows <= START:
+        if scaler.rows <= START_ROWS:
             return None
         name, worker = key
         met = self.measured(
@@ -97,18 +99,18 @@ class LossScaleAtFloor(DeclaredRule):
             worker=worker,
             note=f"At its floor for {scaler.at_floor} rows, after up to {scaler.highest:.6g}.",
         )
-        if len(scaler.latest) <= WINDOW:
+        if len(scaler.latest) <= WINDOW_ROWS:
             return met
         falls, first = scaler.falls(), scaler.latest[0]
         met |= self.measured(
             step,
             FALLS,
             falls,
-            WINDOW / 2,
-            met=falls > WINDOW / 2 and scale * LEAST_FALL <= first,
+            WINDOW_ROWS / 2,
+            met=falls > WINDOW_ROWS / 2 and scale * LEAST_FALL <= first,
             tensor=name,
             worker=worker,
-            note=f"From {first:.6g} to {scale:.6g} in {WINDOW} rows.",
+            note=f"From {first:.6g} to {scale:.6g} in {WINDOW_ROWS} rows.",
             severity=Severity.WARNING,
         )
         return met

@@ -25,7 +25,7 @@ from smdebug.rules.extensions import Quantity, Severity, TensorInput, WantedMeas
 
 SIZE: Final = "root mean square"
 # Smaller tensors, such as the weights of a regression, take the size that their data need.
-ELEMENTS: Final = 64
+MIN_ELEMENTS: Final = 64
 MATRIX_RANK: Final = 2
 _JUDGED: Final = TensorInput("weights", (CollectionKeys.WEIGHTS, PARAMETERS))
 
@@ -101,7 +101,7 @@ def _root_mean_square(saved: SavedTensor, step: int) -> float | None:
         shape = saved.tensor.shape(step, worker=saved.worker)
     except TensorUnavailableForStep:
         return None
-    if sum(length > 1 for length in shape) < MATRIX_RANK or math.prod(shape) < ELEMENTS:
+    if sum(length > 1 for length in shape) < MATRIX_RANK or math.prod(shape) < MIN_ELEMENTS:
         return None
     norm = reduction(saved, step, "l2")
     if norm is None or not math.isfinite(norm):

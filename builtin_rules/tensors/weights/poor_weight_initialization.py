@@ -48,9 +48,9 @@ INPUTS: Final = PatternsParam(
     collection="relu_input",
 )
 # Why these: docs/decisions/0011-poor-initialisation.md.
-NORMALISED: Final = 0.1  # distance from mean 0 and variance 1 behind a norm layer
-CLEAR: Final = 2.0  # times the threshold: variances that are too far apart at a single step
-SMALL: Final = 0.01  # of `distribution_range`: typical gradients that are small
+NORMALISED_DISTANCE: Final = 0.1  # distance from mean 0 and variance 1 behind a norm layer
+CLEAR_FACTOR: Final = 2.0  # times the threshold: variances that are too far apart at a single step
+SMALL_SHARE: Final = 0.01  # of `distribution_range`: typical gradients that are small
 MATRIX_RANK: Final = 2
 
 
@@ -216,7 +216,7 @@ class PoorWeightInitialization(DeclaredRule):
                 before = self._far.get(worker, 0)
                 self._far[worker] = before + 1 if far and before >= 0 else -1
                 lasts = self._far[worker] >= (
-                    1 if ratio > CLEAR * self.threshold else self.patience
+                    1 if ratio > CLEAR_FACTOR * self.threshold else self.patience
                 )
                 yield self.measured(
                     step,
@@ -248,7 +248,7 @@ class PoorWeightInitialization(DeclaredRule):
         limit, are_small = self.distribution_range, True
         if judged and not self.literal:
             middle = float(np.median([spread for spread, _ in judged.values()]))
-            are_small = middle < SMALL * limit
+            are_small = middle < SMALL_SHARE * limit
             limit *= min(1.0, middle)
         for saved, (spread, note) in judged.items():
             narrow = (spread < limit and are_small) or (spread == 0 and not self.literal)
@@ -277,10 +277,10 @@ class PoorWeightInitialization(DeclaredRule):
 
 def _is_normalised(saved: SavedTensor, step: int, spread: float) -> bool:
     """Return whether a norm layer, and not the initial weights, made the variance what it is."""
-    if abs(spread - 1) > NORMALISED:
+    if abs(spread - 1) > NORMALISED_DISTANCE:
         return False
     mean = reduction(saved, step, "mean")
-    return mean is None or abs(mean) <= NORMALISED
+    return mean is None or abs(mean) <= NORMALISED_DISTANCE
 
 
 def _ratio(pair: tuple[_Layer, _Layer]) -> float:

@@ -28,7 +28,7 @@ from smdebug.rules.extensions import ChangeNorms, Quantity, Severity, TensorInpu
 
 DIFFERENCE: Final = "relative difference"
 # Values that differ by more than this when first compared are shards, or were never replicas.
-SHARDED: Final = 0.1
+SHARDED_DIFFERENCE: Final = 0.1
 GRADIENT: Final = "gradient/"  # before the name of a parameter
 EQUAL_GRADIENTS: Final = 1e-3  # relative difference, of gradients summed in another order
 EQUAL_UPDATES: Final = 1e-2  # relative difference; weight decay differs with the values
@@ -148,7 +148,7 @@ class ReplicaDivergence(DeclaredRule):
     def _look_like_shards(self, pair: "_Pair", step: int) -> bool:
         """Return whether a pair differs too much for replicas when first compared."""
         return (
-            SHARDED < pair.difference < math.inf
+            SHARDED_DIFFERENCE < pair.difference < math.inf
             and pair.key not in self._compared
             and not _have_equal_gradients(pair, step)
         )
@@ -162,7 +162,9 @@ class ReplicaDivergence(DeclaredRule):
                 self._shards.add(pair.key)
                 self._doubtful[pair.key] = step
                 note = f"Differs from {first.worker!r} from the start: sharded, or never a replica."
-                return self.found(step, *pair.key, difference, SHARDED, note, Severity.NOTE)
+                return self.found(
+                    step, *pair.key, difference, SHARDED_DIFFERENCE, note, Severity.NOTE
+                )
         elif not met and not _has_one_value(first, step):
             self._replicas.add(pair.key)
         note = f"Compared with {first.worker!r}."

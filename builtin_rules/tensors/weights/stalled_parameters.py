@@ -37,8 +37,8 @@ from smdebug.rules.extensions import (
 
 RATIO: Final = "relative update"
 NORMS: Final = "optimizer/update_norm/"  # before the name of a parameter
-TYPICAL: Final = 1e-3  # the relative update of a healthy parameter
-SPARSE: Final = 0.5  # a gradient with more zeros is that of an embedding with rare tokens
+TYPICAL_UPDATE: Final = 1e-3  # the relative update of a healthy parameter
+SPARSE_SHARE: Final = 0.5  # a gradient with more zeros is that of an embedding with rare tokens
 MATRIX_RANK: Final = 2
 _CHANGE: Final = ChangeNorms()
 _COLLECTIONS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, PARAMETERS)
@@ -227,7 +227,7 @@ class StalledParameters(DeclaredRule):
             return least is not None and most is not None and 0 < least <= most < math.inf
         if not np.isfinite(values.astype(np.float64)).all():
             return False
-        return int(np.count_nonzero(values)) >= SPARSE * int(values.size)
+        return int(np.count_nonzero(values)) >= SPARSE_SHARE * int(values.size)
 
     def _gradient(self, parameter: str, step: int) -> SavedTensor | None:
         trial = self.base_trial
@@ -256,7 +256,7 @@ def _others_move(move: _Move, matrices: Sequence[float], step: int) -> bool:
     own = bisect_left(matrices, move.ratio) if move.is_matrix else len(matrices)
     number = len(matrices) - move.is_matrix
     middle = [at + (at >= own) for at in ((number - 1) // 2, number // 2)]
-    return number > 0 and sum(matrices[at] for at in middle) / 2 >= TYPICAL
+    return number > 0 and sum(matrices[at] for at in middle) / 2 >= TYPICAL_UPDATE
 
 
 def _is_matrix(shape: tuple[int, ...]) -> bool:

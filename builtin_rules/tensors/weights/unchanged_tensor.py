@@ -54,9 +54,9 @@ from smdebug.rules.extensions import (
 )
 
 CHANGE: Final = "change"
-ACCUMULATED: Final = 16  # batches, or saved steps; more are rarely accumulated by hand
+ACCUMULATED_BATCHES: Final = 16  # batches, or saved steps; more are rarely accumulated by hand
 _LIMIT: Final = 1.0  # every element is within the tolerance
-_HALF: Final = 4  # times as many values, if they are rounded to half precision
+_HALF_FACTOR: Final = 4  # times as many values, if they are rounded to half precision
 _LOST_BITS: Final = 2**13  # of the 23 of a fraction, float16 keeps 10 and bfloat16 fewer
 # Shares of rows, which are often equal from step to step.
 _COUNTED: Final = re.compile(
@@ -160,7 +160,7 @@ class UnchangedTensor(DeclaredRule):
         rounded = set() if self.literal else _rounded(trial, step, saved)
         usual = [key for key in saved if key not in rounded] if rounded else saved
         alike: dict[tuple[int, ...], list[TensorKey]] = {}  # by the steps to compare
-        for keys, count in ((usual, self.num_steps), (rounded, self.num_steps * _HALF)):
+        for keys, count in ((usual, self.num_steps), (rounded, self.num_steps * _HALF_FACTOR)):
             for key, latest in latest_steps(trial, step, keys, comparable, count).items():
                 if len(latest) == count:
                     alike.setdefault(tuple(reversed(latest)), []).append(key)
@@ -246,8 +246,12 @@ class UnchangedTensor(DeclaredRule):
         of_worker = {name: mean for (name, of), mean in gradients.items() if of == saved.worker}
         if not any(of_worker.values()):
             return False
-        rows = [*islice(earlier_steps(saved, step, ComparableSteps(trial, step)), ACCUMULATED + 1)]
-        if len(rows) > ACCUMULATED and self._changes([saved.key], [rows[-1], step]) == {
+        rows = [
+            *islice(
+                earlier_steps(saved, step, ComparableSteps(trial, step)), ACCUMULATED_BATCHES + 1
+            )
+        ]
+        if len(rows) > ACCUMULATED_BATCHES and self._changes([saved.key], [rows[-1], step]) == {
             saved.key: 0
         }:
             return False

@@ -62,7 +62,7 @@ _NO_TIME: Final = (
 def convert_traces(
     store: TrialStore, keys: Sequence[NumberedKey], folder: Path
 ) -> Iterator[Converted]:
-    """Convert traces one by one; one that cannot be read is a problem of its own."""
+    """Convert traces one by one; a file that cannot be read is a separate problem."""
     return read_each(keys, lambda numbered: convert_trace(store, numbered, folder))
 
 

@@ -50,8 +50,8 @@ def trial_row(row: TrialRow) -> str:
     """Return a row of the table as HTML."""
     word, sign = WORDS[row.outcome]
     verdicts = [
-        _verdict(rule, number, row.page)
-        for number, rule in enumerate(row.rules, 1)
+        _verdict(rule, position, row.page)
+        for position, rule in enumerate(row.rules, 1)
         if rule.outcome not in QUIET
     ]
     counts = Counter(rule.outcome for rule in row.rules if rule.outcome in QUIET)
@@ -74,13 +74,13 @@ def trial_row(row: TrialRow) -> str:
     )
 
 
-def _verdict(rule: RuleResult, number: int, page: str) -> dict[str, Any]:
+def _verdict(rule: RuleResult, position: int, page: str) -> dict[str, Any]:
     return {
         "name": rule.configuration_name,
         "outcome": _tone(rule),
         "place": place(rule)
         + (", muted" * rule.is_muted or ", acknowledged" * rule.is_acknowledged),
-        "link": f"{page}#rule-1-{number}" if page else "",
+        "link": f"{page}#rule-1-{position}" if page else "",
     }
 
 

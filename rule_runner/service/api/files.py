@@ -73,11 +73,11 @@ def output_files(output: str) -> list[OutputFile]:
 def _names(output: str) -> Iterator[str]:
     """Yield the names of the files below a folder, without hidden folders."""
     for folder, inner, names in islice(os.walk(output), _MOST_FOLDERS):
-        place = PurePosixPath(folder).relative_to(output)
-        is_deepest = len(place.parts) >= _DEEPEST
+        parent = PurePosixPath(folder).relative_to(output)
+        is_deepest = len(parent.parts) >= _DEEPEST
         inner[:] = [] if is_deepest else sorted(name for name in inner if name[0] != ".")
         for name in sorted(names):
-            yield str(place / name)
+            yield str(parent / name)
 
 
 def _is_shown(name: str) -> bool:
@@ -121,8 +121,8 @@ def _open_below(folder: Path, name: PurePosixPath) -> BinaryIO:
     flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
     descriptor = os.open(folder, flags)
     try:
-        for part in name.parts[:-1]:
-            inner = os.open(part, flags | os.O_NOFOLLOW, dir_fd=descriptor)
+        for folder_name in name.parts[:-1]:
+            inner = os.open(folder_name, flags | os.O_NOFOLLOW, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = inner
         return os.fdopen(open_regular(Path(name.name), os.O_RDONLY, descriptor), "rb")

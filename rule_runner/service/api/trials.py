@@ -113,7 +113,7 @@ def trial_item(trial: TrialRecord, rules: Sequence[RuleRecord]) -> TrialItem:
 
 
 def rule_item(rule: RuleRecord) -> RuleItem:
-    """Return a rule job as it is in the row of its trial."""
+    """Return a rule job in the form that the row of its trial uses."""
     return RuleItem(
         name=rule.name,
         rule=rule.rule,

@@ -86,8 +86,8 @@ def _environment() -> jinja2.Environment:
 def render(request: Request, name: str, *, status: int = 200, **context: Any) -> Response:
     """Return a page from a template; everything in `context` is escaped.
 
-    Access control sets in the state of the request who asks: `principal` with a name and a role,
-    `csrf_token`, and `has_session` if there is a session to log out of.
+    Access control stores the sender in the state of the request: `principal` with a name and a
+    role, `csrf_token`, and `has_session` if there is a session to log out of.
     """
     state = request.state
     principal = getattr(state, "principal", None)

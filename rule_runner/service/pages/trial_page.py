@@ -130,8 +130,8 @@ def job_views(rules: Iterable[RuleRecord], results: Iterable[RuleResult]) -> lis
         What their output folders say.
     """
     by_name = {result.configuration_name: result for result in results}
-    places = {str(outcome): place for place, outcome in enumerate(ORDER)}
-    ordered = sorted(rules, key=lambda rule: (places.get(rule.outcome, 0), rule.name))
+    positions = {str(outcome): position for position, outcome in enumerate(ORDER)}
+    ordered = sorted(rules, key=lambda rule: (positions.get(rule.outcome, 0), rule.name))
     return [_job(rule, by_name.get(rule.name)) for rule in ordered]
 
 
@@ -243,7 +243,7 @@ def _mark(finding: Evidence) -> str:
 
 
 def _marks(result: RuleResult) -> Iterator[str]:
-    """Yield what was said about all findings of a rule job."""
+    """Yield the acknowledgements of all findings of a rule job."""
     if result.acknowledgement is not msgspec.UNSET:
         yield mark(result.acknowledgement)
 
@@ -252,8 +252,10 @@ def run_views(own: TrialRecord, others: Sequence[TrialRecord]) -> list[RunView]:
     """Return the runs on the charts; each of the others has a link to the page without it."""
     views = [_run(own, "")]
     for trial in others:
-        rest = ",".join(str(other.id) for other in others if other.id != trial.id)
-        views.append(_run(trial, f"/trials/{own.id}?with={rest}" if rest else f"/trials/{own.id}"))
+        other_ids = ",".join(str(other.id) for other in others if other.id != trial.id)
+        views.append(
+            _run(trial, f"/trials/{own.id}?with={other_ids}" if other_ids else f"/trials/{own.id}")
+        )
     return views
 
 

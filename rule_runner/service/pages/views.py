@@ -106,7 +106,7 @@ def _table(
 
 
 def trial(request: Request) -> Response:
-    """Show a trial: its verdicts, findings and curves, with those of others laid over them."""
+    """Show a trial: its verdicts, findings and curves, with those of other trials overlaid."""
     service = service_of(request)
     with service.index() as index:
         own = trial_of(index, request.path_params["trial"])

@@ -1,4 +1,4 @@
-"""Alert: an issue that people are told about, and the messages about alerts."""
+"""Alert: an issue to report to people, and the messages about alerts."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Alerting: sends what people are to be told about a fleet, in a thread of its own."""
+"""Alerting: sends the messages about a fleet, in a separate thread."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -80,7 +80,7 @@ class Alerting(Closing):
         self._stopping.set()
 
     def look(self, *, is_last: bool = False) -> None:
-        """Send what is due; trouble is logged, and tried again the next time.
+        """Send the due messages; trouble is logged, and tried again the next time.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Alerting(Closing):
         self._trouble = repr(err)
 
     def finish(self) -> None:
-        """Send all that waits, once, and say what is left for the next start."""
+        """Send all pending messages once, and report how many remain for the next start."""
         self._stopping.clear()
         self.look(is_last=True)
         count = 0
@@ -116,7 +116,7 @@ class Alerting(Closing):
         self._store.close()
 
     def _gather(self, *, is_last: bool) -> None:
-        """Record what is open, and the messages that are due, before any is sent."""
+        """Record the open alerts and the due messages before sending any."""
         now = self._clock.time()
         alerts = self._open.changed()
         if alerts is not None:
@@ -221,7 +221,7 @@ def alerting(
     *,
     once: bool = False,
 ) -> Iterator[None]:
-    """Send alerts while the block runs; with `once`, what is left at its end, too.
+    """Send alerts while the block runs; with `once`, also sends the remainder before it ends.
 
     Raises
     ------

@@ -41,7 +41,7 @@ class WorkerView(NamedTuple):
 
 
 def evaluate_here(request: str) -> ProcessEnd:
-    """Evaluate a request, which is JSON, in a process of its own; return how that ended.
+    """Evaluate a request, which is JSON, in a separate process; return how that ended.
 
     A signal, or the executor where that sends none, stops the evaluation. The process ends with
     the worker, even if that is killed.

@@ -114,7 +114,7 @@ class ClusterConnection:
         self.problem = problem
 
     def _is_usable(self, executor: StoppableExecutor) -> bool:
-        """Try a worker out, and tell what is wrong with it."""
+        """Probe a worker, and report its problem."""
         with ExitStack() as stack:
             mark = None
             if self._shared is not None:
@@ -136,7 +136,7 @@ class ClusterConnection:
             return False
 
     def _judge(self, looking: Future[WorkerView]) -> None:
-        """Tell what is wrong with a worker from what it sees."""
+        """Describe the problem of a worker from its answers."""
         view = looking.result(_LOOK_S)
         own = versions()["rule-runner"]
         if view.version != own:
@@ -153,7 +153,7 @@ class ClusterConnection:
             self.problem = ""
 
     def _use(self, executor: StoppableExecutor) -> None:
-        """Do what is asked for until the connection is lost, or to be closed.
+        """Execute requests until the connection is lost or must be closed.
 
         Raises
         ------

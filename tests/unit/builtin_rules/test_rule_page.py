@@ -2,6 +2,8 @@
 
 import inspect
 import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from rule_runner.loading.loader import every_builtin
 from smdebug.rules import Rule
 from smdebug.rules.extensions import Page
 
+PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
 RULES = every_builtin()
 OPTIONAL = {"limits"}
 
@@ -66,3 +69,10 @@ def test_the_page_of_a_built_in_rule_is_whole_and_no_longer_in_its_class(name: s
     assert [field for field in HEADINGS if not getattr(page, field) and field not in OPTIONAL] == []
     assert "PAGE" not in vars(RULES[name])
     assert "Page(" not in inspect.getsource(RULES[name])
+
+
+def test_wheels_contain_every_page() -> None:
+    tools = tomllib.loads(PYPROJECT.read_text("utf-8"))["tool"]
+    patterns = tools["setuptools"]["package-data"]["builtin_rules"]
+    packaged = {path for pattern in patterns for path in FOLDER.parent.glob(pattern)}
+    assert set(FOLDER.iterdir()) <= packaged

@@ -157,7 +157,7 @@ def evaluate(
             msg = f"No trial was given, and {definition.place} does not say where one is saved."
             raise UsageError(msg)
         config = resolve(request)
-        with measuring_executor(request) as executor:
+        with measuring_executor(config) as executor:
             runner = Runner(
                 config, sinks=event_sinks(sinks), handle_signals=False, executor=executor
             )
@@ -195,7 +195,7 @@ def _result(
     """Return the result with notes on other problems; write the report if results are kept."""
     problems = evaluated.sentences(str(config.output), str(config.output))
     result = evaluated.result
-    if keep and config.request.report and not evaluated.output_error:
+    if keep and config.results.report and not evaluated.output_error:
         try_report(
             [config.folder_of(rule) for rule in config.rules], config.output, result.trial.name
         )

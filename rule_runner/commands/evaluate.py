@@ -71,7 +71,7 @@ def _evaluate(request: EvaluationRequest, results: TextIO, signals: Signals) -> 
     """Evaluate, and print the results to `results`."""
     evaluation = run_request(request, results, signals)
     config, evaluated, code, to_address = evaluation
-    _print(evaluated, request.format, config, code, to_address, results)
+    _print(evaluated, request, config, code, to_address, results)
     if request.format in {"junit", "sarif"}:  # these formats have no field for notes
         for note in config.notes:
             _log.warning("evaluation_noted", reason=note)
@@ -124,7 +124,7 @@ def run_request(
 
 def tagged(config: EvaluationConfig, result: EvaluationResult) -> Sequence[str]:
     """Give the judged run its verdicts if that is requested; return what to tell the user."""
-    if not config.request.tag_run:
+    if not config.results.tag_run:
         return ()
     from rule_runner.commands.tag_run import tag_run
 
@@ -201,7 +201,7 @@ def run(
 ) -> EvaluationOutcome:
     """Evaluate, and write the report."""
     collect_as_usual()
-    with measuring_executor(config.request) as executor:
+    with measuring_executor(config) as executor:
         evaluated = Runner(
             config,
             sinks=sinks,
@@ -213,7 +213,7 @@ def run(
     rules = acknowledged_if_readable(config.output, evaluated.result.rules)
     evaluated = replace(evaluated, result=with_fields(evaluated.result, rules=rules))
     is_over = not evaluated.output_error and evaluated.stop is not PAUSED
-    if not (is_over and config.request.report):
+    if not (is_over and config.results.report):
         return evaluated
     folders = [config.folder_of(rule) for rule in config.rules]
     return replace(
@@ -222,7 +222,7 @@ def run(
     )
 
 
-def measuring_executor(request: EvaluationRequest) -> AbstractContextManager[Executor | None]:
+def measuring_executor(config: EvaluationConfig) -> AbstractContextManager[Executor | None]:
     """Open the executor that measures the trial; None if this process does.
 
     Raises
@@ -230,11 +230,11 @@ def measuring_executor(request: EvaluationRequest) -> AbstractContextManager[Exe
     UsageError
         If there is no such executor.
     """
-    if request.measure_on is None:
+    if config.processes.measure_on is None:
         return nullcontext()
     from rule_runner.executors import open_executor
 
-    return open_executor(request.measure_on)
+    return open_executor(config.processes.measure_on)
 
 
 def try_report(
@@ -251,22 +251,22 @@ def try_report(
 
 def _print(
     evaluated: EvaluationOutcome,
-    form: str,
+    request: EvaluationRequest,
     config: EvaluationConfig,
     code: int,
     to_address: Callable[[str], str],
     stream: TextIO,
 ) -> None:
     """Print the results to `stream`; `to_address` converts paths to what the user sees."""
-    if form == "table":
+    if request.format == "table":
         places = [results_at(config.folder_of(rule) for rule in config.rules)]
         if evaluated.report is not None:
             places.append(f"Report: {printable(evaluated.report)}")
-        folded = config.request.fits_rules
-        print_results(evaluated.result, [*map(to_address, places)], stream, folded=folded)
+        shown = [*map(to_address, places)]
+        print_results(evaluated.result, shown, stream, folded=request.fits_rules)
     else:
         loaded = [rule.loaded for rule in config.rules]
-        print(document(evaluated.result, form, loaded, code), file=stream)
+        print(document(evaluated.result, request.format, loaded, code), file=stream)
 
 
 def document(result: EvaluationResult, form: str, rules: Sequence["LoadedRule"], code: int) -> str:

@@ -108,7 +108,7 @@ class S3OutputSync:
         """Set the evaluation that writes to `folder`; return this object."""
         folders = (config.folder_of(rule).relative_to(self.folder) for rule in config.rules)
         self._parts = ["" if path == Path() else f"{path}/" for path in folders]
-        self._overwrite = config.request.overwrite
+        self._overwrite = config.results.overwrite
         return self
 
     def to_address(self, text: str) -> str:

@@ -67,7 +67,7 @@ class JobOpener:
         folder = OutputFolder(
             self._config.folder_of(rule),
             identity,
-            overwrite=self._config.request.overwrite,
+            overwrite=self._config.results.overwrite,
             run_id=self._run_id,
         )
         self._stack.callback(folder.close)
@@ -84,7 +84,7 @@ class JobOpener:
         )
         state = self._state(rule, bound)
         job = RuleJob(rule, source, state, facts, folder, self._clock, self._now)
-        job.keeps_measurements = self._config.request.report
+        job.keeps_measurements = self._config.results.report
         return job
 
     def _fingerprint(self, rule: RuleJobConfig, bound: BoundRule) -> str:
@@ -98,7 +98,7 @@ class JobOpener:
             other_trials=[real_path(path) for path in config.others_of(rule)],
             start_step=rule.start_step,
             end_step=rule.end_step,
-            keep_going=config.request.keep_going,
+            keep_going=config.results.keep_going,
             min_coverage=config.min_coverage_of(rule),
             mutes=[repr(mute) for mute in rule.mutes],
         )
@@ -106,7 +106,7 @@ class JobOpener:
     def _state(self, rule: RuleJobConfig, bound: BoundRule) -> RuleJobState:
         """Return the initial state of a rule job; a rejected one has already failed."""
         name = rule.configuration_name
-        state = RuleJobState(rule.loaded.name, name, self._config.request.keep_going, self._now())
+        state = RuleJobState(rule.loaded.name, name, self._config.results.keep_going, self._now())
         if rule.config_error:
             state.rule_failed(CLIENT_ERROR + rule.config_error, self._now())
         for warning in bound.warnings:
@@ -124,13 +124,13 @@ class JobOpener:
         recorded
             Called after the intent of an action is in the journal, and before the action.
         """
-        request = self._config.request
-        if request.overwrite:
+        messages = self._config.messages
+        if self._config.results.overwrite:
             remove_files([job.folder.path / ACTIONS])
         if actions and job.config.mode is RuleMode.ENFORCE:
             policy = ActionPolicy(
-                request.action_timeout,
-                request.dry_run,
+                messages.action_timeout,
+                messages.dry_run,
                 self._clock,
                 self._now,
                 recorded,
@@ -162,7 +162,7 @@ def restore_ended(jobs: Sequence[RuleJob], config: EvaluationConfig) -> bool:
         for job, result in zip(jobs, results, strict=True)
         if result is not None
         and result.mode == job.config.mode
-        and is_conclusive(result, keep_going=config.request.keep_going)
+        and is_conclusive(result, keep_going=config.results.keep_going)
     ]
     if len(conclusive) < len(jobs):
         return False

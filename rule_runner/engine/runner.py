@@ -86,14 +86,14 @@ class Runner:
         self.config = config
         self.clock = clock or SystemClock()
         self.observer = observer or Observer()
-        request = config.request
+        waits = config.waits
         self.stops = StopRequests(
             self.clock,
-            request.timeout,
-            request.idle_timeout or None,
+            waits.timeout,
+            waits.idle_timeout or None,
             config.stop_files,
-            request.stop_grace,
-            None if request.pause_file is None else Path(request.pause_file),
+            waits.stop_grace,
+            None if waits.pause_file is None else Path(waits.pause_file),
         )
         patience = WaitBudget(self.clock, self.stops.seconds_left)
         self.context = EvaluationContext(config, sinks, self.clock, patience, recorded, executor)
@@ -182,7 +182,7 @@ class Runner:
     def _drain(self) -> tuple[Undelivered, ...]:
         """Send the remaining events once results are written, until a signal arrives."""
         signalled = self.stops.signalled is not None
-        deadline = self.config.request.sink_deadline
+        deadline = self.config.messages.sink_deadline
         seconds = min(deadline, STOPPED_DRAIN_S) if signalled else deadline
 
         def stopped() -> bool:
@@ -210,7 +210,7 @@ class Runner:
             live = [job for job in self.jobs if job.live]
             if not stop and all(all_judged(job) for job in live):
                 return None
-            if not (stop or self.config.request.wait or self.step_sources.ending):
+            if not (stop or self.config.waits.wait or self.step_sources.ending):
                 return None
             if self._is_to_pause and not stop:
                 return PAUSED
@@ -221,7 +221,7 @@ class Runner:
 
     def _check_that_trials_exist(self) -> None:
         """Stop waiting for missing trial folders once `wait_for_trial` seconds have passed."""
-        if self.clock.monotonic() - self._began >= self.config.request.wait_for_trial:
+        if self.clock.monotonic() - self._began >= self.config.waits.wait_for_trial:
             self.step_sources.check_that_trials_exist()
 
     def _look(self, *, at_once: bool = False, last: bool = False) -> bool:
@@ -306,7 +306,7 @@ class Runner:
         One more look may find something new, and a log that is quiet for so long is judged up to
         its last complete row.
         """
-        stop = self.stops.idle(self.config.request.end_grace if self.step_sources.ending else 0.0)
+        stop = self.stops.idle(self.config.waits.end_grace if self.step_sources.ending else 0.0)
         return None if stop is None or self._look(at_once=True) or self._settle() else stop
 
     def _settle(self) -> bool:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from builtin_rules import RULES
 from rule_runner.commands.evaluate import evaluate_trial
 from rule_runner.config.defaults import Isolation
+from rule_runner.config.model import ProcessOptions, WaitOptions
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.errors import OutputError, ParameterError, UsageError
 from rule_runner.loading.placeholder_rule import PlaceholderRule
@@ -250,7 +251,29 @@ def test_options_reach_the_runner(
     config = Recorded.config
     (rule,) = config.rules
     assert (rule.start_step, rule.end_step, rule.parameters) == (2, 5, {"only_nan": "true"})
-    assert config.request == requested
+    assert config.waits == WaitOptions(
+        wait=False,
+        as_it_is=False,
+        wait_for_trial=3.0,
+        timeout=4.0,
+        idle_timeout=0.0,
+        end_grace=6.0,
+        event_file_wait=8.0,
+        poll_max=10.0,
+        stop_grace=60.0,
+        pause_file=None,
+    )
+    assert config.processes == ProcessOptions(
+        isolate=Isolation.PROCESS,
+        rule_timeout=5.0,
+        own_processes=True,
+        measure_on=None,
+        measurements=None,
+    )
+    assert config.results.overwrite
+    assert config.results.keep_going
+    assert config.other_trials == ("/a", "/b")
+    assert (config.messages.event_source, config.messages.training_job_name) == ("mine", "job")
     assert config.window == 7
     assert config.stop_files == (tmp_path / "trial" / "signals" / "stop",)
 

@@ -236,7 +236,7 @@ class StepSources:
     def clear_cached_bytes(self) -> None:
         """Drop the bytes of tensors that have been read."""
         for trial in self.trials:
-            trial.index.clear_cached_bytes()
+            trial.index.tensors.clear_cached_bytes()
 
     def summaries(self) -> tuple[TrialSummary, TrialSummary | None]:
         """Return the summary of the trial, and that of the profiler trial if both are read."""

@@ -14,7 +14,7 @@ import numpy as np
 import rawtrial
 from evaluating import Script, WoundClock, configured, rule_job
 
-from rule_core.reading import trial_files
+from rule_core.reading import native_index
 from rule_core.reading.measuring import block, executor_measurer
 from rule_core.rules.rule import Rule
 from rule_runner.config.model import RuleJobConfig
@@ -71,7 +71,7 @@ def small_blocks() -> Iterator[None]:
         mock.patch.object(executor_measurer, "LEAST_PARTS", 1),
         mock.patch.object(executor_measurer, "PARTS_PER_BLOCK", 5),
         mock.patch.object(executor_measurer, "KEYS_PER_BLOCK", 3),
-        mock.patch.object(trial_files, "LEAST_KEYS", 1),
+        mock.patch.object(native_index, "LEAST_KEYS", 1),
     ):
         yield
 

@@ -190,7 +190,7 @@ class TrialCurves:
     def _value(self, name: str, step: int, part: str) -> float | None:
         """Return a value; None if it is damaged, or no number."""
         try:
-            return _number(self._index.tensor(name, step, part))
+            return _number(self._index.tensors.value(name, step, part))
         except UNREADABLE:
             return None
 

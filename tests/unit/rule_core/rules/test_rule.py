@@ -16,7 +16,7 @@ from rule_core.exceptions import (
     SMDebugValueError,
     StepUnavailable,
 )
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_core.rules import Finding, Measured, Rule
 from rule_core.rules.actions import Actions
 from rule_core.rules.actions.base import Action
@@ -35,7 +35,7 @@ UNNAMED = "The training job is unknown. Set training_job_prefix to its name."
 def trial(*, ended: bool = True, name: str = "trial") -> Trial:
     steps = {step: {"loss": np.float32([step]), "acc": np.float32([1])} for step in (0, 3, 5)}
     files = evaluating.trial(steps, {"losses": ["loss"]}, ended=ended)
-    index = TrialIndex(MemoryStore(files))
+    index = NativeIndex(MemoryStore(files))
     index.refresh()
     index.refresh()
     if ended:

@@ -11,7 +11,7 @@ import pytest
 from evaluating import WoundClock, json_lines, rule_job
 from memory_store import MemoryStore
 
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_runner.engine.invocation import InvocationOutcome, InvocationResult
 from rule_runner.engine.rule_job import RuleJob
 from rule_runner.results.output_folder import OutputFolder
@@ -59,7 +59,7 @@ def folder(tmp_path: Path) -> Iterator[OutputFolder]:
 
 def no_steps() -> TensorSteps:
     """Return the steps of an empty trial that has not ended."""
-    return TensorSteps(TrialIndex(MemoryStore({})), [], WoundClock(), 1.0, 1.0)
+    return TensorSteps(NativeIndex(MemoryStore({})), [], WoundClock(), 1.0, 1.0)
 
 
 def ended(one: RuleJob) -> None:

@@ -1,35 +1,32 @@
-"""TrialFiles: the files of a trial loaded so far, and the contents of its index files."""
+"""NativeIndex: the files of a saved trial loaded so far, and the contents of its index files."""
 
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rule_core.exceptions import TrialFileError
 from rule_core.format import paths
 from rule_core.format.index_file import IndexFile, IndexParser
 from rule_core.format.paths import StepFile
 from rule_core.model.collection import Collection, parse_collections
-from rule_core.reading.file_problems import FailedReads, TrialFileProblems
+from rule_core.modes import ModeKeys
+from rule_core.reading.file_problems import TrialFileProblems
 from rule_core.reading.measuring.measurer import LEAST_KEYS, Measurer
 from rule_core.reading.new_files import NewFiles, Read
 from rule_core.reading.saved_steps import SavedSteps
+from rule_core.reading.saved_tensors import SavedTensors
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError, TrialStore
-from rule_core.storage.read_pool import ReadPool, read_each
-
-if TYPE_CHECKING:
-    from rule_core.modes import ModeKeys
+from rule_core.storage.read_pool import read_each, read_pool
 
 _COLLECTIONS: Final = paths.COLLECTIONS
 _UNREADABLE: Final = (TrialFileError, ObjectNotFoundError, StorageUnavailableError)
 
 
-class TrialFiles:
-    """The known steps, tensors, workers and collections of one trial.
-
-    All steps are global steps. Nothing here waits: `refresh` looks for files once.
+class NativeIndex:
+    """The index of a trial that hooks or writers have saved; implements `TrialIndex`.
 
     Parameters
     ----------
@@ -42,25 +39,12 @@ class TrialFiles:
 
     Attributes
     ----------
-    failures
-        The failed reads of the current step since the last refresh.
-    workers
-        The names of workers: those with readable collections files and, once the trial has ended,
-        all that have written a step.
-    described
-        The workers with readable collections files.
-    damaged_collections
-        The number of damaged collections files.
-    unrecognized
-        Whether the folder held nothing known when it was opened: it may become a trial in any
-        format.
-    late_parts
-        The steps of which a part was found after they were settled, in order.
-    looked_at
-        The time at which a query of a remote trial last looked for new files.
     measurer
         Parses many new index files somewhere else; None parses all of them here.
     """
+
+    may_resume: bool = False
+    segments: Sequence[int] = ()
 
     def __init__(
         self,
@@ -69,33 +53,30 @@ class TrialFiles:
         window: int = 1000,
     ) -> None:
         self.store = store
-        parallel = store.costs.parallel
-        self._pool = ReadPool[memoryview](parallel) if parallel > 1 else None
-        self.range_steps = range_steps
         self.window = window
+        self.range_steps = range_steps
+        self._pool = read_pool(store)
+        self.is_remote = self._pool is not None
         self._saved = saved = SavedSteps()
         self.files: Mapping[int, Mapping[str, IndexFile]] = saved.files
         self.steps: Sequence[int] = saved.steps
         self.mode_steps: Mapping[ModeKeys, Mapping[int, int]] = saved.mode_steps
         self.names: Mapping[str, Sequence[int]] = saved.names
         self.names_by_mode: Mapping[ModeKeys, Mapping[str, Sequence[int]]] = saved.names_by_mode
+        self.tensors = SavedTensors(store, self._pool, saved.files, (saved.files, saved.steps))
         self.collections: dict[str, Collection] = {}
         self.collections_version = 0
         self.workers: list[str] = []
         self.described: list[str] = []
         self.num_workers = 0
-        self.last_complete_step = -1
-        self.settled_step = -1
+        self.last_complete_step = self.settled_step = -1
         self.loaded_all_steps = False
         self.unrecognized = False
         self.looked_at = -math.inf
         self.file_problems = TrialFileProblems(store.uri)
-        self.problems = self.file_problems.problems
-        self.report = self.file_problems.report
         self.measurer: Measurer | None = None
         self._parser = IndexParser()
         self._new = NewFiles(store, self._pool, range_steps, self.files, self.file_problems)
-        self.failures = FailedReads()
         self._bad_collections = False
         self.damaged_collections = 0
         self.late_parts: dict[int, None] = {}
@@ -110,11 +91,6 @@ class TrialFiles:
         """Read no other index files than these."""
         self._new.only = parts
 
-    @property
-    def is_remote(self) -> bool:
-        """Whether requests to the store are slow."""
-        return self._pool is not None
-
     def has_files(self) -> bool:
         """Return whether the store has any file of the trial."""
         return bool(self.workers or self.steps or next(iter(self.store.list_keys("")), ""))
@@ -124,19 +100,12 @@ class TrialFiles:
         return paths.END_OF_JOB in self.store.list_keys(paths.END_OF_JOB)
 
     def refresh(self, whole: bool = False, *, ended: bool = False) -> bool:
-        """Look for new files once; return whether there were any.
+        """Look for new files once; see `TrialIndex`.
 
         A listing is not a snapshot: it may show a file and miss an older one. A step is therefore
         *settled* only if it was complete before a listing began.
-
-        Parameters
-        ----------
-        whole
-            Whether to include settled steps, for late files.
-        ended
-            Whether the end mark was seen before, so that collections no longer change.
         """
-        self.failures.turn_to(None)
+        self.tensors.failures.turn_to(None)
         settled = self.last_complete_step
         # Collections come first: the number of workers determines which steps are complete.
         changed = self._load_collections() if self.lacks_collections() else False
@@ -157,8 +126,8 @@ class TrialFiles:
         self.settled_step = self.last_complete_step
         for worker in self._without_collections():
             key = paths.collections_key(worker)
-            if key not in self.problems:
-                self.report(key, ObjectNotFoundError(key))
+            if key not in self.file_problems.problems:
+                self.file_problems.report(key, ObjectNotFoundError(key))
         self.workers = sorted(self._writers().union(self.workers))
         self.num_workers = max(self.num_workers, len(self.workers))
 
@@ -176,14 +145,16 @@ class TrialFiles:
         """Return a text for each missing or damaged collections file."""
         keys = map(paths.collections_key, self._without_collections())
         problems = {
-            key: text for key, text in self.problems.items() if key.startswith(_COLLECTIONS)
+            key: text
+            for key, text in self.file_problems.problems.items()
+            if key.startswith(_COLLECTIONS)
         }
         return [*problems.values(), *(repr(key) for key in keys if key not in problems)]
 
     def lost_files(self) -> int:
         """Return the number of index files that were not read because they arrived too late."""
         listed = filter(self._new.parse_if_new, self.store.list_keys(paths.INDEX))
-        return sum(key not in self.problems for key in listed)
+        return sum(key not in self.file_problems.problems for key in listed)
 
     def lacks_collections(self) -> bool:
         """Return whether there are fewer collections files than workers."""
@@ -216,9 +187,9 @@ class TrialFiles:
                     raise  # rules need them, and waiting does not help
                 self._bad_collections = True
                 self.damaged_collections += isinstance(err, TrialFileError)
-                self.report(key, err)
+                self.file_problems.report(key, err)
                 continue
-            self.problems.pop(key, None)
+            self.file_problems.problems.pop(key, None)
             workers.add(names[key])
             num_workers = max(num_workers, file.num_workers)
             for name, collection in file.collections.items():
@@ -283,11 +254,11 @@ class TrialFiles:
             if isinstance(err, StorageUnavailableError):
                 raise
             return False
-        if self.problems or self.file_problems.unread:
+        if self.file_problems.problems or self.file_problems.unread:
             self.file_problems.mended(key, step_file)
         if file.damaged:
             for name, reason in file.damaged.items():
-                self.report(f"{key}: {name}", reason)
+                self.file_problems.report(f"{key}: {name}", reason)
         if not file.entries:
             self._new.ignored.add(key)
             return False
@@ -332,12 +303,6 @@ class TrialFiles:
             unread.is_transient for unread in self.file_problems.unread.get(step, {}).values()
         )
 
-    @property
-    def all_steps(self) -> Sequence[int]:
-        """The known steps, including those without a readable index file, ascending."""
-        unread = self.file_problems.unread
-        return sorted({*self.steps, *unread}) if unread else self.steps
-
     def _count_complete(self, steps: Iterable[int]) -> None:
         """Update the last complete step."""
         if self._last_steps:
@@ -352,6 +317,31 @@ class TrialFiles:
             len(steps) if self.loaded_all_steps else bisect_right(steps, self.last_complete_step)
         )
         return [*steps[:position], *filter(self._has_all_workers, steps[position:])]
+
+    def mode_step_at(self, step: int, mode: ModeKeys) -> int:
+        """Return the mode step of a global step; see `TrialIndex`."""
+        if mode is ModeKeys.GLOBAL:
+            return step
+        return min(file.mode_step for file in self.files[step].values() if file.mode is mode)
+
+    def mode_step_pairs(
+        self, mode: ModeKeys, horizon: int | None = None
+    ) -> Iterable[tuple[int, int]]:
+        """Return the mode step and global step of the steps of a mode; see `TrialIndex`."""
+        pairs = self.mode_steps.get(mode, {}).items()
+        return pairs if horizon is None else [pair for pair in pairs if pair[1] <= horizon]
+
+    def global_step_of(
+        self, mode: ModeKeys, mode_step: int, horizon: int | None = None
+    ) -> int | None:
+        """Return the global step of a mode step; see `TrialIndex`."""
+        del horizon
+        return self.mode_steps.get(mode, {}).get(mode_step)
+
+    def first_of_mode(self, mode: ModeKeys, horizon: int | None = None) -> int | None:
+        """Return the first global step of a mode; see `TrialIndex`."""
+        del horizon
+        return min(self.mode_steps[mode].values())
 
     def _has_all_workers(self, step: int) -> bool:
         """Return whether no worker can add a file to a step."""

@@ -1,4 +1,4 @@
-"""TrialFiles in a local folder: what a look at it reads, and what it finds again."""
+"""NativeIndex in a local folder: what a look at it reads, and what it finds again."""
 
 from pathlib import Path
 
@@ -7,8 +7,7 @@ import pytest
 import rawtrial
 from memory_store import MemoryStore
 
-from rule_core.reading.trial_files import TrialFiles
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_core.storage import ObjectNotFoundError
 from rule_core.storage.local import LocalStore
 from rule_core.storage.local_folder import LocalFolder
@@ -20,10 +19,10 @@ def step(number: int, worker: int = 0) -> dict[str, bytes]:
     return rawtrial.step_files(number, {"loss": np.float32([1])}, worker=f"worker_{worker}")
 
 
-def opened(root: Path, *files: dict[str, bytes]) -> TrialFiles:
+def opened(root: Path, *files: dict[str, bytes]) -> NativeIndex:
     for one in ({}, *files):
         rawtrial.write(root, COLLECTIONS | one)
-    result = TrialFiles(LocalStore(root))
+    result = NativeIndex(LocalStore(root))
     result.refresh()
     return result
 
@@ -122,20 +121,20 @@ def test_a_bad_file_is_read_again_although_its_folder_is_as_it_was(
 ) -> None:
     key = rawtrial.index_key(0)
     one = opened(tmp_path, {**step(0), key: b"{"}, step(1))
-    assert one.problems[key].startswith(f"File '{key}' is cut off")
+    assert one.file_problems.problems[key].startswith(f"File '{key}' is cut off")
     read.clear()
     assert one.refresh(whole=True) is False
     assert read == [key]
     rawtrial.write(tmp_path, step(0))
     assert one.refresh(whole=True) is True
-    assert (one.steps, one.problems) == ([0, 1], {})
+    assert (one.steps, one.file_problems.problems) == ([0, 1], {})
     read.clear()
     assert one.refresh(whole=True) is False
     assert read == []
 
 
 def test_an_unreadable_folder_is_reported_and_no_empty_trial(tmp_path: Path) -> None:
-    trial_files = TrialFiles(LocalStore(tmp_path / "no"))
+    trial_files = NativeIndex(LocalStore(tmp_path / "no"))
     with pytest.raises(ObjectNotFoundError, match="/no' does not exist"):
         trial_files.refresh()
 
@@ -148,22 +147,22 @@ def test_settled_steps_are_those_that_each_is() -> None:
         }
         | {**step(0), **step(2), **step(2, 1), **step(5), **step(6)}
     )
-    trial_index = TrialIndex(store)
+    trial_index = NativeIndex(store)
     assert trial_index.settled([]) == []
     trial_index.refresh()
     for last in (-1, 2, 5):
         trial_index.last_complete_step = last
         assert trial_index.settled(trial_index.steps) == [
-            number for number in trial_index.steps if trial_index.is_settled(number)
+            number for number in trial_index.steps if trial_index.settled([number])
         ]
     trial_index.finish()
     assert trial_index.settled([0, 5]) == [0, 5]
 
 
 def test_nothing_is_settled_while_nobody_knows_how_many_workers_there_are() -> None:
-    one = TrialIndex(MemoryStore(step(0)))
+    one = NativeIndex(MemoryStore(step(0)))
     one.refresh()
-    assert (one.settled(one.steps), one.is_settled(0)) == ([], False)
+    assert one.settled(one.steps) == []
 
 
 def part(number: int, mode: str, worker: str = "worker_0") -> dict[str, bytes]:

@@ -16,7 +16,8 @@ from rule_core.model.array_difference import ChangeNorms
 from rule_core.model.element_statistics import ZeroCount
 from rule_core.model.reductions import OPERATIONS, Reduction, compute
 from rule_core.model.streaming_statistics import PIECE_BYTES, Piece, measure
-from rule_core.reading import large_tensors, trial_index
+from rule_core.reading import saved_tensors
+from rule_core.reading.measuring import large_tensors
 from rule_core.storage.base import ByteRange, TrialStore
 from rule_core.storage.local import LocalStore
 from rule_core.trials import Trial
@@ -27,7 +28,7 @@ RANDOM = np.random.default_rng(0)
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_index, "LARGE", 1 << 12)
+    monkeypatch.setattr(saved_tensors, "LARGE", 1 << 12)
     monkeypatch.setattr(large_tensors, "BLOCK_BYTES", 100_003)
 
 

@@ -62,7 +62,7 @@ def count(rule: str, folder: Path) -> Counter[CodeType]:
     jobs = (RuleJobConfig(rule, load_builtin(rule)),)
     options = options_of(EvaluationRequest(wait=False))
     config = EvaluationConfig(jobs, str(trial), folder / "out", **options)
-    Runner(config, observer=counter, handle_signals=False).run()
+    Runner(config, observer=counter).run()
     del counter.calls[CallCounter.progress.__code__]
     return counter.calls
 

@@ -17,6 +17,8 @@ from rule_runner.config.defaults import (
     RuleMode,
 )
 from rule_runner.errors import UsageError
+from rule_runner.loading.parameters import other_trials
+from rule_runner.loading.trials import trial_name
 
 if TYPE_CHECKING:
     from rule_core.rules.actions.base import Action
@@ -183,8 +185,6 @@ class EvaluationConfig:
 
     def others_of(self, *rules: RuleJobConfig) -> tuple[str, ...]:
         """Return the paths of the other trials of rules: the common ones, then their own."""
-        from rule_runner.loading.parameters import other_trials
-
         own = [(*rule.other_trials, *other_trials(rule.loaded, rule.parameters)) for rule in rules]
         return tuple(dict.fromkeys(chain(self.other_trials, *own)))
 
@@ -224,8 +224,6 @@ def default_output(trial: str, now: datetime | None = None) -> Path:
     >>> default_output("s3://bucket/runs/mnist", datetime(2026, 1, 2, 3, 4, 5))
     PosixPath('rule-output/mnist-20260102-030405')
     """
-    from rule_runner.loading.trials import trial_name
-
     name = re.sub(r"[^A-Za-z0-9_.-]", "-", trial_name(trial)).lstrip(".-") or "trial"
     moment = now or datetime.now().astimezone()
     stem = f"{name[:100]}-{moment:%Y%m%d-%H%M%S}"

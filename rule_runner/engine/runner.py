@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +22,6 @@ from rule_runner.engine.stop_requests import (
     StopReason,
     StopRequests,
     end_process,
-    signals,
 )
 from rule_runner.engine.verdicts import Verdicts
 from rule_runner.errors import EXIT_OUTPUT, ClientError, OutputError
@@ -52,15 +51,11 @@ class Runner:
         Receives the progress.
     clock, waiter
         By default the system clock, and file notifications.
-    handle_signals
-        Whether SIGTERM and SIGINT end the evaluation and keep its results. Only the main thread
-        can handle signals.
-    recorded
+    recorded, executor
         See `EvaluationContext`.
-    executor
-        See `EvaluationContext`.
-    signals_of_command
-        Handles signals before and after the evaluation; by default nothing does.
+    signals
+        Handles SIGTERM and SIGINT, which stop the evaluation and keep its results; None leaves
+        them to the process.
 
     Raises
     ------
@@ -78,9 +73,8 @@ class Runner:
         observer: Observer | None = None,
         clock: Clock | None = None,
         waiter: Waiter | None = None,
-        handle_signals: bool = True,
         recorded: Callable[[], None] = lambda: None,
-        signals_of_command: Signals | None = None,
+        signals: Signals | None = None,
         executor: Executor | None = None,
     ) -> None:
         self.config = config
@@ -100,8 +94,7 @@ class Runner:
         self.jobs = self.context.jobs
         self.step_sources = self.context.step_sources
         self.waiter = waiter or self._watch()
-        self._handle_signals = handle_signals
-        self._signals_of_command = signals_of_command
+        self._signals = signals
         self._began = self.clock.monotonic()
         self._notices = WaitNotices(self.observer, self.clock)
         self._verdicts = Verdicts(self.context, self.observer)
@@ -114,7 +107,8 @@ class Runner:
     def run(self) -> EvaluationOutcome:
         """Evaluate, and return the results."""
         stop: StopReason | None = None
-        with self.context.closing, self._signals():
+        handling = self._signals and self._signals.evaluating(self.stops, self._end_at_once)
+        with self.context.closing, handling or nullcontext():
             if self.context.earlier:
                 self._resume()
             else:
@@ -171,13 +165,6 @@ class Runner:
             for job in self.jobs:
                 job.state.note(str(err))
         return stop
-
-    def _signals(self) -> AbstractContextManager[None]:
-        if not self._handle_signals:
-            return nullcontext()
-        if self._signals_of_command is None:
-            return signals(self.stops, self._end_at_once)
-        return self._signals_of_command.evaluating(self.stops, self._end_at_once)
 
     def _drain(self) -> tuple[Undelivered, ...]:
         """Send the remaining events once results are written, until a signal arrives."""

@@ -225,7 +225,7 @@ def test_options_reach_the_runner(
 ) -> None:
     monkeypatch.setenv("SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW", "7")
     monkeypatch.setenv("SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE", "signals/stop")
-    monkeypatch.setattr("rule_runner.commands.evaluate.Runner", Recorded)
+    monkeypatch.setattr("rule_runner.engine.evaluate.Runner", Recorded)
     requested = replace(
         requested,
         other_trials=("/a", "/b"),
@@ -285,7 +285,7 @@ def test_file_of_a_rule_with_a_process_of_its_own_is_not_run_here(
     tmp_path: Path,
     own: dict[str, Any],
 ) -> None:
-    monkeypatch.setattr("rule_runner.commands.evaluate.Runner", Recorded)
+    monkeypatch.setattr("rule_runner.engine.evaluate.Runner", Recorded)
     file = prints(tmp_path, "\nraise SystemError\n")
     with pytest.raises(KeyError):
         evaluate_trial(replace(requested, rules=(file,), **own))

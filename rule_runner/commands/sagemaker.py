@@ -8,7 +8,7 @@ from math import inf
 from typing import Final, NoReturn, TextIO
 
 from rule_core.trials.refresh import parse_bool
-from rule_runner.commands.evaluate import run as run_evaluation
+from rule_runner.commands.evaluate import evaluate_to
 from rule_runner.config.defaults import DEFAULT_WINDOW, WINDOW, RuleMode
 from rule_runner.config.request import ContainerRule, EvaluationRequest
 from rule_runner.config.resolve import resolve
@@ -76,7 +76,7 @@ def _run(results: TextIO, signals: Signals) -> int:
         config = resolve(request)
         messenger = _Messenger(contract)
         sinks = _sinks(request, results)
-        evaluated = run_evaluation(config, sinks, messenger, signals)
+        evaluated = evaluate_to(None, config, sinks, messenger, signals)
     except OutputError as err:
         write_message(contract, CLIENT_ERROR + str(err))
         raise

@@ -100,7 +100,7 @@ class EvaluationContext:
         self._patience = patience
         paths = [config.trial, config.profiler_trial or "", *config.others_of(*config.rules)]
         remote = any(map(is_in_s3, paths))
-        require(len(config.rules), processes=config.request.own_processes, remote=remote)
+        require(len(config.rules), processes=config.processes.own_processes, remote=remote)
         self.step_sources = StepSources(config, clock, patience)
         self._measuring = self._make_measuring(executor)
         if self._measuring is not None:
@@ -114,7 +114,7 @@ class EvaluationContext:
         plans = [
             ()
             if rule.missing_parameter or rule.config_error
-            else planned(rule, bound.arguments, config.request.training_job_name)
+            else planned(rule, bound.arguments, config.messages.training_job_name)
             for rule, bound in zip(config.rules, self._bound, strict=True)
         ]
         self.jobs: list[RuleJob] = []
@@ -170,14 +170,14 @@ class EvaluationContext:
         )
 
     def _event_subject(self) -> EventSubject:
-        request = self.config.request
-        name = request.training_job_name or self.step_sources.name
-        if (rule := request.container) is None:
-            return EventSubject(name, self.now(), request.event_source)
+        messages = self.config.messages
+        name = messages.training_job_name or self.step_sources.name
+        if (rule := messages.container) is None:
+            return EventSubject(name, self.now(), messages.event_source)
         return EventSubject.in_sagemaker(
             name,
             self.now(),
-            request.event_source,
+            messages.event_source,
             rule.training_job_arn,
             {rule.name: rule.rule_job_arn},
         )
@@ -223,7 +223,7 @@ class EvaluationContext:
                     self._fork_server,
                     self.config.folder_of(job.config),
                     self._patience,
-                    self.config.request.source_options,
+                    self.config.sources,
                 )
         if any(job.other_trials for job, _ in ready):  # before their first step
             self.write()
@@ -233,7 +233,7 @@ class EvaluationContext:
 
     def _make_measuring(self, executor: Executor | None) -> "TrialMeasuring | None":
         """Return who else measures the trial; None if nobody does."""
-        folder = self.config.request.measurements
+        folder = self.config.processes.measurements
         if executor is None and folder is None:
             return None
         from rule_runner.engine.measuring import MeasuringOnExecutor, StoredMeasuring
@@ -282,7 +282,7 @@ class EvaluationContext:
         For `final` and `caught_up` see `RuleJob.result_to_record`.
         """
         self._written = self.clock.monotonic()
-        if final and self.config.request.report:
+        if final and self.config.results.report:
             self.folder.write_measurements(
                 {job.config.configuration_name: job.measurements.record() for job in self.jobs}
             )
@@ -304,7 +304,7 @@ class EvaluationContext:
             rule_job=job.config.configuration_name,
             status=str(job.state.status),
             details=job.state.status_details,
-            training_job=self.config.request.training_job_name or self.step_sources.name,
+            training_job=self.config.messages.training_job_name or self.step_sources.name,
         )
 
     def record_action_results(self) -> None:

@@ -69,7 +69,7 @@ class JobOpener:
             rule.configuration_name: self._fingerprint(rule, bound_rule)
             for rule, bound_rule in zip(config.rules, bound, strict=True)
         }
-        overwrite = config.request.overwrite
+        overwrite = config.results.overwrite
         self.folder = OutputFolder(config.output, self._fingerprints, overwrite=overwrite)
         stack.callback(self.folder.close)
         self._journal: Journal | None = None
@@ -101,7 +101,7 @@ class JobOpener:
             other_trials=[real_path(path) for path in config.others_of(rule)],
             start_step=rule.start_step,
             end_step=rule.end_step,
-            keep_going=config.request.keep_going,
+            keep_going=config.results.keep_going,
             min_coverage=config.min_coverage_of(rule),
             mutes=[repr(mute) for mute in rule.mutes],
         )
@@ -109,7 +109,7 @@ class JobOpener:
     def _state(self, rule: RuleJobConfig, bound: BoundRule) -> RuleJobState:
         """Return the initial state of a rule job; a rejected one has already failed."""
         name = rule.configuration_name
-        state = RuleJobState(rule.loaded.name, name, self._config.request.keep_going, self._now())
+        state = RuleJobState(rule.loaded.name, name, self._config.results.keep_going, self._now())
         if rule.config_error:
             state.rule_failed(CLIENT_ERROR + rule.config_error, self._now())
         for warning in bound.warnings:
@@ -127,11 +127,11 @@ class JobOpener:
         recorded
             Called after the intent of an action is in the journal, and before the action.
         """
-        request = self._config.request
+        messages = self._config.messages
         if actions and job.config.mode is RuleMode.ENFORCE:
             policy = ActionPolicy(
-                request.action_timeout,
-                request.dry_run,
+                messages.action_timeout,
+                messages.dry_run,
                 self._clock,
                 self._now,
                 recorded,
@@ -166,7 +166,7 @@ def restore_ended(jobs: Sequence[RuleJob], config: EvaluationConfig) -> bool:
         if (result := job.recorded) is not None
         and result.ended_at is not None
         and result.mode == job.config.mode
-        and is_conclusive(result, keep_going=config.request.keep_going)
+        and is_conclusive(result, keep_going=config.results.keep_going)
     ]
     if len(conclusive) < len(jobs):
         return False

@@ -221,10 +221,3 @@ def end_process(number: int) -> None:
     """End the process at once; a restart repeats everything that is not on disk yet."""
     remove_private_folders()
     os._exit(EXIT_SIGNAL + number)
-
-
-@contextmanager
-def signals(stops: StopRequests, end_at_once: Callable[[int], None]) -> Iterator[None]:
-    """Pass SIGTERM and SIGINT to `stops` inside the block; see `Signals`."""
-    with Signals() as handlers, handlers.evaluating(stops, end_at_once):
-        yield

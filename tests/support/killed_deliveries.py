@@ -24,7 +24,7 @@ import numpy as np
 import rawtrial
 
 from rule_core.storage import aws
-from rule_runner.commands.evaluate import _run, _s3_output
+from rule_runner.commands.evaluate import _s3_output, evaluate_to
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.engine.stop_requests import Signals
 from rule_runner.notify.sinks import spec
@@ -64,7 +64,7 @@ def evaluate(trial: Path, name: str, place: str, after_verdict: Path) -> int:
     )
     watching = Watching(after_verdict)
     with Signals() as signals:
-        found = _run(s3_output, config, spec.parse_sinks([SINK]), watching, signals)
+        found = evaluate_to(s3_output, config, spec.parse_sinks([SINK]), watching, signals)
     if found.undelivered_events or found.output_error:
         return LEFT
     if found.report is None:

@@ -98,7 +98,7 @@ def judged(
     own = {name: more.pop(name) for name in ("executor", "clock", "waiter") if name in more}
     own = {"waiter": Script(clock := WoundClock()), "clock": clock} | own
     config = configured(output, rules, str(trial), keep_going=True, **more)
-    result = Runner(config, handle_signals=False, **own).run().result
+    result = Runner(config, **own).run().result
     content: dict[str, Any] = {"notes": result.notes}
     for rule in msgspec.to_builtins(result.rules):
         name = rule["configuration_name"]

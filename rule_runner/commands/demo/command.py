@@ -16,9 +16,10 @@ from rule_core.processes import end, start_module
 from rule_runner.commands.evaluate import try_report
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.resolve import resolve
+from rule_runner.engine.evaluate import evaluate
 from rule_runner.engine.observer import Observer
 from rule_runner.engine.outcome import EvaluationOutcome
-from rule_runner.engine.runner import Runner
+from rule_runner.engine.stop_requests import Signals
 from rule_runner.errors import EXIT_SIGNAL, ClientError, OutputError
 from rule_runner.escape import printable
 from rule_runner.report.progress import LogObserver, observer
@@ -202,7 +203,8 @@ def _evaluate_live(scenario: Scenario, output: Path) -> EvaluationOutcome:
         terminal = observer(quiet=False)
         live = LiveObserver(training, terminal)
         try:
-            evaluated = Runner(config, observer=live, waiter=training).run()
+            with Signals() as signals:
+                evaluated = evaluate(config, observer=live, waiter=training, signals=signals)
         finally:
             terminal.close()
         if evaluated.stop is None:

@@ -100,8 +100,9 @@ def report(path: str, output: str | None, parameters: Sequence[str], *, overwrit
     """
     from rule_runner.config.request import EvaluationRequest, RuleRequest
     from rule_runner.config.resolve import resolve
+    from rule_runner.engine.evaluate import evaluate
     from rule_runner.engine.outcome import exit_code
-    from rule_runner.engine.runner import Runner
+    from rule_runner.engine.stop_requests import Signals
 
     folder = Path(output) if output else default_output(trial_name(path))
     check_is_local(output or str(folder), "--output of profile report")
@@ -113,7 +114,9 @@ def report(path: str, output: str | None, parameters: Sequence[str], *, overwrit
         wait=False,
         overwrite=overwrite,
     )
-    evaluated = Runner(resolve(request)).run()
+    config = resolve(request)
+    with Signals() as signals:
+        evaluated = evaluate(config, signals=signals)
     code = exit_code(evaluated, fail_on=None)
     problem = evaluated.output_error
     if code and not problem:

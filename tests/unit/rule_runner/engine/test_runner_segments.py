@@ -70,7 +70,7 @@ def evaluated(
     config = configured(output, [rule], keep_going=True, **more)
     script = Script(WoundClock(), later)
     with opened(source_index(source)):
-        runner = Runner(config, clock=script.clock, waiter=script, handle_signals=False)
+        runner = Runner(config, clock=script.clock, waiter=script)
     return runner.run()
 
 

@@ -217,7 +217,7 @@ def test_the_other_run_may_be_an_option(runs: Path) -> None:
     for each, jobs in (("a", ["SimilarAcrossRuns"]), ("b", [job])):
         rules = [rule_job(one) if isinstance(one, str) else one for one in jobs]
         config = configured(runs / each, rules, str(runs / "base"), other_trials=others)
-        assert config.request.other_trials == others
+        assert config.other_trials == others
         assert met_at(config) == ("IssuesFound", 1)
 
 

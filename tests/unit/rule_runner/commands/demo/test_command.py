@@ -21,14 +21,13 @@ from rule_runner.commands.demo.command import Scenario
 from rule_runner.commands.demo.digits import draw, glyphs
 from rule_runner.commands.demo.training import Network, cross_entropy, initialised
 from rule_runner.config.model import EvaluationConfig
-from rule_runner.engine.observer import Observer
 from rule_runner.engine.outcome import EvaluationOutcome
 from rule_runner.engine.runner import Runner
 from rule_runner.engine.stop_requests import StopReason
 from rule_runner.errors import ClientError, OutputError
 from rule_runner.logs import configure
 from rule_runner.report.progress import LogObserver
-from rule_runner.steps.watcher import TrialWatcher, Waiter
+from rule_runner.steps.watcher import TrialWatcher
 from smdebug.core.modes import ModeKeys
 from smdebug.trials import create_trial
 
@@ -173,11 +172,11 @@ def test_an_evaluation_that_stops_ends_the_demo(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Stopping(Runner):
-        def __init__(self, config: EvaluationConfig, *, observer: Observer, waiter: Waiter) -> None:
-            super().__init__(config, observer=observer, waiter=waiter)
+        def __init__(self, config: EvaluationConfig, **options: Any) -> None:
+            super().__init__(config, **options)
             self.stops.reason = lambda **_: StopReason("Enough.", 124)  # type: ignore[method-assign] # stands in for a time limit
 
-    monkeypatch.setattr(demo, "Runner", Stopping)
+    monkeypatch.setattr("rule_runner.engine.evaluate.Runner", Stopping)
     monkeypatch.setattr(demo, "SCENARIOS", (QUICK,))
     assert demo.run_demo(tmp_path) == 124
     assert capsys.readouterr() == ("1/1 quick: one small layer.\n", "Enough.\n")

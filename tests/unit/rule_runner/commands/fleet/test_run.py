@@ -140,7 +140,7 @@ def test_defect_of_the_evaluation_is_an_outcome(
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(judging, "run_request", fail)
+    monkeypatch.setattr(judging, "evaluate_request", fail)
     result = fleets.fleet("run", "--plan", plan, "--shard", "0/4")
     assert result.exit_code == 70
     assert "InternalServerError" in result.stdout

@@ -46,7 +46,7 @@ def measure_trial(request: EvaluationRequest, shard: Shard, folder: str) -> int:
         If the folder cannot be written.
     """
     config = resolve(request)
-    trial = open_trial(config.trial, request.trial_name, config.window, request.source_options)
+    trial = open_trial(config.trial, config.trial_name, config.window, config.sources)
     if not is_there(trial):
         raise TrialError(absent(trial))
     index = trial.index

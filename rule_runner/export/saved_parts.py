@@ -16,6 +16,7 @@ from rule_core.model.segments import segment_of, step_in_segment
 from rule_core.modes import ModeKeys
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.names import NameTable
+from rule_runner.errors import counted
 
 
 class Omissions:
@@ -35,8 +36,7 @@ class Omissions:
         for reason, count in sorted(self._counts.items()):
             names = sorted(self._names[reason])
             others = f" and {len(names) - 1} others" if len(names) > 1 else ""
-            values = "1 value" if count == 1 else f"{count} values"
-            yield f"Left out {values} of {names[0]!r}{others}: {reason}."
+            yield f"Left out {counted(count, 'value')} of {names[0]!r}{others}: {reason}."
 
 
 class SavedPart(NamedTuple):

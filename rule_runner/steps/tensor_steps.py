@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from rule_core.clock import Clock
+from rule_core.clock import Clock, pause_after
 from rule_core.format.paths import END_OF_JOB
 from rule_core.model.segments import step_text, steps_text
 from rule_core.reading.source_index import SourceIndex
@@ -45,7 +45,7 @@ class _Followed:
     ended_since: float | None = None
     may_grow: bool = False
     answered: bool = False
-    pause: float = FIRST_PAUSE_S
+    quiet_looks: int = 0
     due: float = float("-inf")
     problem: str = ""
 
@@ -198,11 +198,11 @@ class TensorSteps:
 
     def _pause(self, followed: _Followed, changed: bool) -> None:
         """Set when to look at a remote trial again."""
-        if changed:
-            followed.pause = FIRST_PAUSE_S
-        pause = self._end_grace if followed.ended_since is not None else followed.pause
+        followed.quiet_looks = 1 if changed else followed.quiet_looks + 1
+        pause = self._end_grace
+        if followed.ended_since is None:
+            pause = pause_after(followed.quiet_looks, FIRST_PAUSE_S)
         followed.due = self._clock.monotonic() + min(pause, self._poll_max)
-        followed.pause = min(2 * followed.pause, self._poll_max)
 
     def _look_at(self, followed: _Followed, *, last: bool) -> bool:
         index = followed.index

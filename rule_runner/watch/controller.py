@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from rule_core.clock import Clock
+from rule_core.clock import Clock, pause_after
 from rule_core.storage.uri import is_s3
 from rule_runner.errors import (
     EXIT_CLIENT,
@@ -117,7 +117,7 @@ class Controller:
 
     @property
     def problems(self) -> list[str]:
-        """Return what is wrong with the roots and the executor, in sentences."""
+        """Return the problems of the roots and the executor, as sentences."""
         return [*self._search.problems, *filter(None, [self._evaluations.problem])]
 
     def stop(self) -> None:
@@ -186,7 +186,7 @@ class Controller:
                 self._change(running, TrialInput.STARTED, started_at=self._clock.time())
 
     def tick(self) -> None:
-        """Do what is due; what hinders it is logged, and it is tried again the next time.
+        """Perform the due work; what hinders it is logged, and it is tried again the next time.
 
         Raises
         ------
@@ -246,7 +246,7 @@ class Controller:
     # -- commands ----------------------------------------------------------------------------
 
     def _carry_out(self) -> None:
-        """Do what people have asked for; what a trial's state no longer allows is left out."""
+        """Execute the commands of users; what a trial's state no longer allows is left out."""
         for action, number in self._options.commands.taken():
             trial = self.database.trial(number)
             if trial is None or trial.removed:
@@ -429,7 +429,7 @@ class Controller:
         """Queue a trial whose evaluation died, or give it up."""
         trial_input = after_death(trial.restarts)
         if trial_input is TrialInput.RESTARTED:
-            pause = self._options.intervals.restart * 2**trial.restarts
+            pause = pause_after(trial.restarts + 1, self._options.intervals.restart)
             self._change(
                 trial,
                 trial_input,
@@ -518,7 +518,7 @@ class Controller:
         return True
 
     def _look_for_acknowledgements(self) -> None:
-        """Record what people said about judged trials, and that it no longer holds.
+        """Record acknowledgements of judged trials, and their withdrawal.
 
         Events that were sent later, as by ``events replay``, are recorded with it.
         """
@@ -580,7 +580,7 @@ class Controller:
         return self._search.is_done and states <= {WatchState.JUDGED, WatchState.IGNORED}
 
     def _stop_evaluations(self) -> None:
-        """Stop the evaluations, and record what they have written."""
+        """Stop the evaluations and record their results."""
         self._evaluations.terminate()
         deadline = self._clock.monotonic() + self._options.intervals.stop
         while len(self._evaluations) and self._clock.monotonic() < deadline:

@@ -97,16 +97,16 @@ def judged(
     """Evaluate, and return what must not depend on where a trial is measured."""
     own = {name: more.pop(name) for name in ("executor", "clock", "waiter") if name in more}
     own = {"waiter": Script(clock := WoundClock()), "clock": clock} | own
-    config = configured(output, rules, str(trial), keep_going=True, own_folders=True, **more)
-    result = Runner(config, handle_signals=False, **own).run().result
+    config = configured(output, rules, str(trial), keep_going=True, **more)
+    result = Runner(config, **own).run().result
     content: dict[str, Any] = {"notes": result.notes}
     for rule in msgspec.to_builtins(result.rules):
         name = rule["configuration_name"]
         content[name] = {key: value for key, value in rule.items() if key not in TIMES}
-        for file in ("findings.jsonl", "measurements.json"):
-            path = output / name / file
-            text = path.read_text() if path.exists() else ""
-            content[f"{name}/{file}"] = _ID.sub("", text)
+    for file in ("findings.jsonl", "measurements.json"):
+        path = output / file
+        text = path.read_text() if path.exists() else ""
+        content[file] = _ID.sub("", text)
     return content
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+from pathlib import Path
 from typing import Any
 
 import evaluating
@@ -344,3 +345,12 @@ def test_required_tensors_are_set_again_for_each_step() -> None:
     with pytest.raises(StepUnavailable):
         rule.invoke(5)
     assert rule.req_tensors.get_tensor_steps("loss") == [5, 2]
+
+
+def test_the_output_folder_is_created_when_a_rule_asks_for_it(tmp_path: Path) -> None:
+    rule = Plain(None)
+    assert rule.output_dir is None
+    rule.output_dir = tmp_path / "deep" / "out"
+    assert not (tmp_path / "deep").exists()
+    assert rule.output_dir == tmp_path / "deep" / "out"
+    assert rule.output_dir.is_dir()

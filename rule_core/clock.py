@@ -1,8 +1,11 @@
-"""Clock: the only module of the engine that reads the time or sleeps."""
+"""Clock: the only module of the engine that reads the time or sleeps, and pauses that double."""
 
+import math
 import time
+from collections.abc import Callable
 from typing import Final, Protocol
 
+_DOUBLINGS: Final = 60  # more exceed any limit
 _NS: Final = 1000  # nanoseconds in a microsecond
 
 
@@ -34,6 +37,30 @@ class SystemClock:
     def sleep(self, seconds: float) -> None:
         """Return after `seconds`."""
         time.sleep(seconds)  # noqa: TID251 - this is the clock
+
+
+def pause_after(failures: int, first_s: float, longest_s: float = math.inf) -> float:
+    """Return the pause after so many failures in a row: it doubles up to the longest.
+
+    >>> [pause_after(failures, 0.5, 3.0) for failures in (1, 2, 3, 4)]
+    [0.5, 1.0, 2.0, 3.0]
+    """
+    return min(first_s * 2.0 ** min(failures - 1, _DOUBLINGS), longest_s)
+
+
+def jittered(pause_s: float, random_part: Callable[[], float] | None = None) -> float:
+    """Return a random pause between half of `pause_s` and the whole.
+
+    Parameters
+    ----------
+    random_part
+        Returns numbers from 0 to 1; None: `random.random`.
+    """
+    if random_part is None:
+        from random import random
+
+        random_part = random
+    return pause_s * (0.5 + random_part() / 2)
 
 
 class SteadyTime:

@@ -99,3 +99,13 @@ def attempt(call: Callable[[], T], failed: Callable[[Exception], R]) -> T | R:
         return call()
     except Exception as err:  # noqa: BLE001 - `failed` decides what the exception means
         return failed(err)
+
+
+def text_of(value: object) -> str | None:
+    """Return the text of a value; None if its class, which may be a rule's, cannot make it."""
+    return attempt(lambda: str(value), lambda _: None)
+
+
+def words_of(err: BaseException) -> str:
+    """Return the text of an exception of any class on one line, without the full stop."""
+    return " ".join((text_of(err) or "").split()).rstrip(".")

@@ -10,17 +10,16 @@ from typing import Any
 from msgspec.structs import replace as with_fields
 
 from rule_core.trials import Trial
-from rule_runner.commands.evaluate import event_sinks, measuring_executor, tagged, try_report
+from rule_runner.commands.evaluate import event_sinks, tagged, with_report
 from rule_runner.config import defaults
 from rule_runner.config.defaults import Isolation, Issue
 from rule_runner.config.job_file.definition import JobDefinition, choose
 from rule_runner.config.job_file.reader import definition_from
 from rule_runner.config.job_file.sdk_objects import DebuggerRule, ProfilerRule
-from rule_runner.config.model import EvaluationConfig, check_is_local
+from rule_runner.config.model import check_is_local
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.config.resolve import resolve
-from rule_runner.engine.outcome import EvaluationOutcome
-from rule_runner.engine.runner import Runner
+from rule_runner.engine.evaluate import evaluate as run
 from rule_runner.errors import UsageError
 from rule_runner.logs import through_logging
 from rule_runner.notify.delivery import DEADLINE_S
@@ -89,7 +88,7 @@ def evaluate(
         The data for profiler rules: a folder with ``system`` and ``framework``, or an address.
         None means the place where the training job of the request saves it.
     output
-        Folder for the results, with a folder for each rule. None keeps no results.
+        Folder for the results. None keeps no results.
     only, exclude
         Names of the rule configurations to evaluate, and of those to leave out.
     measure_on
@@ -135,7 +134,7 @@ def evaluate(
             start_step=start_step,
             end_step=end_step,
             min_coverage=min_coverage,
-            report=report,
+            report=report and output is not None,
             keep_going=keep_going,
             wait=wait,
             wait_for_trial=wait_for_trial,
@@ -157,13 +156,10 @@ def evaluate(
             msg = f"No trial was given, and {definition.place} does not say where one is saved."
             raise UsageError(msg)
         config = resolve(request)
-        with measuring_executor(request) as executor:
-            runner = Runner(
-                config, sinks=event_sinks(sinks), handle_signals=False, executor=executor
-            )
-            result = _result(runner.run(), config, keep=output is not None)
-        tagged(config, result)
-        return result
+        outcome = with_report(config, run(config, sinks=event_sinks(sinks)))
+        tagged(config, outcome.result)
+        problems = outcome.sentences(str(config.output), str(config.output))
+        return with_fields(outcome.result, notes=[*outcome.result.notes, *problems])
 
 
 def _place(trial: Place | Trial | None, definition: JobDefinition) -> tuple[str | None, str | None]:
@@ -187,16 +183,3 @@ def _folder(output: Place | None, stack: ExitStack) -> Path:
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rule-runner-")))
     check_is_local(os.fspath(output), "output")
     return Path(output)
-
-
-def _result(
-    evaluated: EvaluationOutcome, config: EvaluationConfig, *, keep: bool
-) -> EvaluationResult:
-    """Return the result with notes on other problems; write the report if results are kept."""
-    problems = evaluated.sentences(str(config.output), str(config.output))
-    result = evaluated.result
-    if keep and config.request.report and not evaluated.output_error:
-        try_report(
-            [config.folder_of(rule) for rule in config.rules], config.output, result.trial.name
-        )
-    return with_fields(result, notes=[*result.notes, *problems])

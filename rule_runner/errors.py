@@ -20,7 +20,7 @@ Any other exception that escapes is a bug of rule-runner: exit 70.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from rule_core.failures import attempt
+from rule_core.failures import words_of
 
 _SHOWN: Final = 5  # items of a list in a sentence
 
@@ -57,6 +57,14 @@ class ParameterError(ClientError):
     """A rule parameter is misspelt, missing, ill-typed or out of range."""
 
 
+class ImageError(ClientError):
+    """An image or a registry cannot be used."""
+
+
+class UnknownRegionError(ImageError, ValueError):
+    """A region has no image; a ValueError as in the old SDK."""
+
+
 class TrialError(ClientError):
     """The trial is missing, unreadable or without data."""
 
@@ -91,8 +99,7 @@ def raised(subject: str, err: BaseException, where: str) -> str:
     where
         The place or time, such as ``at step 40``.
     """
-    # The class may be the user's, with any `__str__`.
-    text = attempt(lambda: " ".join(str(err).split()).rstrip("."), lambda _: "")
+    text = words_of(err)
     return f"{subject} raised {type(err).__name__} {where}{text and f': {text}'}.{_remedy(err)}"
 
 
@@ -120,6 +127,15 @@ def shortened(texts: Sequence[str]) -> str:
     """
     more = len(texts) - _SHOWN
     return ", ".join(texts[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number and its noun, in singular or plural.
+
+    >>> counted(1, "trial"), counted(2000, "trial")
+    ('1 trial', '2,000 trials')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def worst_exit_code(codes: Iterable[int]) -> int:

@@ -1,4 +1,4 @@
-"""Makes text from trials and users safe to print on a terminal."""
+"""Makes text from trials and users safe to print on a terminal, and finds what is no text."""
 
 import unicodedata
 
@@ -15,3 +15,16 @@ def printable(text: object) -> str:
         else char.encode("unicode_escape").decode()
         for char in str(text)
     )
+
+
+def is_text(path: str) -> bool:
+    r"""Return whether a path is text; names of files may hold bytes that are not UTF-8.
+
+    >>> is_text("/runs/a"), is_text("/runs/\udcff")
+    (True, False)
+    """
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -20,6 +20,7 @@ from rule_core.model.save_config import SaveConfig
 from rule_core.saving.hook import Hook
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.config.request import EvaluationRequest
+from rule_runner.config.resolve import options_of
 from rule_runner.engine.observer import Observer
 from rule_runner.engine.runner import Runner
 from rule_runner.loading.loader import load_builtin
@@ -59,8 +60,9 @@ def count(rule: str, folder: Path) -> Counter[CodeType]:
             hook.step()
     counter = CallCounter()
     jobs = (RuleJobConfig(rule, load_builtin(rule)),)
-    config = EvaluationConfig(EvaluationRequest(wait=False), jobs, str(trial), folder / "out")
-    Runner(config, observer=counter, handle_signals=False).run()
+    options = options_of(EvaluationRequest(wait=False))
+    config = EvaluationConfig(jobs, str(trial), folder / "out", **options)
+    Runner(config, observer=counter).run()
     del counter.calls[CallCounter.progress.__code__]
     return counter.calls
 

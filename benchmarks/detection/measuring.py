@@ -17,6 +17,7 @@ from builtin_rules import RULES
 from rule_core.model.segments import global_step
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.config.request import EvaluationRequest
+from rule_runner.config.resolve import options_of
 from rule_runner.engine.runner import Runner
 from rule_runner.loading.loader import load_builtin
 from rule_runner.results.schema import Evidence, RuleResult
@@ -103,7 +104,7 @@ def judge(name: str, onset: int, folder: Path) -> tuple[Verdict, ...]:
     results = folder / "results" / name
     others = (str(folder / run.other),) if run.other else ()
     request = EvaluationRequest(other_trials=others, end_grace=0.0, overwrite=True)
-    config = EvaluationConfig(request, jobs, str(path), results)
+    config = EvaluationConfig(jobs, str(path), results, **options_of(request))
     evaluated = Runner(config, waiter=_Never()).run()
     return tuple(_verdict(name, onset, result, trial) for result in evaluated.result.rules)
 

@@ -92,7 +92,7 @@ def judge(root: Path, rules: Sequence[str], measure_on: str | None) -> Took:
         began, driver = time.perf_counter(), time.process_time()
         executor = stack.enter_context(open_executor(measure_on)) if measure_on else None
         opened = time.perf_counter()
-        Runner(resolve(request), executor=executor, handle_signals=False).run()
+        Runner(resolve(request), executor=executor).run()
         return Took(
             opened - began,
             time.perf_counter() - began,

@@ -98,6 +98,7 @@ def judge(root: Path, size: Size) -> None:
     """Judge a trial."""
     from rule_runner.config.model import EvaluationConfig, RuleJobConfig
     from rule_runner.config.request import EvaluationRequest
+    from rule_runner.config.resolve import options_of
     from rule_runner.engine.runner import Runner
     from rule_runner.loading.loader import load_builtin
     from rule_runner.logs import configure
@@ -107,9 +108,8 @@ def judge(root: Path, size: Size) -> None:
     with tempfile.TemporaryDirectory() as output:
         request = EvaluationRequest(keep_going=True, wait=False)
         watch = Watch()
-        (result,) = (
-            Runner(EvaluationConfig(request, (rule,), str(root), Path(output))).run().result.rules
-        )
+        config = EvaluationConfig((rule,), str(root), Path(output), **options_of(request))
+        (result,) = Runner(config).run().result.rules
         watch.report(result.coverage.judged)
     assert result.coverage.judged == size.steps
 

@@ -110,6 +110,7 @@ def evaluate(trial: str, output: str, jobs: int) -> None:
     """Evaluate, say when all that was there is judged, and print when each step was judged."""
     from rule_runner.config.model import EvaluationConfig, RuleJobConfig
     from rule_runner.config.request import EvaluationRequest
+    from rule_runner.config.resolve import options_of
     from rule_runner.engine.observer import Observer
     from rule_runner.engine.runner import Runner
     from rule_runner.loading.loader import load_builtin
@@ -141,7 +142,7 @@ def evaluate(trial: str, output: str, jobs: int) -> None:
     loaded = load_builtin("ExplodingTensor")
     rules = tuple(RuleJobConfig(f"rule{number}", loaded) for number in range(jobs))
     noting = Noting()
-    config = EvaluationConfig(EvaluationRequest(), rules, trial, Path(output))
+    config = EvaluationConfig(rules, trial, Path(output), **options_of(EvaluationRequest()))
     Runner(config, observer=noting, waiter=Waiter([Path(trial)])).run()
     click.echo(json.dumps(noting.at))
 

@@ -8,6 +8,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
@@ -29,7 +30,7 @@ def run(runs: int = RUNS) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), runs)
-        find = lambda: find_trials(folder, limit=runs)
+        find = partial(find_trials, folder, limit=runs)
         if len(find().trials) != runs:
             message = "not all runs were found"
             raise RuntimeError(message)

@@ -18,6 +18,7 @@ from bench_child import Watch
 from rule_core.storage import open_store
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.config.request import EvaluationRequest
+from rule_runner.config.resolve import options_of
 from rule_runner.engine.runner import Runner
 from rule_runner.loading import trials
 from rule_runner.loading.loader import load_builtin
@@ -46,7 +47,7 @@ def main(trial: str, names: str, *options: str) -> None:
     )
     with tempfile.TemporaryDirectory() as output:
         request = EvaluationRequest(keep_going=True, wait=False)
-        config = EvaluationConfig(request, rules, trial, Path(output))
+        config = EvaluationConfig(rules, trial, Path(output), **options_of(request))
         watch = Watch()
         results = Runner(config).run().result.rules
         watch.report(

@@ -20,8 +20,8 @@ from builtin_rules.profiler.statistics.samples import (
     means,
     of_dimension,
 )
-from builtin_rules.profiler.statistics.window_rule import SAVE_SYSTEM_METRICS, WindowRule
-from smdebug.rules.extensions import Page, Quantity, Severity, SystemMetric
+from builtin_rules.profiler.statistics.window_rule import WindowRule
+from smdebug.rules.extensions import Quantity, Severity, SystemMetric
 
 CPU_P95: Final = "cpu"
 GPU_P95: Final = "gpu"
@@ -71,31 +71,6 @@ class BatchSize(WindowRule):
         Quantity(CPU_P95, "95th percentile of processor use (%)", worse="below"),
     )
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        GPUs work on a whole batch at once. If neither they nor their memory nor the processors that
-        feed them are busy, a larger batch takes no more time, or a smaller machine is no slower:
-        part of the bill is for idle hardware.
-        """,
-        save=SAVE_SYSTEM_METRICS,
-        missing="""
-        Windows without GPU utilisation are skipped, as are all windows before there are enough data
-        points. Nodes without GPUs are never judged. Samples that are not finite are left out;
-        percentages above 100 are used as they are.
-        """,
-        remedy="""
-        - Double the batch size until GPU memory is nearly full; scale the learning rate with it.
-        - If the model does not allow that, use a smaller instance, or one with fewer GPUs.
-        - If GPU usage is low and a single core is busy, look at `CPUBottleneck` first.
-        """,
-        limits="""
-        GPU utilisation is the share of time in which anything runs on the GPU, not how much of it
-        is used: even a GPU at 100 % may have spare capacity.
-        """,
-        severity="""
-        A warning: the training is right, and wastes a part of the GPUs.
-        """,
-    )
     REPORTED = (
         "cpu_threshold_p95",
         "gpu_threshold_p95",

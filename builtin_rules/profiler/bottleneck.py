@@ -31,15 +31,6 @@ from smdebug.rules.extensions import FrameworkTimes, Param, SystemMetric, System
 SHARE: Final = "share"
 TOO_FEW: Final = "no node with more than patience snapshots yet"
 NEVER_BOTH: Final = "no snapshot yet with samples of GPUs and cores"
-SAVE: Final = """
-Nothing in the training script: the platform's profiler samples the system metrics. With
-framework profiling, the report also names the operators that ran during a bottleneck.
-"""
-MISSING: Final = """
-Windows without GPU utilisation are skipped, as are all windows before there are enough
-snapshots, one of them with samples of both GPUs and cores. Nodes without GPUs are never judged.
-Samples that are not finite are left out.
-"""
 ENTRIES: Final = 1000  # bottlenecks in the report; of more, every second, every fourth, ...
 Mask = NDArray[np.bool_]
 

@@ -1,9 +1,9 @@
 """CPUBottleneck: slow processors keep the GPUs waiting."""
 
-from builtin_rules.profiler.bottleneck import MISSING, SAVE, SHARE, Bottleneck, parameters
+from builtin_rules.profiler.bottleneck import SHARE, Bottleneck, parameters
 from builtin_rules.profiler.statistics.parameters import percentage
 from builtin_rules.profiler.statistics.samples import CPU
-from smdebug.rules.extensions import Page, Quantity, Severity
+from smdebug.rules.extensions import Quantity, Severity
 
 
 class CPUBottleneck(Bottleneck):
@@ -23,24 +23,3 @@ class CPUBottleneck(Bottleneck):
     PARAMS = parameters(percentage("cpu_threshold", "A core used more than this is busy.", 90))
     QUANTITIES = (Quantity(SHARE, "snapshots in which a GPU waits for processors (%)"),)
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        Processors prepare the input of the GPUs. If they are too slow, GPUs sit idle, and a faster
-        GPU does not help.
-        """,
-        save=SAVE,
-        missing=MISSING,
-        remedy="""
-        - Use more loader processes, or fewer if they compete for cores: see `Dataloader`.
-        - Preprocess the data once, before training, instead of in each epoch; decode on the GPU.
-        - Use an instance with more cores per GPU.
-        - Check whether only one core is busy: then Python itself is the bottleneck.
-        """,
-        limits="""
-        A single busy core is enough, even if its process is unrelated to the training. The share
-        covers the whole job, so a bottleneck that starts late is reported late.
-        """,
-        severity="""
-        A warning: the training is right, and GPUs wait a part of its time.
-        """,
-    )

@@ -12,7 +12,6 @@ from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.statistics.tensor_selection import LITERAL
 from smdebug.rules.extensions import (
     FrameworkEvents,
-    Page,
     Quantity,
     Severity,
     SystemMetric,
@@ -72,35 +71,6 @@ class Dataloader(WindowRule):
         Quantity(MANY, "loader processes (% of the cores)", worse="above"),
     )
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        With too few loader processes, cores sit idle while the GPU waits for the next batch; far
-        too many compete for cores and use up memory.
-        """,
-        save="""
-        Framework profiling of a PyTorch job, with the data loader's metrics.
-        """,
-        missing="""
-        Windows without data loader events are skipped, as are all windows before there are enough
-        seconds: a job without framework profiling, or without PyTorch's loader, is never judged.
-        """,
-        remedy="""
-        - Too few: increase `DataLoader(num_workers=...)` until steps no longer wait; the cores of
-          the node divided by its GPU processes are the most that helps.
-        - Too many: decrease `num_workers` of each process. Each worker costs memory and competes
-          for cores, also with the training itself.
-        - `persistent_workers=True` if workers are restarted in each epoch.
-        - `pin_memory=True` and a larger `prefetch_factor` if GPUs wait although cores are idle.
-        """,
-        limits="""
-        Timelines without events of iterators do not say whether the training waits for batches.
-        Then check whether `LowGPUUtilization` or `CPUBottleneck` fires as well. Loaders of other
-        libraries (DALI, tf.data) are not seen.
-        """,
-        severity="""
-        A warning: another number of workers may be faster; what is computed does not change.
-        """,
-    )
     REPORTED = ("min_threshold", "max_threshold")
     min_threshold: float
     max_threshold: float

@@ -7,8 +7,8 @@ import numpy as np
 from builtin_rules.profiler.statistics.growth import DeviceHistories
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience, positive, window
 from builtin_rules.profiler.statistics.samples import GPU_MEMORY, Device, Floats, by_device
-from builtin_rules.profiler.statistics.window_rule import SAVE_SYSTEM_METRICS, WindowRule
-from smdebug.rules.extensions import BoolParam, Page, Quantity, Severity, SystemMetric, percentiles
+from builtin_rules.profiler.statistics.window_rule import WindowRule
+from smdebug.rules.extensions import BoolParam, Quantity, Severity, SystemMetric, percentiles
 
 RISE: Final = "increase"
 NO_MEMORY: Final = "no GPU memory utilisation in this window"
@@ -44,33 +44,6 @@ class GPUMemoryIncrease(WindowRule):
     )
     QUANTITIES = (Quantity(RISE, "largest rise of average GPU memory use (points)"),)
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        Memory that keeps growing ends in an out-of-memory error, usually hours later. The cause is
-        easiest to find at the moment of the increase.
-        """,
-        save=SAVE_SYSTEM_METRICS,
-        missing="""
-        Windows without GPU memory utilisation are skipped, as are all windows before there are
-        enough data points. Samples that are not finite are left out.
-        """,
-        remedy="""
-        - Look for tensors that are kept from step to step with their graph: `loss` instead of
-          `loss.item()` in a running sum, hidden states that are not detached.
-        - Use `torch.no_grad()` in validation.
-        - If batches differ much in length, sort or bucket them.
-        - A jump at a known time, such as the first evaluation, is not a leak: raise `patience`.
-        """,
-        limits="""
-        The defaults never detect a slow leak: set `slow`, and `window` to a few minutes of data
-        points. Frameworks with a memory pool show the size of the pool, not what is in use. On some
-        platforms, GPUMemoryUtilization is the share of time in which memory is accessed.
-        """,
-        severity="""
-        A warning: the training is right until the memory is full, and memory may stop growing
-        before that.
-        """,
-    )
     REPORTED = ("increase", "patience", "window")
     increase: float
     patience: int

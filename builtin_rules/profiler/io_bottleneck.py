@@ -1,9 +1,9 @@
 """IOBottleneck: slow reads keep the GPUs waiting."""
 
-from builtin_rules.profiler.bottleneck import MISSING, SAVE, SHARE, Bottleneck, parameters
+from builtin_rules.profiler.bottleneck import SHARE, Bottleneck, parameters
 from builtin_rules.profiler.statistics.parameters import percentage
 from builtin_rules.profiler.statistics.samples import IO_WAIT
-from smdebug.rules.extensions import Page, Quantity, Severity
+from smdebug.rules.extensions import Quantity, Severity
 
 
 class IOBottleneck(Bottleneck):
@@ -27,24 +27,3 @@ class IOBottleneck(Bottleneck):
     )
     QUANTITIES = (Quantity(SHARE, "snapshots in which a GPU waits for data (%)"),)
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        A core that waits for a disk or the network prepares no data, so its GPU sits idle. More
-        cores do not help; faster or fewer reads do.
-        """,
-        save=SAVE,
-        missing=MISSING,
-        remedy="""
-        - Copy the data to a local disk before training, or stream it in large files.
-        - Pack many small files into large ones (TFRecord, WebDataset, Parquet).
-        - Read ahead: prefetch more batches, use more loader processes.
-        - Check what else uses the disk: checkpoints, logs, saved tensors.
-        """,
-        limits="""
-        Reads through a network file system in user space cause no I/O wait. The share covers the
-        whole job, so a bottleneck that starts late is reported late.
-        """,
-        severity="""
-        A warning: the training is right, and GPUs wait a part of its time.
-        """,
-    )

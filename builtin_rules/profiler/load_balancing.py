@@ -8,17 +8,17 @@ from numpy.typing import NDArray
 
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience
 from builtin_rules.profiler.statistics.samples import GPU, NO_GPU, Device, Floats, by_device
-from builtin_rules.profiler.statistics.window_rule import SAVE_SYSTEM_METRICS, WindowRule
+from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.statistics.tensor_selection import LITERAL
-from smdebug.rules.extensions import FloatParam, Page, Quantity, Severity, SystemMetric
+from smdebug.rules.extensions import FloatParam, Quantity, Severity, SystemMetric
 
 DISTANCE: Final = "distance"
 NO_PAIR: Final = "no node with two GPUs yet"
 TOO_FEW: Final = "no two GPUs of a node with more than patience data points yet"
 # The documented histogram has bins of width 2 up to 98; the fine one has bins of width 0.1.
 BINS: Final = 49
-FINE: Final = 20  # fine bins per documented bin
-WIDTH: Final = 0.1
+FINE_BINS: Final = 20  # fine bins per documented bin
+BIN_WIDTH: Final = 0.1
 # Reasons: docs/decisions/0022-load-balancing.md.
 LEAST_GAP: Final = 5.0
 Counts = NDArray[np.int64]
@@ -57,31 +57,6 @@ class LoadBalancing(WindowRule):
     )
     QUANTITIES = (Quantity(DISTANCE, "distance between two GPUs of a node"),)
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        GPUs that train a model together wait for the slowest one at every step, so the others are
-        partly idle. A single idle GPU was usually forgotten in the launch command.
-        """,
-        save=SAVE_SYSTEM_METRICS,
-        missing="""
-        Windows without GPU utilisation are skipped, as are all windows before two GPUs of a node
-        have enough data points. Percentages above 100 count as 100, those below 0 as 0; samples
-        that are not finite are left out.
-        """,
-        remedy="""
-        - An idle GPU: check how many processes the launcher starts, and which devices they use.
-        - `DataParallel` uses its first GPU more than the others: use `DistributedDataParallel`.
-        - Pipeline or model parallelism: move layers from the busy stage to the idle one.
-        - Batches of different length: distribute them over the GPUs by length.
-        """,
-        limits="""
-        A GPU that starts late is compared by its usage since then. The threshold is a distance, not
-        a percentage: from 0.84 on, the rule never fires.
-        """,
-        severity="""
-        A warning: the training is right, and some GPUs idle while others work.
-        """,
-    )
     REPORTED = ("threshold", "patience")
     threshold: float
     patience: int
@@ -177,14 +152,16 @@ class LoadBalancing(WindowRule):
 
 def fine_histogram(values: Floats) -> Counts:
     """Return the fine histogram of percentages; the last bin holds 100 and more."""
-    bins = np.clip(np.floor(values / WIDTH + 1e-9), 0, 100 / WIDTH).astype(np.int64)
-    return np.bincount(bins, minlength=int(100 / WIDTH) + 1)
+    bins = np.clip(np.floor(values / BIN_WIDTH + 1e-9), 0, 100 / BIN_WIDTH).astype(np.int64)
+    return np.bincount(bins, minlength=int(100 / BIN_WIDTH) + 1)
 
 
 def coarse(counts: Counts) -> Counts:
     """Return documented histograms of shape ``(n, 49)`` from fine ones of ``(n, 1001)``."""
-    histograms: Counts = counts[:, : BINS * FINE].reshape(len(counts), BINS, FINE).sum(axis=2)
-    histograms[:, -1] += counts[:, BINS * FINE :].sum(axis=1)
+    histograms: Counts = (
+        counts[:, : BINS * FINE_BINS].reshape(len(counts), BINS, FINE_BINS).sum(axis=2)
+    )
+    histograms[:, -1] += counts[:, BINS * FINE_BINS :].sum(axis=1)
     return histograms
 
 
@@ -199,7 +176,7 @@ def distances(counts: Counts) -> Floats:
 def gaps(counts: Counts) -> Floats:
     """Return the earth mover's distances between fine histograms, in points; shape ``(n, n)``."""
     below = np.cumsum(counts / counts.sum(axis=1, keepdims=True), axis=1)
-    return WIDTH * np.array([np.abs(below - row).sum(axis=1) for row in below])
+    return BIN_WIDTH * np.array([np.abs(below - row).sum(axis=1) for row in below])
 
 
 def _divergences(row: Floats, rows: Floats) -> Floats:
@@ -212,4 +189,4 @@ def _divergences(row: Floats, rows: Floats) -> Floats:
 
 def _mean(counts: Counts) -> float:
     """Return the average of a fine histogram, in percent."""
-    return float(WIDTH * (counts * np.arange(len(counts))).sum() / counts.sum())
+    return float(BIN_WIDTH * (counts * np.arange(len(counts))).sum() / counts.sum())

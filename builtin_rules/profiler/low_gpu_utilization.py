@@ -5,9 +5,9 @@ from typing import Any, Final
 from builtin_rules.profiler.statistics.growth import DeviceHistories
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience, percentage, window
 from builtin_rules.profiler.statistics.samples import GPU, NO_GPU, Device, by_device
-from builtin_rules.profiler.statistics.window_rule import SAVE_SYSTEM_METRICS, WindowRule
+from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.statistics.tensor_selection import LITERAL
-from smdebug.rules.extensions import Page, Quantity, Severity, SystemMetric
+from smdebug.rules.extensions import Quantity, Severity, SystemMetric
 
 HIGH: Final = "p95"
 LOW: Final = "p5"
@@ -52,34 +52,6 @@ class LowGPUUtilization(WindowRule):
         Quantity(LOW, "5th percentile of GPU use (%)", worse="below"),
     )
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        An idle GPU costs as much as a busy one. Usually it waits for data, for the processors, for
-        other GPUs, or for steps that are too small to be worth their overhead.
-        """,
-        save=SAVE_SYSTEM_METRICS,
-        missing="""
-        Windows without GPU utilisation are skipped, as are all windows before there are enough data
-        points. Samples that are not finite are left out; percentages above 100 are used as they
-        are.
-        """,
-        remedy="""
-        - See `CPUBottleneck`, `IOBottleneck` and `Dataloader` first: if the GPU waits for data, use
-          more loader processes, prefetching, or a faster disk. A larger batch does not help then.
-        - Underused, and nothing holds it up: use a larger batch, or a smaller instance.
-        - A trace of torch.profiler shows what it waits for: `GPUIdleWaitsForHost`, `SmallKernels`.
-        - Avoid synchronising calls in the training loop: `.item()`, prints, checkpoints at each
-          step.
-        """,
-        limits="""
-        Evaluation, checkpoints and initialisation count like training: raise `window` or `patience`
-        if they take long. Utilisation is the share of time in which any kernel runs: a GPU at 100 %
-        may still do little.
-        """,
-        severity="""
-        A warning: the training is right, and wastes a part of the GPUs.
-        """,
-    )
     REPORTED = ("threshold_p95", "threshold_p5", "window", "patience")
     threshold_p95: float
     threshold_p5: float

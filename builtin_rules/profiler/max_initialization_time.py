@@ -8,8 +8,8 @@ from builtin_rules.profiler.statistics.parameters import (
     SECOND_US,
     positive,
 )
-from builtin_rules.profiler.statistics.window_rule import SAVE_STEPS, WindowRule
-from smdebug.rules.extensions import FrameworkEvents, Page, Quantity, Severity, is_step
+from builtin_rules.profiler.statistics.window_rule import WindowRule
+from smdebug.rules.extensions import FrameworkEvents, Quantity, Severity, is_step
 
 MINUTES: Final = "minutes"
 FIRST_STEP: Final = "first step"
@@ -36,31 +36,6 @@ class MaxInitializationTime(WindowRule):
     )
     QUANTITIES = (Quantity(MINUTES, "time without a step (min)"),)
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        Before the first step a job pulls images, downloads data, compiles and fills caches: the
-        machines cost money without learning anything.
-        """,
-        save=SAVE_STEPS,
-        missing="""
-        Windows before the first framework event are skipped: a job without framework profiling is
-        never judged.
-        """,
-        remedy="""
-        - Stream or mount the data instead of downloading all of it first.
-        - Use fewer and larger files, a smaller image, or one that is cached on the machine.
-        - Prepare the data in a separate job and keep the result.
-        - Compile the model once and save the result.
-        """,
-        limits="""
-        A step is known only when it has ended, so a step that takes longer than `threshold` looks
-        like none. Anything the job did before its first sample is not seen. What the first step
-        itself does, such as compiling the model, is no part of the start.
-        """,
-        severity="""
-        A warning: a slow start costs time and money, not results.
-        """,
-    )
     REPORTED = ("threshold",)
     threshold: float
 

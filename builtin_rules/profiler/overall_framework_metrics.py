@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL
 from builtin_rules.profiler.statistics.window_rule import WindowRule
-from smdebug.rules.extensions import FrameworkEvents, FrameworkTimes, Page, Severity
+from smdebug.rules.extensions import FrameworkEvents, FrameworkTimes, Severity
 
 NO_EVENTS: Final = "no framework events in this window"
 
@@ -19,28 +19,6 @@ class OverallFrameworkMetrics(WindowRule):
     READS = "every framework event."
     PARAMS = (SCAN_INTERVAL,)
     SEVERITY = Severity.NOTE
-    PAGE = Page(
-        why="""
-        Shows where the time of the steps goes and how much of the job is outside of steps, so that
-        you know what there is to gain before you optimise.
-        """,
-        save="""
-        Framework profiling, which writes timelines of steps and operators.
-        """,
-        missing="""
-        Windows without framework events are skipped: a job without framework profiling is never
-        judged.
-        """,
-        remedy="""
-        The rule never fires. Its table is in `Details` of
-        `profiler-output/profiler-reports/OverallFrameworkMetrics.json`: a large share of `others`
-        is time outside of steps (initialisation, checkpoints, evaluation without a mode); backward
-        passes take about twice as long as forward passes.
-        """,
-        severity="""
-        It finds nothing by itself. Its report is evidence only.
-        """,
-    )
 
     required_inputs = (FrameworkEvents(),)
 

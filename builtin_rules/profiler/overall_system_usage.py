@@ -20,8 +20,8 @@ from builtin_rules.profiler.statistics.samples import (
     of_dimension,
     sums,
 )
-from builtin_rules.profiler.statistics.window_rule import SAVE_SYSTEM_METRICS, WindowRule
-from smdebug.rules.extensions import Page, Severity, SystemMetric, SystemSamples, summary
+from builtin_rules.profiler.statistics.window_rule import WindowRule
+from smdebug.rules.extensions import Severity, SystemMetric, SystemSamples, summary
 
 NO_SAMPLES: Final = "no system metrics in this window"
 DIGITS: Final = 2
@@ -58,24 +58,6 @@ class OverallSystemUsage(WindowRule):
     READS = "every system metric of network, GPUs, processors, memory and I/O wait."
     PARAMS = (SCAN_INTERVAL,)
     SEVERITY = Severity.NOTE
-    PAGE = Page(
-        why="""
-        Shows in one table how a job used its machines: resources that are nearly always idle can be
-        smaller, those that are nearly always full limit the job.
-        """,
-        save=SAVE_SYSTEM_METRICS,
-        missing="""
-        Windows without system metrics are skipped. Metrics that a node does not have, such as those
-        of GPUs, are empty in the report. Samples that are not finite are left out.
-        """,
-        remedy="""
-        The rule never fires. Its table is in `Details` of
-        `profiler-output/profiler-reports/OverallSystemUsage.json`.
-        """,
-        severity="""
-        It finds nothing by itself. Its report is evidence only.
-        """,
-    )
 
     required_inputs = (SystemMetric(),)
 

@@ -10,13 +10,12 @@ import numpy as np
 
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, SECOND_US, positive
 from builtin_rules.profiler.statistics.samples import Floats
-from builtin_rules.profiler.statistics.window_rule import SAVE_STEPS, WindowRule
+from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.statistics.tensor_selection import LITERAL
 from smdebug.rules.extensions import (
     FrameworkEvents,
     FrameworkTimes,
     IntParam,
-    Page,
     Quantity,
     Severity,
     TextParam,
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 OUTLIERS: Final = "outliers"
 TIME_LOST: Final = "time_lost"
-KNOWN: Final = 100  # steps required before the next is judged
+MIN_EARLIER_STEPS: Final = 100  # steps required before the next is judged
 LEAST_FACTOR: Final = 1.5  # of the median; a step below it does not take much longer
 # Percent of the time of all steps. Lognormal noise of 10 to 50 % loses less than 1 % to outliers.
 LEAST_TIME_LOST: Final = 5.0
@@ -137,33 +136,6 @@ class StepOutlier(WindowRule):
         Quantity(TIME_LOST, "time that these steps take beyond the median (% of all)"),
     )
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        A step that takes ten times as long as its neighbours waited for something: data, a
-        checkpoint, another worker. With many workers, all of them wait.
-        """,
-        save=SAVE_STEPS,
-        missing="""
-        Windows without steps are skipped, as are all windows before more than 100 steps of a kind
-        are known: a job without framework profiling is never judged.
-        """,
-        remedy="""
-        - Check what the outliers have in common: every n-th step is a checkpoint, an evaluation or
-          a log; the first of an epoch is the start of the loader.
-        - Check which node has them: a slow machine, or a noisy neighbour.
-        - The report lists the operators that ran during them.
-        - Avoid garbage collection and returning memory to the system: reuse buffers.
-        """,
-        limits="""
-        If half of the steps are slow, they are the usual ones. Checkpoints and evaluations inside
-        of a step are outliers too, if they cost 5 % of the time. With `literal`, outliers raise the
-        standard deviation by which they are judged: if more than about a tenth of the steps are
-        slow, none is an outlier, and in 22,000 steps with normal noise 30 are.
-        """,
-        severity="""
-        A warning: the training is right, and loses time in slow steps.
-        """,
-    )
     stddev: float
     mode: str | None
     n_outliers: int
@@ -214,7 +186,7 @@ class StepOutlier(WindowRule):
         return is_step(event) and event.event_name.lower().endswith(f".{self.mode.lower()}")
 
     def _knows(self, group: StepGroup) -> bool:
-        return len(self._groups[group].durations) > KNOWN
+        return len(self._groups[group].durations) > MIN_EARLIER_STEPS
 
     def _judge_kind(
         self,

@@ -9,8 +9,8 @@ import numpy as np
 from builtin_rules.statistics.class_labels import LabelledClasses
 from builtin_rules.statistics.series.noise_levels import Levels
 
-ENOUGH: Final = 0.02  # a smaller decrease of the share of mispredictions means it is settled
-STEPS: Final = 5  # minimum steps of a level
+SETTLED_DECREASE: Final = 0.02  # of the share of mispredictions, if it is settled
+MIN_LEVEL_STEPS: Final = 5  # minimum steps of a level
 MOST_REPEATS: Final = 2  # of a batch: more say nothing new about its labels
 MOST_BATCHES: Final = 4096  # remembered, to recognise repeated ones
 
@@ -42,7 +42,8 @@ class ClassWindow:
     ever: Counter[int] = field(default_factory=Counter)
     all: ClassCounts = field(default_factory=lambda: ClassCounts(Counter(), Counter()))
     steps: deque[ClassCounts] = field(default_factory=deque)  # at most one for each label required
-    wrong: Levels = field(default_factory=lambda: Levels(STEPS))  # share of a step's labels
+    # Share of a step's labels.
+    wrong: Levels = field(default_factory=lambda: Levels(MIN_LEVEL_STEPS))
     batches: set[int] = field(default_factory=set)  # hashes of labels, at most MOST_BATCHES
     distinct: int = 0  # labels without those of repeated batches
     imbalanced: int = 0  # latest steps at which the condition held
@@ -90,7 +91,7 @@ class ClassWindow:
     def settled(self) -> bool:
         """Whether the share of mispredictions has clearly stopped falling."""
         progress = self.wrong.progress()
-        return progress is not None and progress.fall + progress.error <= ENOUGH
+        return progress is not None and progress.fall + progress.error <= SETTLED_DECREASE
 
 
 def _count(labels: "np.ndarray") -> Counter[int]:

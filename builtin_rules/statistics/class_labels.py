@@ -25,13 +25,13 @@ NO_CLASSES: Final = "labels are not classes"
 NO_CLASSES_PREDICTED: Final = "predictions are not classes"
 MOST_OF_TEXT: Final = 20  # classes of a language model that are not its tokens
 TOKENS: Final = TensorInput("sequences of tokens", ("input_sequence",))
-IGNORED: Final = -100  # ignored by PyTorch's losses by default
+IGNORED_LABEL: Final = -100  # ignored by PyTorch's losses by default
 _LOGITS: Final = re.compile(r"logit", re.IGNORECASE)
 _LOSS_INPUT: Final = re.compile(r"loss\d*_input_", re.IGNORECASE)
 # Regression losses: 0 and 1 are not classes.
 _REGRESSION: Final = re.compile(r"(mse|l[12]|huber|gauss|poisson)\w*loss", re.IGNORECASE)
 _HALF: Final = 0.5
-MULTILABEL: Final = 2  # dimensions of several labels per sample
+MULTILABEL_DIMENSIONS: Final = 2  # dimensions of several labels per sample
 _LARGEST: Final = 2**31  # of a class
 
 Ints = NDArray[np.int64]
@@ -72,7 +72,7 @@ def classes(
 ) -> LabelledClasses | str:
     """Return the classes of a pair at `step`, or why there are none.
 
-    Labels are non-negative integers of shape ``(n, ...)``, or one-hot rows; `IGNORED` ones are left
+    Labels are non-negative integers of shape ``(n, ...)``, or one-hot rows; `IGNORED_LABEL` is left
     out, and so is a single other value without a score (an ignore index). Predictions are scores
     with an additional axis of classes, the last one or, as in PyTorch's losses, axis 1. Predictions
     of the same shape as the labels are classes, or for labels of 0 and 1 probabilities (above 0.5)
@@ -129,7 +129,7 @@ def are_tokens(trial: Any, sample: LabelledClasses, step: int) -> bool:
 
 def _checked(labels: Ints, predictions: Ints, count: int) -> LabelledClasses | str:
     """Leave out ignored labels, and check that the others are valid classes."""
-    is_kept = labels != IGNORED
+    is_kept = labels != IGNORED_LABEL
     if count:
         is_kept &= labels != _ignore_index(labels[is_kept], count)
     labels, predictions = labels[is_kept], predictions[is_kept]
@@ -145,12 +145,12 @@ def _checked(labels: Ints, predictions: Ints, count: int) -> LabelledClasses | s
 def _ignore_index(labels: Ints, count: int) -> int:
     """Return the only label without a score, such as 255 of maps or -1 of texts.
 
-    A loss accepts such a label only if it ignores it. `IGNORED` if there are none or several, or if
-    no label has a score.
+    A loss accepts such a label only if it ignores it. `IGNORED_LABEL` if there are none or several,
+    or if no label has a score.
     """
     has_score = (labels >= 0) & (labels < count)
     unscored = np.unique(labels[~has_score])
-    return int(unscored[0]) if unscored.size == 1 and has_score.any() else IGNORED
+    return int(unscored[0]) if unscored.size == 1 and has_score.any() else IGNORED_LABEL
 
 
 def _plain(array: Any) -> Any:
@@ -188,8 +188,8 @@ def _decided(labels: Ints, predictions: Any, name: str) -> Any | None:
     """Return the classes of predictions with the shape of the labels, or None."""
     if predictions.dtype.kind != "f":
         return predictions
-    binary = bool(np.isin(labels, (0, 1, IGNORED)).all())
-    several = labels.ndim == MULTILABEL
+    binary = bool(np.isin(labels, (0, 1, IGNORED_LABEL)).all())
+    several = labels.ndim == MULTILABEL_DIMENSIONS
     if binary and (several or _REGRESSION.search(name)):
         return None
     if binary and _LOGITS.search(name):

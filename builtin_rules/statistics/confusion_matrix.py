@@ -13,15 +13,15 @@ from smdebug.core.modes import ModeKeys
 # Why these, and how they judge: docs/decisions/0015-confusion.md.
 MOST_CLASSES: Final = 1000
 PER_CLASS: Final = 15  # minimum samples of a block
-STEPS: Final = 10  # minimum steps of a training block
-BLOCKS: Final = 5  # minimum blocks to judge the latest half
+MIN_BLOCK_STEPS: Final = 10  # minimum steps of a training block
+MIN_BLOCKS: Final = 5  # minimum blocks to judge the latest half
 MAX_BLOCKS: Final = 32  # of the latest half; of more, every other one is dropped
 STILL_LEARNING: Final = 0.8  # share of errors left since half of the run; below it, learning
-SLOWLY: Final = 0.95  # likewise, if the difference is not chance
-MOSTLY: Final = 0.5  # predictions of a class that are wrong above this share are more than noise
-RARER: Final = 2  # a class that is so many times rarer than another is often taken for it
+SLOW_SHARE: Final = 0.95  # likewise, if the difference is not chance
+WRONG_SHARE: Final = 0.5  # of the predictions of a class; a larger one is more than noise
+RARER_FACTOR: Final = 2  # a class that is so many times rarer than another is often taken for it
 TIMES_USUAL: Final = 3.0  # so are two classes confused with each other that many times as often
-BINARY: Final = 2  # classes are always confused with each other
+BINARY_CLASSES: Final = 2  # classes are always confused with each other
 AS_LONG_AGAIN: Final = 2  # halves of the run so far
 
 
@@ -115,17 +115,21 @@ class MatrixBlock(NamedTuple):
     def is_noise(self, column: ColumnShare) -> bool:
         """Return whether the noise of the task may explain a share."""
         wrong = 1.0 - column.bound if column.on_diagonal else column.bound
-        if wrong > MOSTLY:
+        if wrong > WRONG_SHARE:
             return False
         other = self.columns.get((column.predicted, False))
         if other is None:
             return True
-        is_lost = lower(other.hits, other.labelled, len(self.labelled)) > MOSTLY
-        if is_lost and RARER * other.labelled >= self.labelled[column.predicted]:
+        is_lost = lower(other.hits, other.labelled, len(self.labelled)) > WRONG_SHARE
+        if is_lost and RARER_FACTOR * other.labelled >= self.labelled[column.predicted]:
             return False
         back = self.columns.get((other.label, False))
         is_mutual = back is not None and back.label == column.predicted
-        return wrong <= TIMES_USUAL * self.usual or not is_mutual or len(self.labelled) <= BINARY
+        return (
+            wrong <= TIMES_USUAL * self.usual
+            or not is_mutual
+            or len(self.labelled) <= BINARY_CLASSES
+        )
 
     def has_lost_errors_since(self, before: "MatrixBlock") -> bool:
         """Return whether the share of errors has clearly fallen since another matrix."""
@@ -135,7 +139,7 @@ class MatrixBlock(NamedTuple):
             sum(item.wrong * (1 - item.wrong) / max(item.samples, 1) for item in (self, before))
         )
         fall = before.wrong - self.wrong
-        return self.wrong < SLOWLY * before.wrong and fall > 2 * spread
+        return self.wrong < SLOW_SHARE * before.wrong and fall > 2 * spread
 
 
 def counted(sample: LabelledClasses, size: int) -> Ints:
@@ -221,14 +225,14 @@ class MatrixHistory:
         if self._mode is ModeKeys.EVAL:
             return self.is_full and int(self._matrix.sum()) >= self._before
         again = self._labels == self._labels_before and self._mode is not ModeKeys.TRAIN
-        return self.is_full and (again or self._steps >= STEPS)
+        return self.is_full and (again or self._steps >= MIN_BLOCK_STEPS)
 
     def judge(self) -> list[tuple[ColumnShare, bool]]:
         """Return the worst shares on and off the diagonal, and whether the condition is met.
 
         Empty before there are enough blocks.
         """
-        if self._closed + 1 < BLOCKS:
+        if self._closed + 1 < MIN_BLOCKS:
             return []
         current = block(self._matrix, literal=False)
         met = self._lacking(current) & self._lacked
@@ -253,7 +257,7 @@ class MatrixHistory:
     def _lacking(self, current: MatrixBlock) -> set[ColumnKey]:
         """Return the shares that were bad over the latest half and will stay bad for as long."""
         half = [old_block for number, old_block in self._kept if number >= (self._closed + 1) // 2]
-        if self._closed + 1 < BLOCKS or current.has_lost_errors_since(half[0]):
+        if self._closed + 1 < MIN_BLOCKS or current.has_lost_errors_since(half[0]):
             return set()
         remaining = min(1.0, current.wrong / half[0].wrong) if half[0].wrong else 1.0
         return {

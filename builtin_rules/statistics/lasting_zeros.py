@@ -18,8 +18,8 @@ ROUTED: Final = re.compile(
     r"(?i)(experts?|routers?|gating|gate_network|(moe|mlp|ffn)[._]w?gate)(?![a-z_])"
 )
 NAMES_KEPT: Final = 1 << 16
-LASTING: Final = 5  # saved values in a row
-_LONGER: Final = 3  # times any earlier series of zeros, for zeros that last
+LASTING_VALUES: Final = 5  # saved values in a row
+_LONGER_FACTOR: Final = 3  # times any earlier series of zeros, for zeros that last
 # The part after the name of the layer in the names of its gradients, in all frameworks.
 _LAST_PART: Final = re.compile(r"[./_:][^./_:]*(:\d+)?(Grad)?$")
 
@@ -70,7 +70,7 @@ class LastingZeros:
             self.end({key})
             return False
         current = self._current[key] = self._current.get(key, 0) + 1
-        return current >= LASTING and current > _LONGER * self._longest.get(key, 0)
+        return current >= LASTING_VALUES and current > _LONGER_FACTOR * self._longest.get(key, 0)
 
     def end(self, keys: AbstractSet[TensorKey]) -> None:
         """Record saved values other than 0."""

@@ -20,8 +20,8 @@ from smdebug.core.modes import ModeKeys
 from smdebug.rules.extensions import Activity, ActivityFlags, Severity, TensorInput
 
 # Why these: docs/decisions/0007-units-of-a-layer.md.
-SAMPLES: Final = 100  # fewer cannot distinguish "active in less than 1 %" from chance
-ROWS: Final = 10  # fewer images cannot either: neighbouring positions are alike
+MIN_SAMPLES: Final = 100  # fewer cannot distinguish "active in less than 1 %" from chance
+MIN_IMAGE_ROWS: Final = 10  # fewer images cannot either: neighbouring positions are alike
 
 THRESHOLD_LAYER: Final = percentage(
     "threshold_layer", "A layer fails if more than this share of its units is inactive.", 50.0
@@ -29,7 +29,7 @@ THRESHOLD_LAYER: Final = percentage(
 _FIRST: Final = re.compile(r"_(in|out)put(_\w+)?$")  # PyTorch, MXNet
 _LAST: Final = re.compile(r"[/:]")  # TensorFlow, Keras
 _MAX_BYTE: Final = 255
-SEQUENCE: Final = 3  # dimensions: batch, position, channel
+SEQUENCE_DIMENSIONS: Final = 3  # dimensions: batch, position, channel
 _Layer = tuple[str, str, ModeKeys | None]  # tensor, worker, mode
 
 
@@ -128,12 +128,12 @@ class PooledUnits:
         return int(np.count_nonzero(activity < threshold)), activity.size
 
     def _axis(self, name: str, shape: tuple[int, ...]) -> int | None:
-        if len(shape) > SEQUENCE:  # images, volumes
+        if len(shape) > SEQUENCE_DIMENSIONS:  # images, volumes
             return channel_axis(name, shape)
         previous, self.shape = self.shape, shape
-        if len(shape) < SEQUENCE:
+        if len(shape) < SEQUENCE_DIMENSIONS:
             return None
-        if len(previous) != SEQUENCE:
+        if len(previous) != SEQUENCE_DIMENSIONS:
             return self.axis
         same = [axis for axis in (1, 2) if shape[axis] == previous[axis]]
         if len(same) == 1:
@@ -214,9 +214,9 @@ class UnitsRule(DeclaredRule):
             flat = (shape[0], -1) if len(shape) > 1 else shape
             units.add(name, flags.active(flat))
         else:
-            units, needed = self._pools.setdefault(layer, PooledUnits()), SAMPLES
+            units, needed = self._pools.setdefault(layer, PooledUnits()), MIN_SAMPLES
             units.add(name, flags.active(shape), flags.nan(shape))
-        if units.samples < needed or (units.rows < ROWS and not self.literal):
+        if units.samples < needed or (units.rows < MIN_IMAGE_ROWS and not self.literal):
             return None
         lost, judged = units.inactive_share(self.threshold_inactivity, needed)
         note = f"{lost} of {judged} units; samples: {units.samples}, saved steps: {units.steps}."

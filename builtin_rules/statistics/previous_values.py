@@ -22,9 +22,9 @@ REQUIRES_GRAD: Final = "parameters/requires_grad/"  # before the name of a param
 IS_SHARDED: Final = "parameters/is_sharded/"  # the same; exists only for shards
 PARAMETERS: Final = "parameters"  # the collection of all named parameters
 GRADIENT_NORM: Final = "optimizer/grad_norm"  # saved when the optimizer is called
-MOSTLY: Final = 0.5  # share of elements that are clipped
+CLIPPED_SHARE: Final = 0.5  # share of elements that are clipped
 FEW_ELEMENTS: Final = 16  # fewer may be equal by chance
-FALLEN: Final = 0.1  # share of a loss that has been learnt
+FALLEN_SHARE: Final = 0.1  # share of a loss that has been learnt
 ROWS_BACK: Final = 40  # a learning rate that is 0 for longer belongs to no warm-up
 
 _STILL: Final = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
@@ -61,7 +61,7 @@ def has_fallen(saved: SavedTensor, step: int) -> bool:
     if now is None or first is None or now.size != 1 or first.size != 1:
         return False
     latest, start = float(now.reshape(-1)[0]), float(first.reshape(-1)[0])
-    return start - latest > FALLEN * abs(start)
+    return start - latest > FALLEN_SHARE * abs(start)
 
 
 def is_clipped(saved: SavedTensor, step: int) -> bool:
@@ -80,7 +80,7 @@ def _is_at_bounds(array: Any) -> bool:
     magnitudes = np.abs(array)
     if not magnitudes.any():
         return False
-    return bool(np.mean(magnitudes == magnitudes.max()) > MOSTLY)
+    return bool(np.mean(magnitudes == magnitudes.max()) > CLIPPED_SHARE)
 
 
 class ComparableSteps:

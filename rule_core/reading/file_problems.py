@@ -1,6 +1,7 @@
 """TrialFileProblems and FailedReads: files that cannot be read, for users and for all rules."""
 
 from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from rule_core.exceptions import CorruptFileError, TrialFileError
@@ -105,8 +106,9 @@ class FailedReads:
             self._step = step
             self._errors.clear()
 
-    def check(self, key: str, content: Hashable) -> None:
-        """Raise the error of an earlier read at this step, if it failed.
+    @contextmanager
+    def remembered(self, key: str, content: Hashable) -> Iterator[None]:
+        """Raise the error of an earlier read at this step if it failed; else remember that of this.
 
         Parameters
         ----------
@@ -117,8 +119,9 @@ class FailedReads:
             err = self._errors.get(key) or self._errors.get((key, content))
             if err is not None:
                 raise err.with_traceback(None)
-
-    def add(self, key: str, content: Hashable, err: Exception) -> None:
-        """Remember the error of a read; see `check`."""
-        if self._step is not None:
-            self._errors[(key, content) if isinstance(err, TrialFileError) else key] = err
+        try:
+            yield
+        except UNREADABLE as err:
+            if self._step is not None:
+                self._errors[(key, content) if isinstance(err, TrialFileError) else key] = err
+            raise

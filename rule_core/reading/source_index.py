@@ -26,6 +26,8 @@ from rule_core.model.segments import (
     step_in_segment,
 )
 from rule_core.modes import ModeKeys
+from rule_core.reading.file_problems import TrialFileProblems
+from rule_core.reading.saved_tensors import SavedTensors
 from rule_core.reading.source import FinishingSource, Source
 from rule_core.reading.source_record import (
     NUMBER,
@@ -36,8 +38,8 @@ from rule_core.reading.source_record import (
     TensorName,
     position_in,
 )
-from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage.base import ObjectNotFoundError, TrialStore
+from rule_core.storage.read_pool import read_pool
 
 WAIT_S: Final = 150.0  # for slower sources; writers of TensorBoard files flush after two minutes
 QUIET_VARIABLE: Final = "RULE_RUNNER_SOURCE_QUIET_S"
@@ -52,8 +54,8 @@ SourceFiles = Mapping[str, IndexFile]
 KeyedSource = tuple[str, Source, ModeKeys | None]
 
 
-class SourceIndex(TrialIndex):
-    """The index of a trial that consists of sources.
+class SourceIndex:
+    """The index of a trial that consists of sources; implements `TrialIndex`.
 
     The order between the files of a run is unknown, so that the steps and their contents must not
     depend on which file is read first. A step is therefore settled once every source has passed it.
@@ -64,7 +66,7 @@ class SourceIndex(TrialIndex):
     Parameters
     ----------
     store, range_steps, window
-        As for `TrialIndex`.
+        As for `NativeIndex`.
     sources
         The sources, each with the key of its file or folder.
     name
@@ -82,7 +84,8 @@ class SourceIndex(TrialIndex):
         Sentences on files of the same run that are not read.
     """
 
-    may_resume = True
+    may_resume: bool = True
+    damaged_collections: int = 0
 
     def __init__(
         self,
@@ -94,15 +97,21 @@ class SourceIndex(TrialIndex):
         parameter: Callable[[str], str] = parameter_collection,
         find_more: Callable[[], Sequence[KeyedSource]] = tuple,
     ) -> None:
-        super().__init__(store, range_steps, window)
+        self.store = store
+        self.range_steps = range_steps
+        self.window = window
+        pool = read_pool(store)
+        self.is_remote = pool is not None
         self.sources: list[Source] = []
         self.set_aside: Sequence[str] = ()
+        self.file_problems = TrialFileProblems(store.uri)
         self._records: list[SourceRecord] = []
         self._name = name
         self._parameter = parameter
         self._find_more = find_more
         self._search_due = time.monotonic() + SEARCH_EVERY_S
-        self.steps: array[int] = array("q")
+        self._steps = array("q")
+        self.steps: Sequence[int] = self._steps
         self._add(sources)
         self._merged: dict[str, int] = {}  # number of steps of each lane that `steps` has
         self._counts: tuple[int, ...] = ()
@@ -112,24 +121,32 @@ class SourceIndex(TrialIndex):
         self._searched = -1  # the last step that was known at the last search
         self._names = 0
         self._members = 0
-        self.files: Any = _FilesByStep(self._lanes)
+        self._files = _FilesByStep(self._lanes)
+        self.files: Mapping[int, SourceFiles] = self._files
+        self.mode_steps: Mapping[ModeKeys, Mapping[int, int]] = {}
+        self.names: Mapping[str, Sequence[int]] = {}
+        self.names_by_mode: Mapping[ModeKeys, Mapping[str, Sequence[int]]] = {}
+        self.collections: dict[str, Collection] = {}
+        self.collections_version = 0
         self.num_workers = 1
         self.workers = self.described = [WORKER]
+        self.last_complete_step = self.settled_step = -1
+        self.loaded_all_steps = self.unrecognized = False
+        self.looked_at = -math.inf
+        self.late_parts: dict[int, None] = {}
         self._changes = 0
         self._step_files: dict[int, SourceFiles] = {}
         self._steps_with_files: list[int] = []
-        self.local_prefetch = None
-        self._plan = None
-        self._prefetch(self._step_files, self._steps_with_files)
+        ahead = self._step_files, self._steps_with_files
+        self.tensors = SavedTensors(store, pool, self._files, ahead, self)
 
     def _add(self, sources: Sequence[KeyedSource]) -> None:
         for key, source, mode in sources:
             prefix = f"{len(self.sources)}." if self.sources else ""
             self.sources.append(source)
-            shared = self.steps if not self._records and self.range_steps is None else None
-            record = SourceRecord(
-                key, prefix, self._name, self.report, mode, self._parameter, shared
-            )
+            shared = self._steps if not self._records and self.range_steps is None else None
+            report = self.file_problems.report
+            record = SourceRecord(key, prefix, self._name, report, mode, self._parameter, shared)
             for other in self._records:
                 other.own_steps()
             self._records.append(record)
@@ -202,11 +219,16 @@ class SourceIndex(TrialIndex):
         """Return no texts: sources have no collections files."""
         return []
 
+    def read_again(self, step: int) -> bool:
+        """Return False: sources have no index files."""
+        del step
+        return False
+
     def refresh(self, whole: bool = False, *, ended: bool = False) -> bool:
-        """Read what is new; see `TrialFiles.refresh`."""
+        """Read what is new; see `TrialIndex`."""
         del whole, ended
         self._search()
-        self.failures.turn_to(None)
+        self.tensors.failures.turn_to(None)
         for source, record in zip(self.sources, self._records, strict=True):
             try:
                 while source.read_new(record):
@@ -221,7 +243,7 @@ class SourceIndex(TrialIndex):
 
     def _update(self) -> bool:
         """Take over what the sources have read; return whether there are new steps or names."""
-        self.files.forget()
+        self._files.forget()
         self._update_files()
         counts = tuple(len(lane.steps) + len(lane.columns) + lane.changes for lane in self._lanes())
         if counts == self._counts:
@@ -246,7 +268,7 @@ class SourceIndex(TrialIndex):
                 self._step_files[step] = {**self._step_files.get(step, {}), **parts}
         self._steps_with_files[:] = sorted(self._step_files)
         for _, key in before - self._keys_by_step():
-            self._reader.forget(key)
+            self.tensors.forget(key)
 
     def _keys_by_step(self) -> set[tuple[int, str]]:
         return {
@@ -259,14 +281,14 @@ class SourceIndex(TrialIndex):
     def _update_steps(self) -> None:
         """Add the new steps of the lanes, in place: others hold the same array."""
         lanes = list(self._lanes())
-        if any(lane.steps is self.steps for lane in lanes):  # the only lane
+        if any(lane.steps is self._steps for lane in lanes):  # the only lane
             return
         new = self._in_range([lane.steps[self._merged.get(lane.part, 0) :] for lane in lanes])
         if len(new) and self.steps and new[0] <= self.steps[-1]:
             position = bisect_left(self.steps, new[0])
-            new = self._in_range([self.steps[position:], new])
-            del self.steps[position:]
-        self.steps.frombytes(new.tobytes())
+            new = self._in_range([self._steps[position:], new])
+            del self._steps[position:]
+        self._steps.frombytes(new.tobytes())
         self._merged = {lane.part: len(lane.steps) for lane in lanes}
 
     def _in_range(self, series: Sequence["array[int] | NDArray[np.int64]"]) -> NDArray[np.int64]:
@@ -350,18 +372,6 @@ class SourceIndex(TrialIndex):
         last = self.last_complete_step
         return list(steps if self.loaded_all_steps else steps[: bisect_right(steps, last)])
 
-    def is_settled(self, step: int) -> bool:
-        """Return whether nothing more is expected for a known global step."""
-        return self.loaded_all_steps or step <= self.last_complete_step
-
-    def mode_of(self, step: int) -> tuple[ModeKeys, int] | None:
-        """Return the mode and mode step of a global step; of several modes, TRAIN comes first."""
-        parts = self.files.get(step)
-        if not parts:
-            return None
-        modes = [file.mode for file in parts.values()]
-        return min(modes, key=lambda mode: mode.value), step_in_segment(step)
-
     def mode_step_pairs(
         self, mode: ModeKeys, horizon: int | None = None
     ) -> Iterable[tuple[int, int]]:
@@ -400,44 +410,29 @@ class SourceIndex(TrialIndex):
         steps = self.mode_steps.get(mode)
         return steps.positions() if isinstance(steps, _StepsByModeStep) else array("q")
 
-    def missing_workers(self, step: int) -> list[str]:
-        """Return no workers: there is only one."""
-        del step
-        return []
-
-    def event_file_exists(self, step: int, worker: str) -> bool:
-        """Return True: sources are read before their steps are known."""
-        del step, worker
-        return True
-
-    def row_time(self, step: int, worker: str) -> float:
+    def row_time(self, step: int, part: str) -> float:
         """Return when a step was written, in seconds since the epoch; NaN if unknown."""
         for lane in self._lanes():
-            if worker.startswith(lane.part):
+            if part.startswith(lane.part):
                 position = position_in(lane.steps, step)
                 return (lane.times[position] or math.nan) if position >= 0 else math.nan
         return math.nan
 
-    def tensor(
-        self, name: str, step: int, worker: str, reduction: tuple[str, bool] | None = None
+    def row_value(
+        self, name: str, step: int, part: str, reduction: tuple[str, bool] | None = None
     ) -> Array:
         """Return a value, of shape (1,) for a number, or a reduction; read-only."""
-        file = self.files[step][worker]
-        if file.event_key is not None:
-            return super().tensor(name, step, worker, reduction)
-        column = self._column(name, worker)
+        column = self._column(name, part)
+        key = self.files[step][part].key
         if column is None:
-            raise ObjectNotFoundError(file.key)
+            raise ObjectNotFoundError(key)
         position = position_in(column.steps, step)
         if position < 0:
-            raise CorruptFileError(file.key, f"a value of {name!r}", "none")
-        if column.reductions is None:
-            value = column.values[position]
-        else:
+            raise CorruptFileError(key, f"a value of {name!r}", "none")
+        if column.reductions is not None:
             width = len(column.reductions)
-            place = position * width + column.reductions.index(reduction or ("", False))
-            value = column.values[place]
-        result = np.array([value])
+            position = position * width + column.reductions.index(reduction or ("", False))
+        result = np.array([column.values[position]])
         result.flags.writeable = False
         return result
 
@@ -454,8 +449,8 @@ class SourceIndex(TrialIndex):
         return [repr(f"{root}/{record.key}".rstrip("/")) for record in self._records]
 
     @property
-    def segments(self) -> list[int]:
-        """The first global step of each segment, ascending; empty if there is no second one."""
+    def segments(self) -> Sequence[int]:
+        """The first global step of each segment; see `TrialIndex`."""
         if not self.steps or self.steps[-1] < SEGMENT_STEPS:
             return []
         return [first for first, _ in segments_of(self.steps)]

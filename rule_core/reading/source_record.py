@@ -76,7 +76,7 @@ class Lane:
     Attributes
     ----------
     part
-        The key of the lane in ``TrialIndex.files``.
+        The key of the lane in ``SourceIndex.files``.
     key
         The key of the source's file.
     steps

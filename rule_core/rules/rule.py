@@ -46,7 +46,8 @@ class Rule(ABC):
     ----------
     PARAMS, READS, QUANTITIES, PAGE
         The declared parameters, a description of what is read, the measured quantities, and
-        further documentation. All built-in rules have them; they are optional for custom rules.
+        further documentation. All are optional for custom rules. A built-in rule declares the
+        first three, and has a Markdown file in ``builtin_rules/pages`` in place of `PAGE`.
     SEVERITY
         The severity of findings that do not state their own. Custom rules that declare none find
         errors, so that the actions they request are carried out as ever.
@@ -57,9 +58,6 @@ class Rule(ABC):
         them in the class, or in the constructor if they depend on parameters.
     report
         For the rule's own use.
-    output_dir
-        The folder for files that the rule writes. The runner sets it to the rule job's output
-        folder after construction, unless the rule has set its own; otherwise None.
     """
 
     PARAMS: ClassVar["tuple[Param, ...]"] = ()
@@ -67,8 +65,8 @@ class Rule(ABC):
     QUANTITIES: ClassVar[tuple[Quantity, ...]] = ()
     PAGE: ClassVar[Page | None] = None
     SEVERITY: ClassVar[Severity] = Severity.ERROR
-    output_dir: Path | None = None
     required_inputs: Sequence[RequiredInput] = ()
+    _output_dir: Path | None = None
 
     def __init__(self, base_trial: Any, action_str: Any = "", other_trials: Any = None) -> None:
         if isinstance(other_trials, str) or not isinstance(action_str, (str, type(None))):
@@ -125,6 +123,20 @@ class Rule(ABC):
         is measured in the process of the rule.
         """
         return None
+
+    @property
+    def output_dir(self) -> Path | None:
+        """The folder for files that the rule writes, created when it is first asked for.
+
+        The runner sets it after construction, unless the rule has set its own; otherwise None.
+        """
+        if self._output_dir is not None:
+            Path(self._output_dir).mkdir(parents=True, exist_ok=True)
+        return self._output_dir
+
+    @output_dir.setter
+    def output_dir(self, folder: Path | None) -> None:
+        self._output_dir = folder
 
     @property
     def actions(self) -> Actions:

@@ -104,7 +104,7 @@ class SourceContract:
                 _check(math.isclose(read, value, rel_tol=1e-5), f"{name} at {step} is {read}")
         steps = [*index.steps]
         _check(steps == [step for step, _ in self.rows], f"its steps are {steps}")
-        mode, _ = index.mode_of(steps[0]) or (None, None)
+        mode = next(iter(index.tensors.modes_at(steps[0])), None)
         _check(mode is ModeKeys.TRAIN, f"its mode is {mode}")
 
     def test_values_that_are_not_finite_are_kept(self, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def _content(index: SourceIndex, *, ignore: bool = False) -> Content:
         for part, file in index.files[step].items():
             for name in file.entries:
                 try:
-                    values = index.tensor(name, step, part).reshape(-1)
+                    values = index.tensors.value(name, step, part).reshape(-1)
                 except SMDebugError:
                     if not ignore:
                         raise
@@ -258,7 +258,7 @@ def _number(index: SourceIndex, name: str, step: int) -> float:
     """Return the number of a tensor at a step."""
     for part, file in (index.files.get(step) or {}).items():
         if name in file.entries:
-            return float(index.tensor(name, step, part).reshape(-1)[0])
+            return float(index.tensors.value(name, step, part).reshape(-1)[0])
     msg = f"{name!r} is absent at step {step}"
     raise AssertionError(msg)
 

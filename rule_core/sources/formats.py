@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from rule_core.exceptions import SMDebugValueError
-from rule_core.failures import attempt
+from rule_core.failures import attempt, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -90,7 +90,7 @@ def _load(plugin: "EntryPoint") -> "SourceFormat | str":
 
 def reason_of(err: BaseException) -> str:
     """Return the type and text of an exception of other code, on one line."""
-    text = attempt(lambda: " ".join(str(err).split()).rstrip("."), lambda _: "")
+    text = words_of(err)
     return f"{type(err).__name__}{text and f': {text}'}"
 
 

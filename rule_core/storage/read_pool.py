@@ -52,6 +52,12 @@ class ReadPool(Generic[T]):
         return future
 
 
+def read_pool(store: TrialStore) -> ReadPool[memoryview] | None:
+    """Return threads that read from a store; None for a store that is as fast without them."""
+    parallel = store.costs.parallel
+    return ReadPool(parallel) if parallel > 1 else None
+
+
 def _work(jobs: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]) -> None:
     while (job := jobs.get()) is not None:
         future, read = job

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from rule_core.clock import Clock
+from rule_core.clock import Clock, jittered, pause_after
 
 T = TypeVar("T")
 FIRST_PAUSE_S: Final = 0.1
@@ -16,7 +16,6 @@ def retry(
     is_transient: Callable[[Exception], bool],
     deadline_s: float,
     clock: Clock,
-    random_part: Callable[[], float] | None = None,
 ) -> T:
     """Return the result of `call`, or raise its last error once `deadline_s` is over.
 
@@ -30,11 +29,9 @@ def retry(
         Returns whether an exception is transient.
     deadline_s
         Seconds from now; pauses do not exceed it.
-    random_part
-        Returns numbers from 0 to 1; None: `random.random`.
     """
     end = clock.monotonic() + deadline_s
-    pause = FIRST_PAUSE_S
+    failures = 0
     while True:
         try:
             return call()
@@ -43,9 +40,6 @@ def retry(
             least = getattr(err, "retry_after", 0.0)
             if remaining <= 0 or least > remaining or not is_transient(err):
                 raise
-        if random_part is None:
-            from random import random
-
-            random_part = random
-        clock.sleep(max(least, min(remaining, pause * (0.5 + random_part() / 2))))
-        pause = min(2 * pause, LONGEST_PAUSE_S)
+        failures += 1
+        pause = jittered(pause_after(failures, FIRST_PAUSE_S, LONGEST_PAUSE_S))
+        clock.sleep(max(least, min(remaining, pause)))

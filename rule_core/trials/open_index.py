@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.format.marks import TENSORS, has_marks
+from rule_core.reading.native_index import NativeIndex
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.address import TrialAddress, parse_address
 from rule_core.sources.format import Recognized
@@ -89,13 +90,13 @@ def open_index(
     with suppress(StorageUnavailableError, WaitEndedError):  # whoever reads the index says it
         place = find_place(address.path, store, open_at)
         if not address.kind and not place.file and _is_native(place.store):
-            return TrialIndex(place.store, range_steps, window)
+            return NativeIndex(place.store, range_steps, window)
         index = _open_place(place, address, options, range_steps, window)
         if index is not None:
             return index
-    index = TrialIndex(store, range_steps, window)
-    index.unrecognized = True
-    return index
+    native = NativeIndex(store, range_steps, window)
+    native.unrecognized = True
+    return native
 
 
 def _named(address: TrialAddress) -> tuple[TrialStore, Recognized] | None:
@@ -145,7 +146,7 @@ def _open_place(
         for item in (runs[0].set_aside if runs else ())
     ]
     for problem in recognition.problems:
-        index.report("", problem)
+        index.file_problems.report("", problem)
     return index
 
 

@@ -165,7 +165,7 @@ class TrialView:
     def _state(self, step: int, mode: ModeKeys) -> StepState:
         global_step = self._global(step, mode)
         if global_step is not None and global_step in self.index.files:
-            settled = self.horizon is not None or self.index.is_settled(global_step)
+            settled = self.horizon is not None or bool(self.index.settled([global_step]))
             return StepState.AVAILABLE if settled else StepState.NOT_YET_AVAILABLE
         if self.index.loaded_all_steps and self.horizon is None:
             return StepState.UNAVAILABLE
@@ -210,14 +210,11 @@ class TrialView:
 
     def _wall_time(self, step: int, part: str) -> float:
         """Return the time at which a part of a step was saved, or NaN."""
-        file = self.index.files[step][part]
-        span = file.first_record
-        if span is None or file.event_key is None:
-            return self.index.row_time(step, part)
+        tensors, span = self.index.tensors, self.index.files[step][part].first_record
         location = TensorLocation(step, part, Entry(raw=span))
         try:
             seconds = self._read_when_written(
-                "", location, lambda: self.index.wall_time(step, part, span)
+                "", location, lambda: tensors.wall_time(step, part, span)
             )
         except TensorDamaged:  # already reported
             return math.nan
@@ -225,7 +222,8 @@ class TrialView:
 
     def original_name(self, name: str) -> str | None:
         """Return the framework's own name of a tensor; see `TensorSource`."""
-        return self.index.original_name(name, self._visible(self.index.names.get(name, [])))
+        index = self.index
+        return index.tensors.original_name(name, self._visible(index.names.get(name, [])))
 
     def tensor_steps(
         self, name: str, mode: ModeKeys | None, show_incomplete_steps: bool
@@ -234,7 +232,7 @@ class TrialView:
         self._look()
         mode = mode or ModeKeys.GLOBAL
         index = self.index
-        global_steps = self._visible(index.places(name, mode))
+        global_steps = self._visible(self._steps_by_name(mode).get(name, []))
         if not (show_incomplete_steps or self.horizon is not None or index.loaded_all_steps):
             global_steps = index.settled(global_steps)
         if mode is ModeKeys.GLOBAL:
@@ -246,7 +244,7 @@ class TrialView:
         self._look()
         mode = mode or ModeKeys.GLOBAL
         index = self.index
-        global_steps = index.places(name, mode)
+        global_steps = self._steps_by_name(mode).get(name, [])
         everything = self.horizon is not None or index.loaded_all_steps
         if not (everything and (mode is ModeKeys.GLOBAL or self._ascend(name, mode, global_steps))):
             steps = self.tensor_steps(name, mode, show_incomplete_steps=False)
@@ -274,6 +272,11 @@ class TrialView:
             first, end = self._visible_range(steps, self.horizon)
         end = bisect_right(steps, step, first, end)
         yield from map(steps.__getitem__, range(end - 1, first - 1, -1))
+
+    def _steps_by_name(self, mode: ModeKeys) -> Mapping[str, Sequence[int]]:
+        """Return the global steps at which each tensor was saved in a mode."""
+        index = self.index
+        return index.names if mode is ModeKeys.GLOBAL else index.names_by_mode.get(mode, {})
 
     def first_step(self, name: str) -> int:
         """Return the first visible global step of a known tensor; see `TensorSource`."""
@@ -344,7 +347,7 @@ class TrialView:
         return (
             (-1, [])
             if global_step is None
-            else (global_step, self.index.parts_with(name, global_step, mode))
+            else (global_step, self.index.tensors.parts_with(name, global_step, mode))
         )
 
     def find(
@@ -376,12 +379,12 @@ class TrialView:
         """Return a saved value or reduction; see `TensorSource`."""
         step, worker = location.step, location.worker
         return self._read_when_written(
-            name, location, lambda: self.index.tensor(name, step, worker, reduction)
+            name, location, lambda: self.index.tensors.value(name, step, worker, reduction)
         )
 
     def shape(self, name: str, location: TensorLocation) -> tuple[int, ...]:
         """Return the shape of a saved value; see `TensorSource`."""
-        prefetch = self.index.local_prefetch
+        prefetch = self.index.tensors.local_prefetch
         shape = None
         if prefetch is not None and location.step == self.judged:
             shape = prefetch.shape(location.step, location.worker, name)
@@ -399,7 +402,7 @@ class TrialView:
         before: int | None = None,
     ) -> Any:
         """Return the prefetched result of a statistic, or None; see `TensorSource`."""
-        prefetch = self.index.local_prefetch
+        prefetch = self.index.tensors.local_prefetch
         if prefetch is None or step != self.judged:
             return None
         result = prefetch.get(step, worker, name, (statistic, before))
@@ -416,7 +419,7 @@ class TrialView:
         before: int | None = None,
     ) -> Mapping[str, Any]:
         """Return name -> prefetched result of a statistic, for the tensors that have one."""
-        prefetch = self.index.local_prefetch
+        prefetch = self.index.tensors.local_prefetch
         if prefetch is None or step != self.judged:
             return {}
         results = prefetch.get_all(step, worker, names, (statistic, before))
@@ -427,7 +430,7 @@ class TrialView:
         self, step: int, worker: str, names: Iterable[str]
     ) -> dict[str, tuple[int, ...]]:
         """Return name -> shape of the prefetched values, for the tensors that have one."""
-        prefetch = self.index.local_prefetch
+        prefetch = self.index.tensors.local_prefetch
         if prefetch is None or step != self.judged:
             return {}
         shapes = {
@@ -447,13 +450,14 @@ class TrialView:
     ) -> Any:
         """Return a statistic of a saved value; see `TensorSource`."""
         step, worker = location.step, location.worker
+        tensors = self.index.tensors
         return self._read_when_written(
-            name, location, lambda: self.index.measure(name, step, worker, statistic, before)
+            name, location, lambda: tensors.measure(name, step, worker, statistic, before)
         )
 
     def _read_when_written(self, name: str, location: TensorLocation, read: Callable[[], T]) -> T:
         """Call `read`, and wait for an event file that is late."""
-        self.index.failures.turn_to(self.horizon)
+        self.index.tensors.failures.turn_to(self.horizon)
         deadline: float | None = None
         while True:
             try:

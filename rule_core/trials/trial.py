@@ -198,18 +198,18 @@ class Trial(TrialView):
         index = self.index
         if step is not None:
             global_step = self._global(step, mode)
-            return () if global_step is None else index.names_at(global_step, mode)
-        first_steps = index.names if mode is ModeKeys.GLOBAL else index.names_by_mode.get(mode, {})
+            return () if global_step is None else index.tensors.names_at(global_step, mode)
+        first_steps = self._steps_by_name(mode)
         horizon = self.horizon
         if horizon is None:
-            return index.shared_names(sorted(first_steps))
+            return index.tensors.shared_names(sorted(first_steps))
         # Names in index files are never forgotten.
         keeps = horizon < SEGMENT_STEPS and isinstance(first_steps, dict)
         since, names = self._all_names.get(mode, (0, ())) if keeps else (0, ())
         if names and since <= horizon and len(names) == len(first_steps):
             return names
         visible = (name for name, steps in first_steps.items() if self._shows_any(steps))
-        names = index.shared_names(sorted(visible))
+        names = index.tensors.shared_names(sorted(visible))
         if keeps and len(names) == len(first_steps):
             self._all_names[mode] = horizon, names
         return names
@@ -293,7 +293,7 @@ class Trial(TrialView):
         return [
             step
             for step, global_step in pairs
-            if with_incomplete or self.index.is_settled(global_step)
+            if with_incomplete or self.index.settled([global_step])
         ]
 
     def modes(self) -> list[ModeKeys]:
@@ -332,7 +332,7 @@ class Trial(TrialView):
         """
         if global_step not in self.index.files:
             self._look()
-        return self.index.modes_at(global_step) if self._is_visible(global_step) else {}
+        return self.index.tensors.modes_at(global_step) if self._is_visible(global_step) else {}
 
     @property
     def _global_to_mode(self) -> StepModes:
@@ -341,10 +341,7 @@ class Trial(TrialView):
 
     def mode_modestep(self, global_step: int) -> tuple[ModeKeys | None, int | None]:
         """Return `mode` and `mode_step` together."""
-        if global_step not in self.index.files:
-            self._look()
-        is_visible = self._is_visible(global_step)
-        return (self.index.mode_of(global_step) if is_visible else None) or (None, None)
+        return next(iter(self.modes_at(global_step).items()), (None, None))
 
     def global_step(self, mode: ModeKeys | None, mode_step: int) -> int | None:
         """Return the global step of a mode step, or None; a GLOBAL step is returned unchanged."""

@@ -10,65 +10,57 @@ from rule_runner.cli.program.late_commands import LateCommand, LateGroup
 _COMMANDS: Final = {
     "acknowledge": LateCommand(
         "inspection.results",
-        "Record that somebody has seen or muted findings in the output folder DIR.",
+        "Acknowledge or mute findings in the output folder DIR.",
     ),
     "check": LateCommand(
         "checking",
-        "Judge every trial at and below each PATH by the built-in rules whose inputs it holds.",
+        "Judge each trial at or below PATH by the rules that fit it.",
     ),
     "demo": LateCommand(
-        "inspection.demo",
-        "Judge three real trainings while they run: healthy, vanishing, diverging.",
+        "inspection.trials",
+        "Judge three real trainings while they run.",
     ),
     "docker": LateCommand("docker", "Evaluate in containers, and build the image for them."),
     "doctor": LateCommand(
         "inspection.trials",
-        "Diagnose problems of the installation and of the trial at PATH, and suggest remedies.",
+        "Diagnose the installation and the trial at PATH.",
     ),
     "evaluate": LateCommand(
         "evaluation", "Evaluate rules over a trial, and follow it until it ends."
     ),
     "events": LateCommand("events", "Show the events of an evaluation, or send them again."),
-    "fleet": LateCommand(
-        "fleet", "Judge many trials: plan, run on one machine or many, and collect the results."
-    ),
+    "fleet": LateCommand("fleet", "Judge many trials on one machine or many."),
     "github": LateCommand(
         "inspection.results",
-        "Show the results in one or more output folders in a workflow of GitHub.",
+        "Show the results in output folders in a GitHub workflow.",
     ),
-    "images": LateCommand(
-        "images", "Show and register the rule image of each region, and push yours."
-    ),
+    "images": LateCommand("images", "Show, register and push the rule image of each region."),
     "measure": LateCommand(
         "measuring",
-        "Measure a share of a trial for rules, for 'rule-runner evaluate --measurements DIR'.",
+        "Measure a share of a trial for an evaluation elsewhere.",
     ),
     "profile": LateCommand(
-        "profiling", "Inspect the profiler data of a training job, and report on them."
+        "profiling", "Record, inspect and judge profiler data of training jobs."
     ),
-    "record": LateCommand(
-        "testing", "Cut a case for a rule test out of the trial at PATH, or s3://."
-    ),
+    "record": LateCommand("testing", "Record tensors of the trial at PATH for a rule test."),
     "report": LateCommand(
         "inspection.results",
-        "Write one page with charts from the results in one or more output folders.",
+        "Write a page with charts of the results in output folders.",
     ),
     "rules": LateCommand(
         "inspection.rules", "Show the built-in rules, and those of installed packages."
     ),
     "serve": LateCommand("watching", "Judge trials as 'watch' does, and show them in a browser."),
-    "serve-token": LateCommand(
-        "watching", "Make, list and revoke the tokens that let people into 'serve'."
-    ),
+    "serve-token": LateCommand("watching", "Add, list and revoke access tokens of 'serve'."),
     "test": LateCommand("testing", "Run the unit tests of rules at and below each PATH."),
     "train": LateCommand(
         "training",
-        "Run COMMAND, an unchanged training script, and judge its tensors while it trains.",
+        "Run a training script and judge its tensors meanwhile.",
     ),
     "trial": LateCommand("inspection.trials", "Inspect a trial."),
     "watch": LateCommand(
         "watching",
-        "Judge the trials at and below each ROOT as they appear, until a signal arrives.",
+        "Judge the trials at and below each ROOT as they appear.",
     ),
 }
 

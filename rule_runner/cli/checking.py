@@ -41,11 +41,11 @@ def check(
     fail_on_issues: bool,
     tag_run: bool,
 ) -> int:
-    """Judge every trial at and below each PATH by the built-in rules whose inputs it holds.
+    """Judge each trial at or below PATH by the rules that fit it.
 
-    A PATH is a folder or s3://bucket/prefix; trials hold tensors, profiler data or both. A trial
-    that has not ended is judged up to its last step. One table shows the verdicts of all trials,
-    findings first; a report has the details.
+    A PATH is a folder or s3://bucket/prefix; trials hold tensors, profiler data or both. A built-in
+    rule fits a trial that holds its inputs. A trial that has not ended is judged up to its last
+    step. One table shows the verdicts of all trials, findings first; a report has the details.
     """
     from rule_core.severity import Severity
     from rule_runner.commands.check.command import check_trials

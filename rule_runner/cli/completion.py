@@ -56,7 +56,7 @@ def modes(context: Context, parameter: Parameter, incomplete: str) -> list[Compl
 
 def regions(context: Context, parameter: Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete the name of an AWS region."""
-    from rule_runner.images.regions import NAMES
+    from rule_runner.images.aws_images import NAMES
 
     del context, parameter
     return _items(dict.fromkeys(sorted(NAMES), ""), incomplete)

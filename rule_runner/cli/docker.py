@@ -83,10 +83,11 @@ def run(
     network: str | None,
     aws_config: bool,
 ) -> int:
-    """Run an evaluation in a hardened container, with the options of 'evaluate'.
+    """Run an evaluation in a hardened container.
 
-    Trials and the folders of rule files are mounted read-only at their own paths, because rules
-    may import files next to them. Only the output folder is writable.
+    The options are those of 'evaluate'. Trials and the folders of rule files are mounted read-only
+    at their own paths, because rules may import files next to them. Only the output folder is
+    writable.
     """
     from msgspec.structs import replace
 
@@ -122,7 +123,7 @@ def run(
 def build(
     tag: str, base_image: str | None, network: str | None, variant: str, build_arg: tuple[str, ...]
 ) -> int:
-    """Build the image from the checkout that this command runs from."""
+    """Build the image from the checkout of this command."""
     from rule_runner.containers.build import build_image
 
     return build_image(tag, base_image, network, variant, build_arg)

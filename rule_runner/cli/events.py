@@ -41,7 +41,10 @@ def events() -> None:
 def replay(
     folder: Path, sink: tuple[str, ...], again: bool, refused: bool, sink_deadline: float
 ) -> int:
-    """Send each sink the events in the output folder DIR that it has not accepted."""
+    """Send the undelivered events in the output folder DIR.
+
+    Each sink gets the events that it has not accepted yet.
+    """
     from rule_runner.commands import events as replaying
 
     if again and refused:

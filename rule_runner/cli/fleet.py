@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 @click.group()
 def fleet() -> None:
-    """Judge many trials: plan, run on one machine or many, and collect the results."""
+    """Judge many trials on one machine or many.
+
+    Write a plan, run it or its shards, and collect the results.
+    """
 
 
 @fleet.command()
@@ -46,10 +49,11 @@ def plan(
     left_out: tuple[str, ...],
     follow: bool,
 ) -> int:
-    """Write a plan: a request on each line, for each trial at and below each ROOT.
+    """Write a plan for the trials at and below each ROOT.
 
-    A ROOT is a folder or s3://bucket/prefix. Without rules, a trial is judged by the built-in
-    rules whose inputs it holds. Each trial always gets the same output folder.
+    The plan has one request per trial, each on its own line. A ROOT is a folder or
+    s3://bucket/prefix. Without rules, a trial is judged by the built-in rules whose inputs it
+    holds. Each trial always gets the same output folder.
     """
     from msgspec.structs import replace
 
@@ -108,10 +112,10 @@ def collect(
     fail_on: str | None,
     fail_on_issues: bool,
 ) -> int:
-    """Collect the results of a plan, or of all evaluations below an output folder.
+    """Collect the results of a plan or below an output folder.
 
     Files and folders may be addresses, s3://bucket/prefix; a plan there has the suffix .jsonl.
-    Results that are missing, cut off or not final are named, and set exit code 1.
+    Results that are missing, cut off or not final are listed, and set exit code 1.
     """
     from rule_core.severity import Severity
     from rule_runner.commands.fleet.collect import Targets

@@ -6,6 +6,7 @@ import click
 
 from rule_runner.cli import completion
 from rule_runner.cli.reporting import reporting
+from rule_runner.escape import printable
 from rule_runner.logs import configure
 
 _region = click.option(
@@ -24,7 +25,7 @@ _where = click.option(
 
 @click.group()
 def images() -> None:
-    """Show and register the rule image of each region, and push yours."""
+    """Show, register and push the rule image of each region."""
 
 
 @images.command("uri")
@@ -38,7 +39,7 @@ def images() -> None:
 )
 @reporting
 def uri(region: str, kind: str) -> None:
-    """Print the image's URI: yours if one is registered, else AWS's."""
+    """Print the URI of your registered image, or else AWS's."""
     from rule_runner.images import image_uri
 
     click.echo(image_uri(region, kind))
@@ -48,9 +49,11 @@ def uri(region: str, kind: str) -> None:
 @reporting
 def list_() -> None:
     """List the image of each region, and the file that names it."""
-    from rule_runner.images.listing import listing
+    from rule_runner.images.lookup import found_images
+    from rule_runner.report.tables import TextTable, aligned
 
-    click.echo("\n".join(listing()))
+    rows = [tuple(map(printable, image)) for image in found_images()]
+    click.echo("\n".join(aligned(TextTable(("REGION", "KIND", "IMAGE", "FROM"), rows))))
 
 
 @images.command("register")
@@ -82,10 +85,16 @@ def unregister(region: str, project: bool) -> None:
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @reporting
 def trust(path: Path | None) -> None:
-    """Trust the current content of a project's file; by default the nearest images.toml."""
-    from rule_runner.images.listing import trusted
+    """Trust the current content of a project's images.toml.
 
-    click.echo("\n".join(trusted(path)))
+    The default is the nearest images.toml.
+    """
+    from rule_runner.images.registrations import trust_project
+
+    file, uris = trust_project(path)
+    click.echo(printable(f"Trusted with its current content: {file}"))
+    for region, image in sorted(uris.items()):
+        click.echo(f"{region}  {image}")
 
 
 @images.command("push")
@@ -117,9 +126,9 @@ def push(
     create: bool,
     project: bool,
 ) -> None:
-    """Push your image to ECR in one or more regions, and register it there by its digest.
+    """Push your image to ECR and register it there.
 
-    The URI of each pushed image is printed.
+    Several regions are possible. An image is registered by its digest, and its URI is printed.
     """
     from rule_runner.containers import push as pushing
 

@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 def measure(
     request: "EvaluationRequest", shard: str | None, shards: int | None, folder: str
 ) -> int:
-    """Measure a share of a trial for rules, for 'rule-runner evaluate --measurements DIR'.
+    """Measure a share of a trial for an evaluation elsewhere.
 
-    The N shards may run on different machines. Whatever they do not measure is measured by the
-    evaluation, so that the verdicts are the same.
+    Pass the folder to 'rule-runner evaluate --measurements DIR'. The N shards may run on different
+    machines. Whatever they do not measure is measured by the evaluation, so that the verdicts are
+    the same.
     """
     from rule_runner.batch.shards import find_shard
     from rule_runner.commands.measure import measure_trial

@@ -69,7 +69,7 @@ def _options(file: Path | None, prefix: str, **texts: str | None) -> "RecordingO
 
 @click.group()
 def profile() -> None:
-    """Inspect the profiler data of a training job, and report on them.
+    """Record, inspect and judge profiler data of training jobs.
 
     DIR is the folder that holds 'system' and 'framework', or its address: s3://bucket/prefix.
     """
@@ -98,11 +98,11 @@ def show(folder: str, form: str, check: bool) -> int:
 def record(
     command: tuple[str, ...], output: str | None, recording: "RecordingOptions | None"
 ) -> int:
-    """Run COMMAND, such as an unchanged training script, and record its profile.
+    """Run COMMAND and record its profile.
 
-    The system is sampled while it runs. PyTorch, XGBoost and Keras 3 are hooked when a Python
-    process of it imports them, and the steps of their trainings become a timeline. The exit code is
-    the command's.
+    COMMAND may be an unchanged training script. The system is sampled while it runs. PyTorch,
+    XGBoost and Keras 3 are hooked when one of its Python processes imports them, and the steps of
+    their trainings become a timeline. The exit code is that of COMMAND.
     """
     from rule_runner.commands.profile.record import record as run_record
     from rule_runner.commands.profile.recording_options import RecordingOptions
@@ -118,7 +118,7 @@ def record(
 @endpoint_option
 @reporting
 def report(folder: str, output: str | None, param: tuple[str, ...], overwrite: bool) -> int:
-    """Evaluate all profiler rules over the data in DIR, and write a page of their findings."""
+    """Evaluate all profiler rules over DIR and write a report."""
     from rule_runner.commands.profile import command as commands
 
     return commands.report(folder, output, param, overwrite=overwrite)
@@ -136,7 +136,7 @@ def report(folder: str, output: str | None, param: tuple[str, ...], overwrite: b
 def timeline(
     folder: str, start: str | None, end: str | None, unit: str, mode: str | None, output: str
 ) -> int:
-    """Merge all timelines and system metrics in DIR into one trace, for Perfetto."""
+    """Merge timelines and metrics in DIR into a Perfetto trace."""
     from rule_runner.commands.profile import command as commands
 
     configure(-1)

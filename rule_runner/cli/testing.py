@@ -39,10 +39,10 @@ def test(paths: tuple[str, ...], update: bool, junit: str | None, isolate: str) 
 @endpoint_option
 @reporting
 def record(path: str, tensors: str, steps: str, output: str) -> int:
-    """Cut a case for a rule test out of the trial at PATH, or s3://.
+    """Record tensors of the trial at PATH for a rule test.
 
-    The file holds the values of the chosen tensors by worker, mode and step; numpy reads it. A test
-    file names it with npz: FILE.
+    PATH may be an address, s3://bucket/prefix. The file holds the values of the chosen tensors by
+    worker, mode and step; numpy reads it. A test file names it with npz: FILE.
     """
     from rule_runner.commands.record_case import record as record_case
 

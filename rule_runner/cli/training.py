@@ -76,11 +76,12 @@ def train(
     profile: bool,
     recording: "RecordingOptions | None",
 ) -> int:
-    """Run COMMAND, an unchanged training script, and judge its tensors while it trains.
+    """Run a training script and judge its tensors meanwhile.
 
-    PyTorch, XGBoost and Keras 3 are hooked when the script imports them. The exit code is the
-    script's, or 10 if a rule stopped it or --fail-on-issues applies. With --format json, junit or
-    sarif, the results of each training follow on standard output when the script has ended.
+    COMMAND starts the script, which needs no change. PyTorch, XGBoost and Keras 3 are hooked when
+    it imports them. The exit code is the script's, or 10 if a rule stopped it or --fail-on-issues
+    applies. With --format json, junit or sarif, the results of each training follow on standard
+    output when the script has ended.
     """
     from rule_runner.commands.profile.recording_options import RecordingOptions
     from rule_runner.commands.train.command import train as run_train

@@ -17,19 +17,23 @@ _EXTRA: Final = frozenset({"prometheus_client", "sse_starlette", "starlette", "u
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 _WATCHED: Final = (
     click.argument("roots", nargs=-1, metavar="[ROOT]..."),
-    click.option("--config", metavar="FILE", help="What to watch and how to judge it: fleet.yaml."),
+    click.option(
+        "--config",
+        metavar="FILE",
+        help="YAML or JSON file with roots and rules, such as fleet.yaml.",
+    ),
     click.option(
         "--database",
         metavar="FILE",
         help="Index of the trials; by default watch.sqlite beside the output folders.",
     ),
-    click.option("--rebuild", is_flag=True, help="Make the index again from the results."),
+    click.option("--rebuild", is_flag=True, help="Rebuild the index from the results."),
 )
 
 
 @click.command()
 @takes(_WATCHED)
-@click.option("--once", is_flag=True, help="Judge what is there now, and end.")
+@click.option("--once", is_flag=True, help="Judge the trials that exist now, and exit.")
 @takes(FAIL_ON)
 @endpoint_option
 @reporting
@@ -43,11 +47,11 @@ def watch(
     fail_on: Literal["error", "warning"] | None,
     fail_on_issues: bool,
 ) -> int:
-    """Judge the trials at and below each ROOT as they appear, until a signal arrives.
+    """Judge the trials at and below each ROOT as they appear.
 
-    A ROOT is a folder or s3://bucket/prefix; '*' stands for any part of a name. Each trial is
-    judged in a process of its own, which follows it until it ends. One line is logged for each
-    change.
+    A ROOT is a folder or s3://bucket/prefix; '*' stands for any part of a name. The command runs
+    until a signal arrives. Each trial is judged in a process of its own, which follows it until it
+    ends. One line is logged for each change.
     """
     from rule_runner.commands import watch as command
     from rule_runner.config.request import EvaluationRequest
@@ -66,37 +70,45 @@ def watch(
     "--watch/--no-watch",
     "is_watching",
     default=True,
-    help="Judge trials as well, or show the --database that another 'watch' writes.",
+    help="Judge trials, or only show the --database of another 'watch'.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8420, show_default=True, help="0: a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8420,
+    show_default=True,
+    help="Port to listen on; 0 selects a free one.",
 )
-@click.option("--tokens", type=_FILE, help="File with the tokens that let people in.")
+@click.option("--tokens", type=_FILE, help="File with the access tokens.")
 @click.option("--tls-cert", type=_FILE, help="Certificate chain, PEM.")
 @click.option("--tls-key", type=_FILE, help="Private key of the certificate, PEM.")
-@click.option("--allow-plain-http", is_flag=True, help="Serve other machines without TLS.")
+@click.option(
+    "--allow-plain-http", is_flag=True, help="Accept connections from other machines without TLS."
+)
 @click.option(
     "--trusted-proxy",
     "proxies",
     multiple=True,
     metavar="CIDR",
-    help="Network of the proxies whose headers count; repeatable.",
+    help="Network of trusted proxies, whose headers are read; repeatable.",
 )
-@click.option("--user-header", metavar="NAME", help="Header in which these proxies name the user.")
+@click.option(
+    "--user-header", metavar="NAME", help="Header in which trusted proxies pass the user."
+)
 @click.option(
     "--allowed-host",
     "hosts",
     multiple=True,
     metavar="NAME",
-    help="Further name of this service where no tokens are needed; repeatable.",
+    help="Further host name of this service, if it needs no tokens; repeatable.",
 )
 @click.option(
     "--max-streams",
     type=click.IntRange(1, 10_000),
     default=250,
     show_default=True,
-    help="Event streams at the same time.",
+    help="Largest number of simultaneous event streams.",
 )
 @endpoint_option
 @reporting
@@ -120,8 +132,8 @@ def serve(
 ) -> int:
     """Judge trials as 'watch' does, and show them in a browser.
 
-    Only this machine can connect unless --host says otherwise, which needs --tokens or
-    --trusted-proxy, and TLS. Prometheus finds metrics at /metrics.
+    By default, only this machine can connect. Another --host requires --tokens or --trusted-proxy,
+    and TLS. Prometheus metrics are at /metrics.
     """
     try:
         from rule_runner.commands import serve as command
@@ -151,11 +163,11 @@ def serve(
 
 @click.group("serve-token")
 def serve_token() -> None:
-    """Make, list and revoke the tokens that let people into 'serve'."""
+    """Add, list and revoke access tokens of 'serve'."""
 
 
 _TOKENS: Final = click.option(
-    "--tokens", type=_FILE, required=True, help="File of the tokens, for its owner alone."
+    "--tokens", type=_FILE, required=True, help="File with the tokens; only its owner may read it."
 )
 
 
@@ -166,13 +178,15 @@ _TOKENS: Final = click.option(
     type=click.Choice(["read", "act"]),
     default="read",
     show_default=True,
-    help="'act' may also acknowledge findings, and judge again or cancel.",
+    help="'act' may also acknowledge findings, and repeat or cancel evaluations.",
 )
-@click.option("--expires", metavar="TIME", default="90d", show_default=True, help="Such as 12h.")
+@click.option(
+    "--expires", metavar="TIME", default="90d", show_default=True, help="Lifetime, such as 12h."
+)
 @_TOKENS
 @reporting
 def add_token(name: str, role: str, expires: str, tokens: Path) -> int:
-    """Make a token and print it, this once."""
+    """Create a token and print it once."""
     from datetime import timedelta
 
     from rule_runner.durations import seconds_of
@@ -191,7 +205,7 @@ def add_token(name: str, role: str, expires: str, tokens: Path) -> int:
 @_TOKENS
 @reporting
 def list_tokens(tokens: Path) -> int:
-    """List the tokens: name, role, and until when each is valid."""
+    """List the tokens with their names, roles and expiry dates."""
     from rule_runner.service.access.tokens import TokenFile
 
     now, file = datetime.now(UTC), TokenFile(tokens)
@@ -208,7 +222,7 @@ def list_tokens(tokens: Path) -> int:
 @_TOKENS
 @reporting
 def revoke_token(name: str, tokens: Path) -> int:
-    """Revoke a token; its sessions end at once."""
+    """Revoke a token and end its sessions."""
     from rule_runner.service.access.tokens import TokenFile
 
     TokenFile(tokens).revoke(name)

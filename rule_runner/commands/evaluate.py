@@ -2,9 +2,8 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
-from contextlib import AbstractContextManager, closing, nullcontext, redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
@@ -16,35 +15,26 @@ from rule_core.storage.uri import is_s3
 from rule_runner.config.model import EvaluationConfig
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.config.resolve import resolve
+from rule_runner.engine.evaluate import evaluate
 from rule_runner.engine.outcome import EvaluationOutcome, exit_code
-from rule_runner.engine.runner import Runner
 from rule_runner.engine.stop_requests import PAUSED, Signals
 from rule_runner.errors import EXIT_SIGNAL, UsageError
 from rule_runner.escape import printable
-from rule_runner.garbage import collect_as_usual
 from rule_runner.logs import get_logger
 from rule_runner.notify.event import check_source
 from rule_runner.notify.sinks import EventSink
 from rule_runner.report.progress import LogObserver, observer
-from rule_runner.report.text import print_results, results_at
-from rule_runner.results.acknowledged import acknowledged_if_readable
+from rule_runner.report.text import print_results
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.schema import EvaluationResult
+from rule_runner.results.status import Outcome
 
 if TYPE_CHECKING:
-    from rule_runner.commands.retention import Retention
-    from rule_runner.commands.s3_output import S3OutputSync
     from rule_runner.loading.loader import LoadedRule
+    from rule_runner.results.retention import Retention
+    from rule_runner.results.s3_output import S3OutputSync
 
 _log: Final = get_logger(__name__)
-
-
-def evaluate_trial(request: EvaluationRequest) -> int:
-    """Evaluate, print the results, and return the exit code."""
-    results = sys.stdout
-    with redirect_stdout(sys.stderr), Signals() as signals:  # what rules print
-        code = _evaluate(request, results, signals)
-    return EXIT_SIGNAL + signals.number if signals.late else code
 
 
 class Evaluation(NamedTuple):
@@ -65,28 +55,30 @@ class Evaluation(NamedTuple):
         """Yield the messages that go with the results."""
         folder = str(self.config.output)
         yield from self.outcome.sentences(folder, self.to_address(folder))
+        yield from tagged(self.config, self.outcome.result)
 
 
-def _evaluate(request: EvaluationRequest, results: TextIO, signals: Signals) -> int:
-    """Evaluate, and print the results to `results`."""
-    evaluation = run_request(request, results, signals)
-    config, evaluated, code, to_address = evaluation
-    _print(evaluated, request.format, config, code, to_address, results)
-    if request.format in {"junit", "sarif"}:  # these formats have no field for notes
-        for note in config.notes:
-            _log.warning("evaluation_noted", reason=note)
-    for sentence in (*evaluation.sentences(), *tagged(config, evaluated.result)):
-        print(printable(sentence), file=sys.stderr)
-    return code
+def evaluate_trial(request: EvaluationRequest) -> int:
+    """Evaluate, print the results, and return the exit code."""
+    results = sys.stdout
+    with redirect_stdout(sys.stderr), Signals() as signals:  # what rules print
+        evaluation = evaluate_request(request, results, signals)
+        _print(request, evaluation, results)
+        if request.format in {"junit", "sarif"}:  # these formats have no field for notes
+            for note in evaluation.config.notes:
+                _log.warning("evaluation_noted", reason=note)
+        for sentence in evaluation.sentences():
+            print(printable(sentence), file=sys.stderr)
+    return EXIT_SIGNAL + signals.number if signals.late else evaluation.exit_code
 
 
-def run_request(
+def evaluate_request(
     request: EvaluationRequest,
     results: TextIO,
     signals: Signals,
     *,
     title: str = "",
-    resolve_request: Callable[[EvaluationRequest], EvaluationConfig] | None = None,
+    report_issues_only: bool = False,
 ) -> Evaluation:
     """Evaluate as requested, with its sinks and its output folder, which may be in S3.
 
@@ -99,8 +91,8 @@ def run_request(
         entered.
     title
         Text before the progress.
-    resolve_request
-        Turns the request into a configuration; None: `resolve`.
+    report_issues_only
+        Whether to write no report if no rule found an issue.
 
     Raises
     ------
@@ -110,21 +102,27 @@ def run_request(
     check_source(request.event_source)
     retention = _retention(request)
     sinks = event_sinks(request.sinks, results)
-    s3_output = _s3_output(request.output)
+    s3_output = _s3_output(request)
     if s3_output is not None:
         request = with_fields(request, output=str(s3_output.folder))
-    config = (resolve_request or resolve)(request)
+    config = resolve(request)
     with closing(observer(quiet=request.quiet, title=title)) as progress:
-        evaluated = _run(s3_output, config, sinks, progress, signals)
-    _remove_old_runs(config.output, retention)
-    code = exit_code(evaluated, fail_on=request.fails_on, lenient=request.every_rule)
+        outcome = evaluate_to(
+            s3_output, config, sinks, progress, signals, report_issues_only=report_issues_only
+        )
+    if retention is not None:
+        from rule_runner.results.retention import remove_old_runs
+
+        for folder in remove_old_runs(config.output.absolute(), retention, time.time()):
+            _log.info("run_removed", path=str(folder))
+    code = exit_code(outcome, fail_on=request.fails_on, lenient=request.every_rule)
     to_address = str if s3_output is None or s3_output.problem else s3_output.to_address
-    return Evaluation(config, evaluated, code, to_address)
+    return Evaluation(config, outcome, code, to_address)
 
 
 def tagged(config: EvaluationConfig, result: EvaluationResult) -> Sequence[str]:
     """Give the judged run its verdicts if that is requested; return what to tell the user."""
-    if not config.request.tag_run:
+    if not config.results.tag_run:
         return ()
     from rule_runner.commands.tag_run import tag_run
 
@@ -141,21 +139,12 @@ def _retention(request: EvaluationRequest) -> "Retention | None":
     """
     if request.retention is None:
         return None
-    from rule_runner.commands.retention import parse_retention
+    from rule_runner.results.retention import parse_retention
 
     if is_s3(request.output or ""):
         msg = "Option --retention needs a local output folder. In S3, use lifecycle rules."
         raise UsageError(msg)
     return parse_retention(request.retention)
-
-
-def _remove_old_runs(output: Path, retention: "Retention | None") -> None:
-    """Remove earlier evaluations that have expired."""
-    if retention is not None:
-        from rule_runner.commands.retention import remove_old_runs
-
-        for folder in remove_old_runs(output.absolute(), retention, time.time()):
-            _log.info("run_removed", path=str(folder))
 
 
 def event_sinks(texts: Sequence[str], stdout: TextIO | None = None) -> list[EventSink]:
@@ -167,106 +156,78 @@ def event_sinks(texts: Sequence[str], stdout: TextIO | None = None) -> list[Even
     return parse_sinks(texts, stdout or sys.stdout)
 
 
-def _s3_output(output: str | None) -> "S3OutputSync | None":
+def _s3_output(request: EvaluationRequest) -> "S3OutputSync | None":
     """Return the upload of an output folder in S3; None for a local folder."""
-    if output is None or not is_s3(output):
+    if request.output is None or not is_s3(request.output):
         return None
-    from rule_runner.commands.s3_output import S3OutputSync
+    from rule_runner.results.s3_output import S3OutputSync
 
-    return S3OutputSync(output)
+    return S3OutputSync(request.output, overwrite=request.overwrite)
 
 
-def _run(
+def evaluate_to(
     s3_output: "S3OutputSync | None",
     config: EvaluationConfig,
     sinks: Sequence[EventSink],
     progress: LogObserver,
     signals: Signals,
+    *,
+    report_issues_only: bool = False,
 ) -> EvaluationOutcome:
-    """Evaluate; an output folder in S3 is uploaded at the same time."""
+    """Evaluate, and write the report; an output folder in S3 is uploaded at the same time."""
     if s3_output is None:
-        return run(config, sinks, progress, signals)
-    with s3_output.of(config):
-        evaluated = run(config, sinks, progress, signals, s3_output.record)
-        s3_output.keep = bool(evaluated.undelivered_events)
-    return replace(evaluated, output_error=evaluated.output_error or s3_output.problem)
+        outcome = evaluate(config, sinks=sinks, observer=progress, signals=signals)
+        return with_report(config, outcome, issues_only=report_issues_only)
+    with s3_output:
+        outcome = evaluate(
+            config, sinks=sinks, observer=progress, signals=signals, recorded=s3_output.record
+        )
+        outcome = with_report(config, outcome, issues_only=report_issues_only)
+        s3_output.keep = bool(outcome.undelivered_events)
+    return replace(outcome, output_error=outcome.output_error or s3_output.problem)
 
 
-def run(
-    config: EvaluationConfig,
-    sinks: Sequence[EventSink],
-    progress: LogObserver,
-    signals: Signals | None = None,
-    recorded: Callable[[], None] = lambda: None,
+def with_report(
+    config: EvaluationConfig, outcome: EvaluationOutcome, *, issues_only: bool = False
 ) -> EvaluationOutcome:
-    """Evaluate, and write the report."""
-    collect_as_usual()
-    with measuring_executor(config.request) as executor:
-        evaluated = Runner(
-            config,
-            sinks=sinks,
-            observer=progress,
-            recorded=recorded,
-            signals_of_command=signals,
-            executor=executor,
-        ).run()
-    rules = acknowledged_if_readable(config.output, evaluated.result.rules)
-    evaluated = replace(evaluated, result=with_fields(evaluated.result, rules=rules))
-    is_over = not evaluated.output_error and evaluated.stop is not PAUSED
-    if not (is_over and config.request.report):
-        return evaluated
-    folders = [config.folder_of(rule) for rule in config.rules]
-    return replace(
-        evaluated,
-        report=try_report(folders, config.output, evaluated.result.trial.name, config.left_out),
-    )
+    """Write the report on a finished evaluation if it is to have one; return its outcome.
 
-
-def measuring_executor(request: EvaluationRequest) -> AbstractContextManager[Executor | None]:
-    """Open the executor that measures the trial; None if this process does.
-
-    Raises
-    ------
-    UsageError
-        If there is no such executor.
+    Parameters
+    ----------
+    issues_only
+        Whether to leave the report out if no rule found an issue.
     """
-    if request.measure_on is None:
-        return nullcontext()
-    from rule_runner.executors import open_executor
+    is_over = not outcome.output_error and outcome.stop is not PAUSED
+    rules = outcome.result.rules
+    has_issues = any(rule.outcome == Outcome.ISSUES_FOUND for rule in rules)
+    if not (is_over and config.results.report and (has_issues or not issues_only)):
+        return outcome
+    return replace(outcome, report=try_report(config.output, outcome.result.trial.name))
 
-    return open_executor(request.measure_on)
 
-
-def try_report(
-    folders: Sequence[Path], output: Path, title: str, left_out: Mapping[str, str] | None = None
-) -> Path | None:
-    """Write the report of finished evaluations; a failure is logged and changes no verdict."""
+def try_report(output: Path, title: str, target: Path | None = None) -> Path | None:
+    """Write the report on the results in a folder; a failure is logged and changes no verdict."""
     from rule_runner.report import write_report
 
     def fail(err: Exception) -> None:
         _log.warning("report_not_written", path=str(output), reason=printable(err))
 
-    return attempt(lambda: write_report(folders, output, title, left_out), fail)
+    return attempt(lambda: write_report(output, title, target), fail)
 
 
-def _print(
-    evaluated: EvaluationOutcome,
-    form: str,
-    config: EvaluationConfig,
-    code: int,
-    to_address: Callable[[str], str],
-    stream: TextIO,
-) -> None:
-    """Print the results to `stream`; `to_address` converts paths to what the user sees."""
-    if form == "table":
-        places = [results_at(config.folder_of(rule) for rule in config.rules)]
-        if evaluated.report is not None:
-            places.append(f"Report: {printable(evaluated.report)}")
-        folded = config.request.fits_rules
-        print_results(evaluated.result, [*map(to_address, places)], stream, folded=folded)
+def _print(request: EvaluationRequest, evaluation: Evaluation, stream: TextIO) -> None:
+    """Print the results to `stream`."""
+    config, outcome = evaluation.config, evaluation.outcome
+    if request.format == "table":
+        lines = [f"Results: {printable(config.output)}"]
+        if outcome.report is not None:
+            lines.append(f"Report: {printable(outcome.report)}")
+        shown = [*map(evaluation.to_address, lines)]
+        print_results(outcome.result, shown, stream, folded=request.fits_rules)
     else:
         loaded = [rule.loaded for rule in config.rules]
-        print(document(evaluated.result, form, loaded, code), file=stream)
+        text = document(outcome.result, request.format, loaded, evaluation.exit_code)
+        print(text, file=stream)
 
 
 def document(result: EvaluationResult, form: str, rules: Sequence["LoadedRule"], code: int) -> str:

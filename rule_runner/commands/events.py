@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -12,9 +12,12 @@ from rule_runner.errors import EXIT_CLIENT, OutputError, UsageError
 from rule_runner.escape import printable
 from rule_runner.notify.delivery import Delivery, drain
 from rule_runner.notify.event import Event, statuses
-from rule_runner.notify.outbox import EVENTS, Cursor, Outbox, feeds_sinks, read_events
+from rule_runner.notify.outbox import Outbox, read_events
 from rule_runner.notify.sinks import EventSink
 from rule_runner.notify.sinks.spec import SINKS, parse_sinks, sinks_in
+from rule_runner.results.cursors import Cursor, feeds_sinks
+from rule_runner.results.durable_files import FolderLock
+from rule_runner.results.file_names import EVENTS
 from rule_runner.results.json_text import dump_json
 
 _NAME_LIMIT: Final = 5
@@ -42,7 +45,7 @@ def replay(folder: Path, texts: Sequence[str], *, again: bool, seconds: float) -
         If the folder has no events, or is in use by an evaluation.
     """
     sinks = _sinks(texts)
-    with closing(Outbox(outbox_of(folder))) as outbox:
+    with _locked_outbox(folder) as outbox:
         deliveries = [Delivery(outbox, sink, again=again) for sink in sinks]
         undelivered = drain(deliveries, seconds)
     for sink, delivery in zip(sinks, deliveries, strict=True):
@@ -70,7 +73,7 @@ def replay_refused(folder: Path, texts: Sequence[str], *, seconds: float) -> int
     """
     sinks = _sinks(texts)
     code = 0
-    with closing(Outbox(outbox_of(folder))) as outbox:
+    with _locked_outbox(folder) as outbox:
         letters = outbox.dead_letters
         for sink in sinks:
             events = [letter.event for letter in letters.read() if letter.sink == sink.name]
@@ -98,6 +101,14 @@ def _resend(sink: EventSink, events: Sequence[Event], seconds: float) -> tuple[s
     return ids, undelivered[0].reason.rstrip(".") if undelivered else ""
 
 
+@contextmanager
+def _locked_outbox(folder: Path) -> Iterator[Outbox]:
+    """Open the events of an evaluation that has ended."""
+    holder = outbox_of(folder)
+    with FolderLock(holder), Outbox(holder) as outbox:
+        yield outbox
+
+
 def _print_message(text: str) -> None:
     print(printable(text), file=sys.stderr)
 
@@ -105,7 +116,8 @@ def _print_message(text: str) -> None:
 def outbox_of(folder: Path) -> Path:
     """Return the folder whose events go to sinks: `folder`, or one inside.
 
-    Every rule's folder has all events, except that a crash may lose the last one in the others.
+    In an evaluation of version 0.1.0, every rule's folder has all events, except that a crash may
+    lose the last one in the others.
 
     Raises
     ------

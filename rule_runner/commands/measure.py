@@ -8,8 +8,7 @@ from rule_core.failures import OnError
 from rule_core.format.paths import StepFile
 from rule_core.reading.measuring.block import Choose, PartRequest, earlier_files, measure_block
 from rule_core.reading.measuring.stored import SUFFIX, MeasuredPart, PartIdentities, store_block
-from rule_core.reading.source_index import SourceIndex
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_core.rules.wants import DeclaredWants
 from rule_core.storage.base import TrialOutput
 from rule_core.storage.uri import open_output
@@ -47,18 +46,19 @@ def measure_trial(request: EvaluationRequest, shard: Shard, folder: str) -> int:
         If the folder cannot be written.
     """
     config = resolve(request)
-    trial = open_trial(config.trial, request.trial_name, config.window, request.source_options)
+    trial = open_trial(config.trial, config.trial_name, config.window, config.sources)
     if not is_there(trial):
         raise TrialError(absent(trial))
-    if isinstance(trial.index, SourceIndex):
+    index = trial.index
+    if not isinstance(index, NativeIndex):
         msg = f"Trial {config.trial!r} is in a format that only 'rule-runner evaluate' measures."
         raise TrialError(msg)
     declared, undeclared = _declared(config, trial)
     try:
-        own = _own_parts(trial.index, shard, declared)
+        own = _own_parts(index, shard, declared)
         measured = _Measured(open_output(folder), shard)
         for parts in own:
-            measured.add(trial.index, declared, declared.chooser(trial.index), parts)
+            measured.add(index, declared, declared.chooser(index), parts)
     except OSError as err:
         msg = f"Folder {folder!r} cannot be written: {err.strerror or err}."
         raise OutputError(msg) from err
@@ -88,7 +88,7 @@ def _declared(config: EvaluationConfig, trial: Trial) -> tuple[DeclaredWants, li
 
 
 def _own_parts(
-    index: TrialIndex, shard: Shard, declared: DeclaredWants
+    index: NativeIndex, shard: Shard, declared: DeclaredWants
 ) -> Sequence[Sequence[StepFile]]:
     """Load the index files of a shard; return its parts, as they are measured together."""
     by_worker: dict[str, list[StepFile]] = {}
@@ -126,7 +126,7 @@ class _Measured:
         self.files = self.parts = 0
 
     def add(
-        self, index: TrialIndex, declared: DeclaredWants, choose: Choose, parts: Sequence[StepFile]
+        self, index: NativeIndex, declared: DeclaredWants, choose: Choose, parts: Sequence[StepFile]
     ) -> None:
         """Measure parts, and write a file with their measures."""
         files = [

@@ -11,7 +11,7 @@ from rule_core.model import patterns
 from rule_core.model.segments import segment_of
 from rule_runner.commands.trial.export import read_index
 from rule_runner.config.model import check_is_local
-from rule_runner.errors import OutputError, TrialError, UsageError
+from rule_runner.errors import OutputError, TrialError, UsageError, counted
 from rule_runner.escape import printable
 from rule_runner.export.saved_parts import Omissions, SavedPart, saved_parts
 from rule_runner.rule_tests.saved_case import SavedCase, members_of, save_npz
@@ -69,8 +69,8 @@ def record(path: str, tensors: str, steps: str, output: str) -> int:
     for sentence in omissions.sentences():
         print(printable(sentence))
     count = len({key.step for key in case.steps})
-    counted = "1 tensor" if len(names) == 1 else f"{len(names)} tensors"
-    print(printable(f"Recorded {counted} at {count} steps in {output}."))
+    tensors, steps = counted(len(names), "tensor"), counted(count, "step")
+    print(printable(f"Recorded {tensors} at {steps} in {output}."))
     return 0
 
 

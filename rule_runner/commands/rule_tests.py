@@ -7,10 +7,9 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from rule_runner.config.defaults import Isolation
-from rule_runner.errors import EXIT_CLIENT, ClientError, OutputError, UsageError
+from rule_runner.errors import EXIT_CLIENT, ClientError, OutputError, UsageError, counted
 from rule_runner.escape import printable
 from rule_runner.rule_tests.expectation import Expectation, Observation
-from rule_runner.rule_tests.results import CaseResult, TableResult
 from rule_runner.rule_tests.rule_table import (
     RuleCase,
     RuleTable,
@@ -18,7 +17,7 @@ from rule_runner.rule_tests.rule_table import (
     find_tables,
     read_table,
 )
-from rule_runner.rule_tests.run_case import run_case
+from rule_runner.rule_tests.run_case import CaseResult, TableResult, run_case
 from rule_runner.rule_tests.update import updated_text
 
 
@@ -51,13 +50,9 @@ def run_rule_tests(
             print(printable(line))
     cases = sum(len(result.cases) for result in results)
     failed = sum(len(result.failed) for result in results)
-    print(
-        f"{'1 case' if cases == 1 else f'{cases} cases'}: {cases - failed} passed, {failed} failed."
-    )
+    print(f"{counted(cases, 'case')}: {cases - failed} passed, {failed} failed.")
     if junit is not None:
-        from rule_runner.rule_tests.junit_cases import junit_cases
-
-        _write(Path(junit), junit_cases(results))
+        _write(Path(junit), _junit(results))
     return EXIT_CLIENT if failed else 0
 
 
@@ -126,7 +121,7 @@ def _what_it_did(observation: Observation) -> Iterator[str]:
     if len(observation.findings) > shown:
         yield f"  and {len(observation.findings) - shown} more findings"
     for reason, count in observation.not_judged.items():
-        yield f"  not judged at {'1 step' if count == 1 else f'{count} steps'}: {reason}"
+        yield f"  not judged at {counted(count, 'step')}: {reason}"
     if observation.status == "Error":
         yield f"  {observation.details}"
 
@@ -141,6 +136,20 @@ def _lines(result: TableResult) -> Iterator[str]:
         yield f"  FAILED {case.name}"
         for problem in case.problems:
             yield f"    {problem}"
+
+
+def _junit(results: Sequence[TableResult]) -> str:
+    """Return a JUnit report with a suite for each test file."""
+    from rule_runner.report.junit import add_outcome, junit_report, new_case, new_suite
+
+    suites = []
+    for result in results:
+        cases = [new_case(case.name, result.path.name, case.seconds) for case in result.cases]
+        for case, element in zip(result.cases, cases, strict=True):
+            if case.problems:
+                add_outcome(element, "failure", "Difference", case.problems[0], case.problems)
+        suites.append(new_suite(result.path, cases, {}))
+    return junit_report("rule-runner test", suites, {})
 
 
 def _write(path: Path, text: str) -> None:

@@ -8,6 +8,7 @@ from rule_runner.escape import printable
 from rule_runner.loading.loader import every_builtin
 from rule_runner.loading.rule_packages import rule_packages
 from rule_runner.report.rule_pages import page, sentence
+from rule_runner.report.tables import TextTable, aligned
 
 
 def listing() -> Iterable[str]:
@@ -17,11 +18,9 @@ def listing() -> Iterable[str]:
     """
     rules = every_builtin()
     packages = rule_packages(rules)
-    width = max(map(len, (*rules, *packages.by_name)))
-    for name, rule in rules.items():
-        yield f"{name:{width}}  {rule.SEVERITY:7}  {sentence(rule)}"
-    for name, packaged in packages.by_name.items():
-        yield f"{name:{width}}  {'':7}  Of package {packaged.package}."
+    rows = [(name, str(rule.SEVERITY), sentence(rule)) for name, rule in rules.items()]
+    rows += [(name, "", f"Of package {rule.package}.") for name, rule in packages.by_name.items()]
+    yield from aligned(TextTable((), rows))
     for problem in packages.problems.values():
         print(printable(problem), file=sys.stderr)
 

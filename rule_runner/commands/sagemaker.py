@@ -8,7 +8,7 @@ from math import inf
 from typing import Final, NoReturn, TextIO
 
 from rule_core.trials.refresh import parse_bool
-from rule_runner.commands.evaluate import run as run_evaluation
+from rule_runner.commands.evaluate import evaluate_to
 from rule_runner.config.defaults import DEFAULT_WINDOW, WINDOW, RuleMode
 from rule_runner.config.request import ContainerRule, EvaluationRequest
 from rule_runner.config.resolve import resolve
@@ -43,11 +43,15 @@ from rule_runner.notify.sinks import EventSink
 from rule_runner.notify.sinks.spec import SINK_DEADLINE, SINKS, parse_sinks, sinks_in
 from rule_runner.report.progress import LogObserver
 from rule_runner.report.text import lines
-from rule_runner.results.durable_files import make_folder, output_errors, write_atomically
-from rule_runner.results.job_names import safe_name
-from rule_runner.results.json_text import dump_json
-from rule_runner.results.output_folder import RESULT
-from rule_runner.results.schema import RuleJobFacts, rule_result
+from rule_runner.results.durable_files import make_folder, output_errors, remove_scratch
+from rule_runner.results.file_names import safe_name
+from rule_runner.results.output_folder import write_results_file
+from rule_runner.results.schema import (
+    EvaluationResult,
+    RuleJobFacts,
+    rule_result,
+    summary_of_trial,
+)
 from rule_runner.results.state import RuleJobState
 from rule_runner.results.status import CLIENT_ERROR, RuleStatus, message_bytes
 from rule_runner.results.versions import versions
@@ -72,7 +76,7 @@ def _run(results: TextIO, signals: Signals) -> int:
         config = resolve(request)
         messenger = _Messenger(contract)
         sinks = _sinks(request, results)
-        evaluated = run_evaluation(config, sinks, messenger, signals)
+        evaluated = evaluate_to(None, config, sinks, messenger, signals)
     except OutputError as err:
         write_message(contract, CLIENT_ERROR + str(err))
         raise
@@ -164,9 +168,11 @@ def refuse(contract: Contract, details: str) -> str:
     parameters = dict(contract.declared or {})
     facts = RuleJobFacts(parameters, str(contract.tensors), RuleMode.ENFORCE, "", versions())
     result = rule_result(evaluation, facts, trial_ended=False, duration_s=0.0, rule_time_s=0.0)
+    trial = summary_of_trial(contract.trial_name or "", facts.trial, [result])
     try:
         make_folder(contract.output)
-        write_atomically(contract.output / RESULT, dump_json(result, indent=2) + "\n")
+        write_results_file(contract.output, EvaluationResult(trial=trial, rules=[result]))
+        remove_scratch(contract.output)
     except OutputError as err:
         _log.warning("result_not_written", path=str(contract.output), reason=printable(err))
     return unsent

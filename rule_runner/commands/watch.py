@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from rule_core.clock import SystemClock
 from rule_core.severity import Severity
 from rule_core.storage.uri import is_s3
-from rule_runner.commands.retention import parse_retention, remove_run
 from rule_runner.config.job_file.definition import JobDefinition
 from rule_runner.config.job_file.reader import read_job_file
 from rule_runner.config.model import check_is_local
@@ -20,13 +19,14 @@ from rule_runner.config.request import EvaluationRequest
 from rule_runner.config.resolve import rule_jobs
 from rule_runner.config.rule_options import parse_requests
 from rule_runner.engine.stop_requests import signals_to
-from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, EXIT_SIGNAL, JobError, UsageError
+from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, EXIT_SIGNAL, JobError, UsageError, counted
 from rule_runner.escape import printable
 from rule_runner.index.commands import Commands
 from rule_runner.index.database import WatchDatabase
 from rule_runner.index.outputs import base_of
 from rule_runner.index.reader import IndexReader
 from rule_runner.notify.sinks.spec import parse_sinks, writes_to_stdout
+from rule_runner.results.retention import parse_retention, remove_run
 from rule_runner.results.status import Outcome
 from rule_runner.steps.watcher import TrialWatcher
 from rule_runner.watch.alerts.alerting import alerting, services_of
@@ -232,6 +232,5 @@ def summary_of(index: IndexReader) -> str:
     counts: dict[str, int] = {}
     for (state, outcome), count in index.counts().items():
         counts[outcome or state] = counts.get(outcome or state, 0) + count
-    number = sum(counts.values())
     parts = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    return f"{number} trial{'' if number == 1 else 's'}{parts and f': {parts}'}"
+    return f"{counted(sum(counts.values()), 'trial')}{parts and f': {parts}'}"

@@ -9,13 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rule_core.severity import Severity
-from rule_runner.config.defaults import DEFAULT_SCAN_INTERVAL_US, DEFAULT_WINDOW, RuleMode
+from rule_core.sources.options import SourceOptions
+from rule_runner.config.defaults import (
+    DEFAULT_SCAN_INTERVAL_US,
+    DEFAULT_WINDOW,
+    Isolation,
+    RuleMode,
+)
 from rule_runner.errors import UsageError
+from rule_runner.loading.parameters import other_trials
+from rule_runner.loading.trials import trial_name
+from rule_runner.results.file_names import DEFAULT_OUTPUTS
 
 if TYPE_CHECKING:
     from rule_core.rules.actions.base import Action
     from rule_runner.config.job_file.ignore import Mute
-    from rule_runner.config.request import EvaluationRequest
+    from rule_runner.config.request import ContainerRule
     from rule_runner.loading.loader import LoadedRule
 
 _S3: Final = re.compile(r"s3[an]?:/", re.IGNORECASE)
@@ -37,8 +46,6 @@ class RuleJobConfig:
         Why the rule job fails before anything runs; "" if it does not.
     other_trials
         Paths of trials to compare with, in addition to those of the evaluation.
-    folder
-        Name of the output folder of the job; by default `configuration_name`.
     profiler
         Whether the rule judges time windows of profiler data instead of steps.
     window_us
@@ -60,7 +67,6 @@ class RuleJobConfig:
     operator_actions: "tuple[Action, ...]" = ()
     config_error: str = ""
     other_trials: tuple[str, ...] = ()
-    folder: str = ""
     profiler: bool = False
     window_us: int = DEFAULT_SCAN_INTERVAL_US
     min_coverage: float | None = None
@@ -68,8 +74,57 @@ class RuleJobConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitOptions:
+    """What an evaluation waits for, and for how long; as in `EvaluationRequest`."""
+
+    wait: bool
+    as_it_is: bool
+    wait_for_trial: float
+    timeout: float | None
+    idle_timeout: float | None
+    end_grace: float
+    event_file_wait: float
+    poll_max: float
+    stop_grace: float
+    pause_file: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessOptions:
+    """Where rules run and trials are measured; as in `EvaluationRequest`."""
+
+    isolate: Isolation
+    rule_timeout: float | None
+    own_processes: bool
+    measure_on: str | None
+    measurements: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultOptions:
+    """What is recorded of an evaluation; as in `EvaluationRequest`."""
+
+    overwrite: bool
+    report: bool
+    keep_going: bool
+    tag_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MessageOptions:
+    """What events and actions say, and their limits; as in `EvaluationRequest`."""
+
+    event_source: str
+    training_job_name: str | None
+    container: "ContainerRule | None"
+    sink_deadline: float
+    action_timeout: float
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
 class EvaluationConfig:
-    """One evaluation: the request, and what `resolve` makes of it.
+    """One evaluation as `resolve` makes it of a request, ready to run.
 
     `start_step` and `end_step` of a rule job limit the steps it judges,
     ``start_step <= step < end_step``, but not the earlier steps that the rule may read.
@@ -77,13 +132,17 @@ class EvaluationConfig:
     Attributes
     ----------
     trial
-        Path. Every rule gets the other trials of the request, followed by its own.
+        Path.
+    trial_name
+        Name in results and events; None: that of its folder.
+    other_trials
+        Paths of the trials that every rule compares with, before its own.
+    sources
+        How to read outputs of other writers.
     profiler_trial
         Path of the profiler data; None if that is `trial`.
     output
-        Output folder: that of the only rule job, or the parent of one folder per rule job.
-    own_folders
-        Whether a single rule job has a folder below `output` too.
+        The output folder.
     notes
         Sentences for the result as a whole.
     left_out
@@ -100,26 +159,29 @@ class EvaluationConfig:
         Such a file marks the end of the profiler data, as the end of the job does.
     """
 
-    request: "EvaluationRequest"
     rules: tuple[RuleJobConfig, ...]
     trial: str
     output: Path
+    waits: WaitOptions
+    processes: ProcessOptions
+    results: ResultOptions
+    messages: MessageOptions
+    trial_name: str | None
+    other_trials: tuple[str, ...]
+    sources: SourceOptions
     profiler_trial: str | None = None
     window: int = DEFAULT_WINDOW
     min_coverage: float = 0.0
     stop_on: Severity = Severity.ERROR
     stop_files: tuple[Path, ...] = ()
     profiler_stop_files: tuple[Path, ...] = ()
-    own_folders: bool = False
     notes: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def others_of(self, *rules: RuleJobConfig) -> tuple[str, ...]:
         """Return the paths of the other trials of rules: the common ones, then their own."""
-        from rule_runner.loading.parameters import other_trials
-
         own = [(*rule.other_trials, *other_trials(rule.loaded, rule.parameters)) for rule in rules]
-        return tuple(dict.fromkeys(chain(self.request.other_trials, *own)))
+        return tuple(dict.fromkeys(chain(self.other_trials, *own)))
 
     def trial_of(self, rule: RuleJobConfig) -> str:
         """Return the path of the trial that a rule judges."""
@@ -130,10 +192,8 @@ class EvaluationConfig:
         return self.min_coverage if rule.min_coverage is None else rule.min_coverage
 
     def folder_of(self, rule: RuleJobConfig) -> Path:
-        """Return the output folder of one rule job."""
-        if len(self.rules) == 1 and not self.own_folders:
-            return self.output
-        return self.output / (rule.folder or rule.configuration_name)
+        """Return the folder for the files that a rule itself writes."""
+        return self.output if len(self.rules) == 1 else self.output / rule.configuration_name
 
 
 def check_is_local(place: str | Path, option: str) -> None:
@@ -157,10 +217,8 @@ def default_output(trial: str, now: datetime | None = None) -> Path:
     >>> default_output("s3://bucket/runs/mnist", datetime(2026, 1, 2, 3, 4, 5))
     PosixPath('rule-output/mnist-20260102-030405')
     """
-    from rule_runner.loading.trials import trial_name
-
     name = re.sub(r"[^A-Za-z0-9_.-]", "-", trial_name(trial)).lstrip(".-") or "trial"
     moment = now or datetime.now().astimezone()
     stem = f"{name[:100]}-{moment:%Y%m%d-%H%M%S}"
     names = chain([stem], (f"{stem}-{number}" for number in count(2)))
-    return next(path for name in names if not (path := Path("rule-output", name)).exists())
+    return next(path for name in names if not (path := Path(DEFAULT_OUTPUTS, name)).exists())

@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rule_core.severity import Severity
 from rule_core.sources.address import folder_of, is_in_s3
@@ -16,7 +17,15 @@ from rule_runner.config.defaults import (
     WINDOW,
 )
 from rule_runner.config.from_contract import container_job
-from rule_runner.config.model import EvaluationConfig, RuleJobConfig, default_output
+from rule_runner.config.model import (
+    EvaluationConfig,
+    MessageOptions,
+    ProcessOptions,
+    ResultOptions,
+    RuleJobConfig,
+    WaitOptions,
+    default_output,
+)
 from rule_runner.config.profiler_windows import names_over, placed
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.rule_options import parse_modes, parse_parameters
@@ -24,7 +33,7 @@ from rule_runner.config.sagemaker_contract import parse_share
 from rule_runner.errors import TrialError, UsageError
 from rule_runner.loading.loader import LoadedRule, load_builtin, load_from, load_named
 from rule_runner.loading.parameters import lacking
-from rule_runner.results.job_names import safe_name
+from rule_runner.results.file_names import safe_name
 
 if TYPE_CHECKING:
     from rule_core.rules.actions.base import Action
@@ -54,20 +63,36 @@ def resolve(request: EvaluationRequest) -> EvaluationConfig:
         stop_files += tuple(path.with_name(jobs[0].loaded.name) for path in stop_files)
     windows_only = all(job.profiler for job in jobs)
     return EvaluationConfig(
-        request,
         jobs,
         trial,
         Path(request.output or default_output(request.trial_name or trial)),
-        profiler_trial,
+        **options_of(request),
+        profiler_trial=profiler_trial,
         window=_window() if request.window is None else request.window,
         min_coverage=_min_coverage(request),
         stop_on=_stop_on(request),
         stop_files=() if windows_only else tuple(dict.fromkeys(stop_files)),
         profiler_stop_files=tuple(dict.fromkeys(stop_files)),
-        own_folders=request.job is not None,
         notes=(*notes, *filter(None, [choice.note() if choice else ""])),
         left_out=choice.left_out if choice else {},
     )
+
+
+def options_of(request: EvaluationRequest) -> dict[str, Any]:
+    """Return the fields of a configuration that a request contains as they are."""
+
+    def group(kind: type[Any]) -> Any:
+        return kind(**{option.name: getattr(request, option.name) for option in fields(kind)})
+
+    return {
+        "waits": group(WaitOptions),
+        "processes": group(ProcessOptions),
+        "results": group(ResultOptions),
+        "messages": group(MessageOptions),
+        "trial_name": request.trial_name,
+        "other_trials": request.other_trials,
+        "sources": request.source_options,
+    }
 
 
 def _fitting(request: EvaluationRequest) -> "RuleChoice | None":

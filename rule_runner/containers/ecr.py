@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from rule_core.clock import Clock, SystemClock
 from rule_core.storage import aws
-from rule_runner.images.errors import ImageError
-from rule_runner.images.regions import require_region
+from rule_runner.errors import ImageError
+from rule_runner.images.aws_images import require_region
 
 DEADLINE_S: Final = 30.0
 PUSH_PERMISSIONS: Final = (

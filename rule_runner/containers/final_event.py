@@ -1,7 +1,6 @@
 """The final event of an evaluation whose container was killed."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,41 +8,34 @@ from typing import Any
 from rule_runner.notify.event import COMPLETED, EventSubject, RuleProgress, RuleState, statuses
 from rule_runner.notify.outbox import Outbox, read_events
 from rule_runner.notify.publisher import publish
+from rule_runner.results.durable_files import FolderLock
 from rule_runner.results.schema import RuleResult
 from rule_runner.results.status import RuleStatus
 
 
-def record_last_event(folders: Sequence[Path], results: Sequence[RuleResult]) -> None:
-    """Record the final statuses of started rule jobs in every outbox.
-
-    Parameters
-    ----------
-    folders
-        Output folders of the rule jobs.
-    results
-        Results of the rule jobs that have one.
+def record_last_event(folder: Path, results: Sequence[RuleResult]) -> None:
+    """Record the final statuses of started rule jobs in the outbox of an output folder.
 
     Raises
     ------
     OutputError
-        If an outbox cannot be read, or written.
+        If the outbox cannot be read, or written.
     """
-    with ExitStack() as stack:
-        outboxes = [stack.enter_context(Outbox(folder)) for folder in folders]
-        events = [event for _, event in read_events(outboxes[0].path)]
-        if not events:
+    with FolderLock(folder), Outbox(folder) as outbox:
+        if not outbox.size:
             return
-        last: Any = events[-1]
-        current = outboxes[0].published | {
+        *_, (_, last) = read_events(outbox.path)
+        event: Any = last
+        current = outbox.published | {
             result.configuration_name: _state(result) for result in results
         }
         publish(
-            outboxes,
-            _training_job(last),
+            outbox,
+            _training_job(event),
             [*current.values()],
-            training_ended=last["detail"]["TrainingJobStatus"] == COMPLETED,
+            training_ended=event["detail"]["TrainingJobStatus"] == COMPLETED,
             now=datetime.now(UTC),
-            run_id=last["detail"].get("RunId", ""),
+            run_id=event["detail"].get("RunId", ""),
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from rule_runner.containers.docker_engine import Engine
 from rule_runner.containers.ecr import PUSH_PERMISSIONS, Login
 from rule_runner.containers.errors import EngineError, engine_message
-from rule_runner.images.errors import ImageError
+from rule_runner.errors import ImageError
 from rule_runner.images.uri import ImageUri
 
 PushProgress = Callable[[int, int], None]  # bytes pushed, and bytes of all known layers

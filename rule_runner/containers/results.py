@@ -22,11 +22,10 @@ from rule_runner.errors import (
 from rule_runner.escape import printable
 from rule_runner.loading.trials import trial_name
 from rule_runner.logs import get_logger
-from rule_runner.report.text import print_results, results_at
-from rule_runner.results.durable_files import write_atomically
+from rule_runner.report.text import print_results
 from rule_runner.results.json_text import dump_json, rfc3339
-from rule_runner.results.output_folder import RESULT
-from rule_runner.results.schema import EvaluationResult, RuleResult, TrialSummary, summary
+from rule_runner.results.output_folder import read_results_file, write_results_file
+from rule_runner.results.schema import EvaluationResult, RuleResult, summary, summary_of_trial
 from rule_runner.results.status import CLIENT_ERROR, RuleStatus, wire_details
 
 _log: Final = get_logger(__name__)
@@ -98,39 +97,34 @@ def bring_to_an_end(
 
     Parameters
     ----------
-    folder
-        The folder of one rule job, or the parent of several.
     why
         See `trouble`; "" if the container ended by itself.
     since
         Start of the container: older results are ignored.
     """
-    paths = [folder / RESULT, *sorted(folder.glob(f"*/{RESULT}"))]
-    pairs = [(path, result) for path in paths if (result := _read(path, since)) is not None]
-    if not why:
-        return [result for _, result in pairs]
-    results = [_ended(path, result, ending, why) for path, result in pairs]
-    if results:
-        try:
-            record_last_event([path.parent for path, _ in pairs], results)
-        except OutputError as err:
-            _log.warning("event_not_written", path=str(folder), reason=str(err))
-    return results
-
-
-def _read(path: Path, since: datetime) -> RuleResult | None:
     try:
-        result = msgspec.json.decode(path.read_bytes(), type=RuleResult)
+        evaluation = read_results_file(folder)
     except FileNotFoundError:
-        return None
-    except (OSError, msgspec.DecodeError) as err:
-        _log.warning("result_not_read", path=str(path), reason=printable(err))
-        return None
-    return result if result.started_at >= rfc3339(since) else None
+        return []
+    except (OSError, ValueError, msgspec.MsgspecError) as err:
+        _log.warning("result_not_read", path=str(folder), reason=printable(err))
+        return []
+    results = [rule for rule in evaluation.rules if rule.started_at >= rfc3339(since)]
+    if not (why and results):
+        return results
+    ended = [_ended(rule, ending, why) for rule in results]
+    if ended == results:
+        return results
+    try:
+        write_results_file(folder, msgspec.structs.replace(evaluation, rules=ended))
+        record_last_event(folder, ended)
+    except OutputError as err:
+        _log.warning("result_not_written", path=str(folder), reason=str(err))
+    return ended
 
 
-def _ended(path: Path, result: RuleResult, ending: ContainerExit, why: str) -> RuleResult:
-    """Complete an unfinished result of an ended container, and write it."""
+def _ended(result: RuleResult, ending: ContainerExit, why: str) -> RuleResult:
+    """Return the completed result of a rule job in a container that has ended."""
     if result.ended_at is not None:
         return result
     now = datetime.now(UTC)
@@ -144,12 +138,7 @@ def _ended(path: Path, result: RuleResult, ending: ContainerExit, why: str) -> R
         word = RuleStatus.STOPPED if stopped else RuleStatus.ERROR
         details = wire_details(why if stopped else CLIENT_ERROR + why)
         changes |= {"status": str(word), "outcome": str(word), "status_details": details}
-    result = msgspec.structs.replace(result, **changes)
-    try:
-        write_atomically(path, dump_json(result, indent=2) + "\n")
-    except OutputError as err:
-        _log.warning("result_not_written", path=str(path), reason=str(err))
-    return result
+    return msgspec.structs.replace(result, **changes)
 
 
 def compose(
@@ -169,17 +158,7 @@ def compose(
     counts = summary(rules)
     if parts:
         return EvaluationResult(summary=counts, trial=parts[0].trial, rules=[*rules])
-    firsts = [rule.coverage.first for rule in rules if rule.coverage.first is not None]
-    lasts = [rule.coverage.last for rule in rules if rule.coverage.last is not None]
-    whole = TrialSummary(
-        name=trial_name(trial),
-        path=trial,
-        ended=bool(rules) and all(rule.trial_ended for rule in rules),
-        steps=max((rule.coverage.known for rule in rules), default=0),
-        first_step=min(firsts, default=None),
-        last_step=max(lasts, default=None),
-        workers=[],
-    )
+    whole = summary_of_trial(trial_name(trial), trial, rules)
     return EvaluationResult(summary=counts, trial=whole, rules=[*rules])
 
 
@@ -194,7 +173,7 @@ def parsed(printed: Mapping[str, bytes]) -> dict[str, EvaluationResult]:
     return results
 
 
-def show(result: EvaluationResult, form: str, folders: Sequence[Path], report: Path | None) -> None:
+def show(result: EvaluationResult, form: str, folder: Path | None, report: Path | None) -> None:
     """Print results in the requested form; stdout gets nothing else."""
     if form == "junit":
         from rule_runner.report.junit import junit
@@ -204,6 +183,6 @@ def show(result: EvaluationResult, form: str, folders: Sequence[Path], report: P
     if form != "table":
         print(dump_json(result, indent=2))
         return
-    places = [results_at(folders)] if folders else []
+    places = [f"Results: {printable(folder)}"] if folder else []
     places += [f"Report: {printable(report)}"] if report else []
     print_results(result, places)

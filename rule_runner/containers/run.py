@@ -43,7 +43,7 @@ from rule_runner.containers.results import (
 from rule_runner.containers.supervisor import ContainerExit, ContainerSupervisor, failure
 from rule_runner.errors import EXIT_SIGNAL, UsageError
 from rule_runner.notify.sinks.spec import writes_to_stdout
-from rule_runner.results.job_names import safe_name
+from rule_runner.results.file_names import safe_name
 from rule_runner.results.schema import RuleResult
 
 NONE: Final = "none"
@@ -246,9 +246,9 @@ class _Evaluation:
         parts = [*parsed(self._printed).values()]
         result = compose(self._request.any_trial, parts, rules)
         outputs = [plan.output for plan in self._plans.values()]
-        folders = [Path(output) for output in outputs if not is_s3(output)]
+        is_local = not any(map(is_s3, outputs))
+        folder = Path(self._request.output or "") if is_local else None
         report = None
-        if folders and self._request.report:
-            top = Path(self._request.output or "")
-            report = try_report(folders, top, result.trial.name)
-        show(result, form, folders, report)
+        if folder and self._request.report:
+            report = try_report(folder, result.trial.name)
+        show(result, form, folder, report)

@@ -2,19 +2,17 @@
 
 import signal
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
-from types import FrameType
 from typing import Final
 
 from rule_core.clock import Clock, SystemClock
-from rule_core.failures import attempt
 from rule_runner.containers.docker_engine import Engine, RunningContainer
 from rule_runner.containers.errors import EngineError, EngineLostError
 from rule_runner.containers.plan import ContainerPlan
+from rule_runner.engine.stop_requests import HANDLED, signals_to
 from rule_runner.logs import get_logger
 
 _log: Final = get_logger(__name__)
@@ -116,7 +114,10 @@ class ContainerSupervisor:
             If running cannot be started.
         """
         todo = deque(plans.items())
-        with self._signals():
+        handled = list(HANDLED)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it
+            handled.append(signal.SIGHUP)
+        with signals_to(lambda number: self._events.put(signal.Signals(number)), handled):
             try:
                 while todo or self._running:
                     while todo and len(self._running) < self._abreast and self._signalled is None:
@@ -130,24 +131,6 @@ class ContainerSupervisor:
                     running.container.remove()
         never = ContainerExit(signalled=self._signalled)
         return {name: self._endings.get(name, never) for name in plans}
-
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        """Turn signals into events inside the block."""
-
-        def handle(number: int, frame: FrameType | None) -> None:
-            del frame
-            self._events.put(signal.Signals(number))
-
-        handled = [signal.SIGTERM, signal.SIGINT]
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it
-            handled.append(signal.SIGHUP)
-        previous = {number: signal.signal(number, handle) for number in handled}
-        try:
-            yield
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
 
     def _start(self, name: str, plan: ContainerPlan) -> None:
         container = self._engine.create(plan)
@@ -164,17 +147,15 @@ class ContainerSupervisor:
 
     def _follow(self, name: str, container: RunningContainer) -> None:
         """Read the output of a container, then put its end into the queue; runs in a thread."""
-
-        def follow() -> _ContainerEnd:
+        end = _ContainerEnd(name, None, "Its output could not be followed.")
+        try:
             for out, err in container.output():
                 self._hear(name, out, err)
-            return _ContainerEnd(name, container.wait())
-
-        def fail(err: Exception) -> _ContainerEnd:
-            reason = str(err) if isinstance(err, EngineLostError) else repr(err)
-            return _ContainerEnd(name, None, reason)
-
-        self._events.put(attempt(follow, fail))
+            end = _ContainerEnd(name, container.wait())
+        except EngineLostError as lost:
+            end = _ContainerEnd(name, None, str(lost))
+        finally:
+            self._events.put(end)
 
     def _await_event(self) -> None:
         """Wait for the next event or deadline, and handle it."""

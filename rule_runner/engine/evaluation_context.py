@@ -1,6 +1,6 @@
-"""EvaluationContext: the trials, rule jobs and output folders of one evaluation."""
+"""EvaluationContext: the trials, the rule jobs and the output folder of one evaluation."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
@@ -26,8 +26,14 @@ from rule_runner.notify.actions.runner import FindingTrigger, finding_trigger
 from rule_runner.notify.event import EventSubject
 from rule_runner.notify.publisher import EventPublisher
 from rule_runner.notify.sinks import EventSink
-from rule_runner.results.finding_ids import FindingIds
-from rule_runner.results.schema import EvaluationResult, Evidence, OtherTrial, summary
+from rule_runner.results.acknowledged import FindingIds
+from rule_runner.results.schema import (
+    EvaluationResult,
+    Evidence,
+    OtherTrial,
+    RuleResult,
+    summary,
+)
 from rule_runner.results.status import CLIENT_ERROR
 from rule_runner.steps.sources import StepSources
 
@@ -36,10 +42,11 @@ if TYPE_CHECKING:
     from rule_runner.engine.measuring import TrialMeasuring
 
 _log: Final = get_logger(__name__)
+WRITE_EVERY_S: Final = 2.0
 
 
 class EvaluationContext:
-    """The trials, rule jobs and output folders of one evaluation, opened and closed together.
+    """The trials, rule jobs and output folder of one evaluation, opened and closed together.
 
     Parameters
     ----------
@@ -61,6 +68,8 @@ class EvaluationContext:
         The trials, and their steps as they become ready.
     jobs
         The rule jobs; `begin` constructs their rules.
+    changed
+        The rule jobs whose new statuses are not recorded yet.
     last_change
         When the trials last changed, in seconds of the monotonic clock.
     closing
@@ -91,7 +100,7 @@ class EvaluationContext:
         self._patience = patience
         paths = [config.trial, config.profiler_trial or "", *config.others_of(*config.rules)]
         remote = any(map(is_in_s3, paths))
-        require(len(config.rules), processes=config.request.own_processes, remote=remote)
+        require(len(config.rules), processes=config.processes.own_processes, remote=remote)
         self.step_sources = StepSources(config, clock, patience)
         self._measuring = self._make_measuring(executor)
         if self._measuring is not None:
@@ -105,17 +114,19 @@ class EvaluationContext:
         plans = [
             ()
             if rule.missing_parameter or rule.config_error
-            else planned(rule, bound.arguments, config.request.training_job_name)
+            else planned(rule, bound.arguments, config.messages.training_job_name)
             for rule, bound in zip(config.rules, self._bound, strict=True)
         ]
         self.jobs: list[RuleJob] = []
+        self.changed: list[RuleJob] = []
         self._unmade: list[tuple[RuleJob, BoundRule]] = []
         self._fork_server: ForkServer | None = None
-        self.last_change = clock.monotonic()
+        self.last_change = self._written = clock.monotonic()
         with ExitStack() as stack:
             # What an evaluation is made of refers to itself, so Python may free it much later.
             stack.callback(self.step_sources.clear_cached_bytes)
-            opener = JobOpener(config, clock, self.now, stack)
+            opener = JobOpener(config, self._bound, clock, self.now, stack)
+            self.folder = opener.folder
             for rule, bound in zip(config.rules, self._bound, strict=True):
                 self.jobs.append(opener.open(rule, bound, self.step_sources.of(rule)))
             self.step_sources.recorded = {
@@ -141,34 +152,32 @@ class EvaluationContext:
         for job in self.jobs:
             self._begin_actions(job)
         self.end_actions(wait=True)
-        for job in self.jobs:
-            if job.result() != job.folder.ended:
-                job.folder.write_result(job.result())
+        if any(job.result() != job.recorded for job in self.jobs):
+            self.write()
 
     def _publisher(self, sinks: Sequence[EventSink]) -> EventPublisher:
         config = self.config
         return EventPublisher(
             self._event_subject(),
-            [job.folder.path for job in self.jobs],
+            self.folder.path,
             sinks,
             [job.state for job in self.jobs],
             self.now,
             modes={rule.configuration_name: rule.mode for rule in config.rules},
             profiling={rule.configuration_name for rule in config.rules if rule.profiler},
-            overwrite=config.request.overwrite,
             lag=self._lag,
-            run_id=self.jobs[0].folder.run_id,
+            run_id=self.folder.run_id,
         )
 
     def _event_subject(self) -> EventSubject:
-        request = self.config.request
-        name = request.training_job_name or self.step_sources.name
-        if (rule := request.container) is None:
-            return EventSubject(name, self.now(), request.event_source)
+        messages = self.config.messages
+        name = messages.training_job_name or self.step_sources.name
+        if (rule := messages.container) is None:
+            return EventSubject(name, self.now(), messages.event_source)
         return EventSubject.in_sagemaker(
             name,
             self.now(),
-            request.event_source,
+            messages.event_source,
             rule.training_job_arn,
             {rule.name: rule.rule_job_arn},
         )
@@ -183,8 +192,8 @@ class EvaluationContext:
     def begin(self) -> None:
         """Record the start of the rule jobs, and construct the rules whose trials are ready."""
         for job in self.jobs:
-            job.write()
             self.closing.callback(job.close)
+        self.write()
         self._recorded()
         self.publisher.publish_status(self.step_sources.ended)
         self._fork_server = make_fork_server(self.config)
@@ -205,24 +214,26 @@ class EvaluationContext:
         self._unmade = [(job, bound) for job, bound in self._unmade if not job.step_source.begun]
         for job, bound in ready:
             with self._failing(job):
-                trials, folder = self.step_sources.trials_of(job.config), job.folder.path
+                trials = self.step_sources.trials_of(job.config)
                 job.show([OtherTrial(real_path(each.path), each.is_whole) for each in trials[1:]])
                 job.invoker = make_invoker(
                     job.config,
                     bound,
                     trials,
                     self._fork_server,
-                    folder,
+                    self.config.folder_of(job.config),
                     self._patience,
-                    self.config.request.source_options,
+                    self.config.sources,
                 )
+        if any(job.other_trials for job, _ in ready):  # before their first step
+            self.write()
         for job, _ in ready:  # their processes start side by side
             with self._failing(job):
                 job.begin()
 
     def _make_measuring(self, executor: Executor | None) -> "TrialMeasuring | None":
         """Return who else measures the trial; None if nobody does."""
-        folder = self.config.request.measurements
+        folder = self.config.processes.measurements
         if executor is None and folder is None:
             return None
         from rule_runner.engine.measuring import MeasuringOnExecutor, StoredMeasuring
@@ -244,21 +255,39 @@ class EvaluationContext:
             yield
         except ClientError as err:
             job.state.rule_failed(CLIENT_ERROR + str(err), self.now())
-            self.record(job)
+            self.record([job])
 
-    def record(self, job: RuleJob) -> None:
-        """Write the result of a rule job whose status changed, and publish the change."""
-        job.write()
-        self.publish(job)
+    def record(self, changed: Iterable[RuleJob] = ()) -> None:
+        """Write the results, publish the new statuses of rule jobs, and start their actions.
 
-    def publish(self, job: RuleJob) -> None:
-        """Publish the new status of a rule job whose result is written; start its actions."""
-        evaluation = job.state
-        _log.info(
-            "status_changed", rule_job=job.config.configuration_name, new=str(evaluation.status)
-        )
+        Without a change the results are written now and then.
+        """
+        changed = [*self.changed, *changed]
+        self.changed = []
+        if not changed:
+            if self.clock.monotonic() - self._written >= WRITE_EVERY_S:
+                self.write()
+            return
+        self.write()
+        for job in changed:
+            name, status = job.config.configuration_name, str(job.state.status)
+            _log.info("status_changed", rule_job=name, new=status)
         self.publisher.publish_status(self.step_sources.ended)
-        self._begin_actions(job)
+        for job in changed:
+            self._begin_actions(job)
+
+    def write(self, *, final: bool = False, caught_up: bool = False) -> None:
+        """Write the results so far, and at the end the measurements before them.
+
+        For `final` and `caught_up` see `RuleJob.result_to_record`.
+        """
+        self._written = self.clock.monotonic()
+        if final and self.config.results.report:
+            self.folder.write_measurements(
+                {job.config.configuration_name: job.measurements.record() for job in self.jobs}
+            )
+        rules = [job.result_to_record(final=final, caught_up=caught_up) for job in self.jobs]
+        self.folder.write(self._evaluation(rules))
 
     def _begin_actions(self, job: RuleJob) -> None:
         """Start the actions of a rule job that its findings trigger."""
@@ -275,14 +304,14 @@ class EvaluationContext:
             rule_job=job.config.configuration_name,
             status=str(job.state.status),
             details=job.state.status_details,
-            training_job=self.config.request.training_job_name or self.step_sources.name,
+            training_job=self.config.messages.training_job_name or self.step_sources.name,
         )
 
     def record_action_results(self) -> None:
         """Write the results of rule jobs whose actions have made progress."""
-        for job in self.jobs:
-            if job.actions_changed():
-                job.write()
+        changed = [job for job in self.jobs if job.actions_changed()]
+        if changed:
+            self.write()
 
     def end_actions(self, *, wait: bool) -> None:
         """Give every action that was triggered an outcome; `wait` for those that still run."""
@@ -297,15 +326,19 @@ class EvaluationContext:
 
     def result(self) -> EvaluationResult:
         """Return the result of the evaluation so far."""
+        return self._evaluation([job.result() for job in self.jobs])
+
+    def _evaluation(self, rules: list[RuleResult]) -> EvaluationResult:
         trial, profiler_trial = self.step_sources.summaries()
         if self.earlier:  # the trial itself is not waited for again
-            ended = trial.ended or all(job.result().trial_ended for job in self.jobs)
+            ended = trial.ended or all(rule.trial_ended for rule in rules)
             trial = replace(trial, ended=ended)
-        rules = [job.result() for job in self.jobs]
         return EvaluationResult(
             summary=summary(rules),
             trial=trial,
             profiler_trial=profiler_trial,
             rules=rules,
             notes=[*self.config.notes, *(self._measuring.notes() if self._measuring else ())],
+            run_id=self.folder.run_id,
+            left_out={**self.config.left_out},
         )

@@ -39,16 +39,15 @@ if TYPE_CHECKING:
 
 def make_fork_server(config: EvaluationConfig) -> "ForkServer | None":
     """Return the fork server of an evaluation; None if all rules run in this process."""
-    request = config.request
-    if request.isolate is not Isolation.PROCESS and not request.own_processes:
+    processes = config.processes
+    if not processes.own_processes:
         return None
-    from rule_runner.engine.isolation.environment import allowed_environment
-    from rule_runner.engine.isolation.fork_server import ForkServer
+    from rule_runner.engine.isolation.fork_server import ForkServer, allowed_environment
 
-    if request.isolate is Isolation.PROCESS:
+    if processes.isolate is Isolation.PROCESS:
         trials = (config.trial, *config.others_of(*config.rules))
-        return ForkServer(request.rule_timeout, allowed_environment(os.environ, trials))
-    return ForkServer(request.rule_timeout)
+        return ForkServer(processes.rule_timeout, allowed_environment(os.environ, trials))
+    return ForkServer(processes.rule_timeout)
 
 
 def make_invoker(

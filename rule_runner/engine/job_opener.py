@@ -1,4 +1,4 @@
-"""Opens rule jobs on their output folders, new or as an earlier process left them."""
+"""Opens the rule jobs of an evaluation, new or as an earlier process left them."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -16,9 +16,8 @@ from rule_runner.loading.loader import rule_source
 from rule_runner.loading.parameters import BoundRule
 from rule_runner.loading.trials import real_path
 from rule_runner.logs import get_logger
-from rule_runner.notify.actions.journal import ACTIONS, Journal
+from rule_runner.notify.actions.journal import Journal
 from rule_runner.notify.actions.runner import ActionPolicy, JobActions
-from rule_runner.results.durable_files import remove_files
 from rule_runner.results.output_folder import OutputFolder
 from rule_runner.results.schema import STEP, WINDOW, RuleJobFacts, fingerprint
 from rule_runner.results.state import RuleJobState
@@ -30,21 +29,34 @@ _log: Final = get_logger(__name__)
 
 
 class JobOpener:
-    """Opens the rule jobs of an evaluation, which share a run id.
+    """Opens the output folder and the rule jobs of an evaluation.
 
     Parameters
     ----------
     config
         What to evaluate, and how.
+    bound
+        The rules with their arguments, in the order of the configuration.
     now
         Returns the current time in UTC.
     stack
         Closes everything that is opened.
+
+    Attributes
+    ----------
+    folder
+        The output folder.
+
+    Raises
+    ------
+    OutputError
+        If the folder cannot be used.
     """
 
     def __init__(
         self,
         config: EvaluationConfig,
+        bound: Sequence[BoundRule],
         clock: Clock,
         now: Callable[[], datetime],
         stack: ExitStack,
@@ -53,39 +65,30 @@ class JobOpener:
         self._clock = clock
         self._now = now
         self._stack = stack
-        self._run_id = ""
+        self._fingerprints = {
+            rule.configuration_name: self._fingerprint(rule, bound_rule)
+            for rule, bound_rule in zip(config.rules, bound, strict=True)
+        }
+        overwrite = config.results.overwrite
+        self.folder = OutputFolder(config.output, self._fingerprints, overwrite=overwrite)
+        stack.callback(self.folder.close)
+        self._journal: Journal | None = None
 
     def open(self, rule: RuleJobConfig, bound: BoundRule, source: StepSource) -> RuleJob:
-        """Open the output folder of a rule job, and return the rule job.
-
-        Raises
-        ------
-        OutputError
-            If the folder cannot be used.
-        """
-        identity = self._fingerprint(rule, bound)
-        folder = OutputFolder(
-            self._config.folder_of(rule),
-            identity,
-            overwrite=self._config.request.overwrite,
-            run_id=self._run_id,
-        )
-        self._stack.callback(folder.close)
-        self._run_id = folder.run_id
+        """Return a rule job, new or as an earlier process left it."""
+        recorded = self.folder.recorded.get(rule.configuration_name)
         facts = RuleJobFacts(
             bound.parameters,
             real_path(self._config.trial_of(rule)),
             rule.mode,
-            identity,
+            self._fingerprints[rule.configuration_name],
             versions(),
             rule_source(rule.loaded),
             WINDOW if rule.profiler else STEP,
-            folder.run_id,
+            self.folder.run_id,
         )
         state = self._state(rule, bound)
-        job = RuleJob(rule, source, state, facts, folder, self._clock, self._now)
-        job.keeps_measurements = self._config.request.report
-        return job
+        return RuleJob(rule, source, state, facts, self.folder, recorded, self._clock, self._now)
 
     def _fingerprint(self, rule: RuleJobConfig, bound: BoundRule) -> str:
         config = self._config
@@ -98,7 +101,7 @@ class JobOpener:
             other_trials=[real_path(path) for path in config.others_of(rule)],
             start_step=rule.start_step,
             end_step=rule.end_step,
-            keep_going=config.request.keep_going,
+            keep_going=config.results.keep_going,
             min_coverage=config.min_coverage_of(rule),
             mutes=[repr(mute) for mute in rule.mutes],
         )
@@ -106,7 +109,7 @@ class JobOpener:
     def _state(self, rule: RuleJobConfig, bound: BoundRule) -> RuleJobState:
         """Return the initial state of a rule job; a rejected one has already failed."""
         name = rule.configuration_name
-        state = RuleJobState(rule.loaded.name, name, self._config.request.keep_going, self._now())
+        state = RuleJobState(rule.loaded.name, name, self._config.results.keep_going, self._now())
         if rule.config_error:
             state.rule_failed(CLIENT_ERROR + rule.config_error, self._now())
         for warning in bound.warnings:
@@ -124,21 +127,22 @@ class JobOpener:
         recorded
             Called after the intent of an action is in the journal, and before the action.
         """
-        request = self._config.request
-        if request.overwrite:
-            remove_files([job.folder.path / ACTIONS])
+        messages = self._config.messages
         if actions and job.config.mode is RuleMode.ENFORCE:
             policy = ActionPolicy(
-                request.action_timeout,
-                request.dry_run,
+                messages.action_timeout,
+                messages.dry_run,
                 self._clock,
                 self._now,
                 recorded,
                 self._config.stop_on,
             )
-            journal = Journal(job.folder.path)
-            job.actions = JobActions(job.config.configuration_name, actions, journal, policy)
-            self._stack.callback(job.actions.close)
+            if self._journal is None:
+                self._journal = Journal(self.folder.path)
+                self._stack.callback(self._journal.close)
+            name = job.config.configuration_name
+            job.actions = JobActions(name, actions, self._journal, policy)
+            self._stack.callback(job.actions.join)
 
 
 def restore_ended(jobs: Sequence[RuleJob], config: EvaluationConfig) -> bool:
@@ -149,20 +153,20 @@ def restore_ended(jobs: Sequence[RuleJob], config: EvaluationConfig) -> bool:
     OutputError
         If some rule jobs have ended and others are new: the folder is of another evaluation.
     """
-    results = [job.folder.ended for job in jobs]
-    new = [job.folder.path for job in jobs if not job.folder.resumed]
-    if any(results) and new:
+    new = [job.config.configuration_name for job in jobs if job.recorded is None]
+    if new and any(job.recorded and job.recorded.ended_at for job in jobs):
         msg = (
             f"Output folder {str(config.output)!r} holds an ended evaluation without "
-            f"rule job {new[0].name!r}. Choose another folder, or use --overwrite."
+            f"rule job {new[0]!r}. Choose another folder, or use --overwrite."
         )
         raise OutputError(msg)
     conclusive = [
         (job, result)
-        for job, result in zip(jobs, results, strict=True)
-        if result is not None
+        for job in jobs
+        if (result := job.recorded) is not None
+        and result.ended_at is not None
         and result.mode == job.config.mode
-        and is_conclusive(result, keep_going=config.request.keep_going)
+        and is_conclusive(result, keep_going=config.results.keep_going)
     ]
     if len(conclusive) < len(jobs):
         return False

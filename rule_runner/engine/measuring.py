@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from rule_core.failures import attempt
 from rule_core.reading.measuring.executor_measurer import ExecutorMeasurer
 from rule_core.reading.measuring.stored import StoredMeasurer
-from rule_core.reading.source_index import SourceIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_core.rules.wants import DeclaredWants, WantedMeasure
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.uri import open_store
@@ -19,7 +19,6 @@ from rule_runner.errors import TrialError, listed
 from rule_runner.results.versions import versions
 
 if TYPE_CHECKING:
-    from rule_core.reading.trial_index import TrialIndex
     from rule_core.trials import Trial
     from rule_runner.engine.rule_job import RuleJob
 
@@ -32,7 +31,7 @@ class TrialMeasuring(ABC):
     """Measures the base trial of an evaluation, as far as its rules declare what they measure."""
 
     def __init__(self) -> None:
-        self._index: TrialIndex | None = None
+        self._index: NativeIndex | None = None
         self._has_begun = False
         self._undeclared: list[str] = []
         self._is_of_others = False
@@ -40,8 +39,8 @@ class TrialMeasuring(ABC):
     def attach(self, trials: "Sequence[Trial]") -> None:
         """Let the index of the base trial ask for measures, unless it is in another format."""
         index = trials[0].index if trials else None
-        self._is_of_others = isinstance(index, SourceIndex)
-        if index is None or index is self._index or self._is_of_others:
+        self._is_of_others = index is not None and not isinstance(index, NativeIndex)
+        if not isinstance(index, NativeIndex) or index is self._index:
             return
         self._index, self._has_begun = index, False
         self._attach(index)
@@ -72,10 +71,10 @@ class TrialMeasuring(ABC):
             )
 
     @abstractmethod
-    def _attach(self, index: "TrialIndex") -> None: ...
+    def _attach(self, index: NativeIndex) -> None: ...
 
     @abstractmethod
-    def _begin(self, index: "TrialIndex", declared: DeclaredWants) -> None: ...
+    def _begin(self, index: NativeIndex, declared: DeclaredWants) -> None: ...
 
     @abstractmethod
     def close(self) -> None:
@@ -101,12 +100,12 @@ class MeasuringOnExecutor(TrialMeasuring):
         self._remaining_s = remaining_s
         self._measurer: ExecutorMeasurer | None = None
 
-    def _attach(self, index: "TrialIndex") -> None:
+    def _attach(self, index: NativeIndex) -> None:
         self._measurer = ExecutorMeasurer(self._executor, index.store, self._remaining_s)
         index.measurer = self._measurer
-        index.measure_with(self._measurer)
+        index.tensors.measure_with(self._measurer)
 
-    def _begin(self, index: "TrialIndex", declared: DeclaredWants) -> None:
+    def _begin(self, index: NativeIndex, declared: DeclaredWants) -> None:
         if self._measurer is not None:
             choose = declared.chooser(index)
             self._measurer.begin(index.files, index.steps, declared.wants, choose)
@@ -141,11 +140,11 @@ class StoredMeasuring(TrialMeasuring):
         self._folder = folder
         self._measurer: StoredMeasurer | None = None
 
-    def _attach(self, index: "TrialIndex") -> None:
+    def _attach(self, index: NativeIndex) -> None:
         self._measurer = StoredMeasurer(open_store(self._folder), versions()["rule-runner"])
-        index.measure_with(self._measurer)
+        index.tensors.measure_with(self._measurer)
 
-    def _begin(self, index: "TrialIndex", declared: DeclaredWants) -> None:
+    def _begin(self, index: NativeIndex, declared: DeclaredWants) -> None:
         if self._measurer is None:
             return
         try:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, assert_never
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from rule_core.clock import Clock
@@ -14,6 +15,7 @@ from rule_core.severity import Severity
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.engine.invocation import InvocationOutcome, InvocationResult, Invoker
 from rule_runner.logs import get_logger
+from rule_runner.results.acknowledged import FindingIds
 from rule_runner.results.measurements import Measurements
 from rule_runner.results.output_folder import OutputFolder
 from rule_runner.results.schema import (
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 
 TRAINING: Final = frozenset({"", "GLOBAL", "TRAIN"})  # modes that findings do not name
 _log: Final = get_logger(__name__)
-WRITE_EVERY_S: Final = 2.0
 CUT_OFF: Final = (
     "Trial {path!r} was still growing before the first step was judged: at each step the rule sees "
     "it up to that step. A later evaluation sees the whole trial, and may differ."
@@ -41,7 +42,7 @@ CUT_OFF: Final = (
 
 
 class RuleJob:
-    """One rule job: its invoker, its state, its output folder and its position.
+    """One rule job: its invoker, its state, its results and its position.
 
     Attributes
     ----------
@@ -58,8 +59,8 @@ class RuleJob:
         The actions that they trigger; None if there are none.
     other_trials
         The trials that the rule compares with; empty until it is known how much of them it sees.
-    keeps_measurements
-        Whether ``measurements.json`` is written at the end.
+    recorded
+        The result that an earlier process recorded; None if there is none.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class RuleJob:
         evaluation: RuleJobState,
         facts: RuleJobFacts,
         folder: OutputFolder,
+        recorded: RuleResult | None,
         clock: Clock,
         now: Callable[[], datetime],
     ) -> None:
@@ -76,24 +78,27 @@ class RuleJob:
         self.step_source = source
         self.state = evaluation
         self.facts = facts
-        self.folder = folder
+        self.recorded = recorded
+        self._folder = folder
+        self._finding_ids = FindingIds(facts.fingerprint, facts.run_id)
         self.invoker: Invoker | None = None
         self.position = self._last = (config.start_step or 0) - 1
         self.waits = False
         self.triggers: list[Evidence] = []
         self.actions: JobActions | None = None
-        self.other_trials: Sequence[OtherTrial] = folder.other_trials
+        self.other_trials: Sequence[OtherTrial] = ()
+        if recorded is not None and recorded.other_trials is not UNSET:
+            self.other_trials = recorded.other_trials
         self._over = bool(config.missing_parameter)
-        self.keeps_measurements = True
         self._judged_kinds = {""}  # steps of unknown kind count as expected
-        self._earlier: RuleResult | None = None
+        self._is_restored = False
         self.rule_time_s = 0.0
         self.missed: tuple[str, ...] = ()
         self.measurements = Measurements(config.loaded.rule_class.QUANTITIES)
         self._log_step = _log.debug  # once: that costs more than a suppressed event
         self._clock = clock
         self._now = now
-        self._began = self._written = clock.monotonic()
+        self._began = clock.monotonic()
 
     def begin(self) -> None:
         """Wait until the rule is constructed, if there is one.
@@ -111,7 +116,7 @@ class RuleJob:
 
     def restore(self, result: RuleResult) -> None:
         """Adopt the result of an earlier process, so that nothing is judged again."""
-        self._earlier = result
+        self._is_restored = True
         ended_at = datetime.fromisoformat(result.ended_at or result.started_at)
         self.state.restore(
             RuleStatus(result.status),
@@ -150,83 +155,73 @@ class RuleJob:
             self.position = max(self.position, step)
 
     def show(self, others: Sequence[OtherTrial]) -> None:
-        """Record how much of the other trials the rule sees, and note those that it sees in part.
+        """Adopt how much of the other trials the rule sees, and note those that it sees in part.
 
         This is decided once, before the first step: what an earlier process recorded stands.
         """
-        if not others:
-            return
         self.other_trials = others
         for other in others:
             if not other.whole:
                 self.state.note(CUT_OFF.format(path=other.path))
-        self.write()
 
-    def judge(self, step: int, missing_workers: list[str]) -> list[StatusChange]:
-        """Judge a step, record its findings, and return the status changes."""
+    def judge(self, step: int, missing_workers: list[str]) -> bool:
+        """Judge a step, record its findings, and return whether the status changed."""
         if self.invoker is None:
-            return []
+            return False
         invocation = self._muted(self.invoker.judge(step))
         self.rule_time_s += invocation.seconds
         self.missed = invocation.missed
         self.measurements.add(invocation.measurements)
         if invocation.did is InvocationOutcome.WAITS and not self.step_source.is_loaded:
             self.waits = True
-            return []
+            return False
         self.position = self._last = step
         change = self._apply(step, invocation)
         if self.state.coverage.last == step:
             self._judged_kinds.add(self.step_source.kind(step))
         if missing_workers:
             self.state.missing_workers(step, missing_workers)
-        if change or self._clock.monotonic() - self._written >= WRITE_EVERY_S:
-            self.write()
-        return [change] if change else []
+        return change is not None
 
     def skip(self, step: int, reason: str) -> None:
         """Skip a step that cannot be read."""
         self.position = self._last = step
         self.state.step_skipped(step, reason)
 
-    def wait(self, step: int) -> list[StatusChange]:
-        """Let the rule judge that no data has followed a step; return the status changes."""
+    def wait(self, step: int) -> bool:
+        """Let the rule judge that nothing followed a step; return whether the status changed."""
         invocation = self.invoker.wait(step) if self.invoker is not None else None
         if invocation is None or invocation.did not in {
             InvocationOutcome.MET,
             InvocationOutcome.FAILED,
         }:
-            return []
+            return False
         invocation = self._muted(invocation)
         self.rule_time_s += invocation.seconds
         self.measurements.add(invocation.measurements)
-        change = self._apply(step, invocation)
-        if change:
-            self.write()
-        return [change] if change else []
+        return self._apply(step, invocation) is not None
 
-    def finish(self, *, complete: bool) -> list[StatusChange]:
-        """Let the rule finish, and return the status changes.
+    def finish(self, *, complete: bool) -> bool:
+        """Let the rule finish, and return whether the status changed.
 
         Its answer counts if all steps of the trial were judged (`complete`) and the rule job has
         not ended. An exception fails the rule job unless it already has a verdict.
         """
         state, step = self.state, max(self._last, 0)
         if self.invoker is None or state.status is RuleStatus.ERROR:
-            return []
+            return False
         counts = complete and not state.done
         invocation = self._muted(self.invoker.finish(step))
         self.rule_time_s += invocation.seconds
         if invocation.did is InvocationOutcome.FAILED:
-            change = state.rule_failed(CLIENT_ERROR + invocation.reason, self._now())
-            return [change] if change else []
+            return state.rule_failed(CLIENT_ERROR + invocation.reason, self._now()) is not None
         if not counts or not (invocation.measurements or invocation.findings):
-            return []
+            return False
         self.measurements.add(invocation.measurements)
         if not invocation.findings:
             state.step_judged(step)
-            return []
-        change = self._apply(step, invocation)
-        return [change] if change else []
+            return False
+        return self._apply(step, invocation) is not None
 
     def _muted(self, invocation: InvocationResult) -> InvocationResult:
         """Return a result whose findings have their mode, muted as configured.
@@ -291,8 +286,9 @@ class RuleJob:
 
     def _record_findings(self) -> None:
         """Record the findings of the step in the output folder."""
-        for finding in self.state.kept:
-            self.folder.append_finding(evidence(finding))
+        name = self.config.configuration_name
+        for finding in map(evidence, self.state.kept):
+            self._folder.append_finding(name, self._finding_ids.next(finding), finding)
 
     def expected(self, steps: Sequence[int]) -> int:
         """Return how many of `steps` are of a kind, such as a mode, that the rule judges."""
@@ -304,9 +300,9 @@ class RuleJob:
 
     def result(self) -> RuleResult:
         """Return the result of the rule job so far."""
-        if self._earlier is not None:
+        if self._is_restored and self.recorded is not None:
             actions = self.actions.results() if self.actions else []
-            return replace(self._earlier, actions=actions or self._earlier.actions)
+            return replace(self.recorded, actions=actions or self.recorded.actions)
         return rule_result(
             self.state,
             self.facts,
@@ -319,23 +315,23 @@ class RuleJob:
             other_trials=self.other_trials,
         )
 
-    def write(self, *, final: bool = False, caught_up: bool = False) -> None:
-        """Write ``rule_result.json``, and at the end ``measurements.json`` before it.
+    def result_to_record(self, *, final: bool, caught_up: bool) -> RuleResult:
+        """Return the result of the rule job for ``results.json``.
 
         Only the `final` result has an end time. If the process is killed before that, a restart
         judges the missing steps and publishes the missing events. Until it has judged as many
         steps as the earlier process, or has `caught_up` with the trial, the earlier result stays.
         """
-        if self.live and self.position < self.folder.judged_to and not (final or caught_up):
-            return
-        self._written = self._clock.monotonic()
+        before = self.recorded
+        if before is not None and not (self._is_restored or final or caught_up):
+            judged_to = before.coverage.last
+            unended = before.ended_at is None and judged_to is not None
+            if self.live and unended and self.position < (judged_to or 0):
+                return before
         result = self.result()
-        if final and self.keeps_measurements:
-            self.folder.write_measurements(self.measurements.record())
-        self.folder.write_result(result if final else replace(result, ended_at=None))
+        return result if final or self._is_restored else replace(result, ended_at=None)
 
     def close(self) -> None:
-        """Close the rule and the output folder."""
+        """Close the rule."""
         if self.invoker is not None:
             self.invoker.close()
-        self.folder.close()

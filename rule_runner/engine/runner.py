@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +22,6 @@ from rule_runner.engine.stop_requests import (
     StopReason,
     StopRequests,
     end_process,
-    signals,
 )
 from rule_runner.engine.verdicts import Verdicts
 from rule_runner.errors import EXIT_OUTPUT, ClientError, OutputError
@@ -52,15 +51,11 @@ class Runner:
         Receives the progress.
     clock, waiter
         By default the system clock, and file notifications.
-    handle_signals
-        Whether SIGTERM and SIGINT end the evaluation and keep its results. Only the main thread
-        can handle signals.
-    recorded
+    recorded, executor
         See `EvaluationContext`.
-    executor
-        See `EvaluationContext`.
-    signals_of_command
-        Handles signals before and after the evaluation; by default nothing does.
+    signals
+        Handles SIGTERM and SIGINT, which stop the evaluation and keep its results; None leaves
+        them to the process.
 
     Raises
     ------
@@ -78,30 +73,28 @@ class Runner:
         observer: Observer | None = None,
         clock: Clock | None = None,
         waiter: Waiter | None = None,
-        handle_signals: bool = True,
         recorded: Callable[[], None] = lambda: None,
-        signals_of_command: Signals | None = None,
+        signals: Signals | None = None,
         executor: Executor | None = None,
     ) -> None:
         self.config = config
         self.clock = clock or SystemClock()
         self.observer = observer or Observer()
-        request = config.request
+        waits = config.waits
         self.stops = StopRequests(
             self.clock,
-            request.timeout,
-            request.idle_timeout or None,
+            waits.timeout,
+            waits.idle_timeout or None,
             config.stop_files,
-            request.stop_grace,
-            None if request.pause_file is None else Path(request.pause_file),
+            waits.stop_grace,
+            None if waits.pause_file is None else Path(waits.pause_file),
         )
         patience = WaitBudget(self.clock, self.stops.seconds_left)
         self.context = EvaluationContext(config, sinks, self.clock, patience, recorded, executor)
         self.jobs = self.context.jobs
         self.step_sources = self.context.step_sources
         self.waiter = waiter or self._watch()
-        self._handle_signals = handle_signals
-        self._signals_of_command = signals_of_command
+        self._signals = signals
         self._began = self.clock.monotonic()
         self._notices = WaitNotices(self.observer, self.clock)
         self._verdicts = Verdicts(self.context, self.observer)
@@ -114,7 +107,8 @@ class Runner:
     def run(self) -> EvaluationOutcome:
         """Evaluate, and return the results."""
         stop: StopReason | None = None
-        with self.context.closing, self._signals():
+        handling = self._signals and self._signals.evaluating(self.stops, self._end_at_once)
+        with self.context.closing, handling or nullcontext():
             if self.context.earlier:
                 self._resume()
             else:
@@ -124,13 +118,13 @@ class Runner:
         # A signal after the last step does not change a verdict; the caller still learns of it.
         stop = stop or self.stops.signalled
         result = self.context.result()
-        earlier = result.rules[0].ended_at if self.context.earlier else None
+        ends = [rule.ended_at or "" for rule in result.rules]
         return EvaluationOutcome(
             result,
             stop,
             self._verdicts.output_error,
             undelivered_events=undelivered,
-            earlier=earlier or "",
+            earlier=max(ends) if self.context.earlier else "",
         )
 
     def _resume(self) -> None:
@@ -172,17 +166,10 @@ class Runner:
                 job.state.note(str(err))
         return stop
 
-    def _signals(self) -> AbstractContextManager[None]:
-        if not self._handle_signals:
-            return nullcontext()
-        if self._signals_of_command is None:
-            return signals(self.stops, self._end_at_once)
-        return self._signals_of_command.evaluating(self.stops, self._end_at_once)
-
     def _drain(self) -> tuple[Undelivered, ...]:
         """Send the remaining events once results are written, until a signal arrives."""
         signalled = self.stops.signalled is not None
-        deadline = self.config.request.sink_deadline
+        deadline = self.config.messages.sink_deadline
         seconds = min(deadline, STOPPED_DRAIN_S) if signalled else deadline
 
         def stopped() -> bool:
@@ -191,12 +178,12 @@ class Runner:
         return tuple(self.context.publisher.drain(seconds, stopped))
 
     def _note_refusals(self, undelivered: Sequence[Undelivered]) -> None:
-        """Note refused events in the first result, whose outbox feeds the sinks."""
+        """Note refused events in the first result."""
         notes = [events.refusal for events in undelivered if events.refused]
         if notes and not self.context.earlier:
             for note in notes:
                 self.jobs[0].state.note(note)
-            self._verdicts.write(self.jobs[0])
+            self._verdicts.write()
 
     def _judge_until_done(self) -> StopReason | None:
         """Judge steps as they become ready, until nothing is left to judge or a stop request."""
@@ -210,7 +197,7 @@ class Runner:
             live = [job for job in self.jobs if job.live]
             if not stop and all(all_judged(job) for job in live):
                 return None
-            if not (stop or self.config.request.wait or self.step_sources.ending):
+            if not (stop or self.config.waits.wait or self.step_sources.ending):
                 return None
             if self._is_to_pause and not stop:
                 return PAUSED
@@ -221,7 +208,7 @@ class Runner:
 
     def _check_that_trials_exist(self) -> None:
         """Stop waiting for missing trial folders once `wait_for_trial` seconds have passed."""
-        if self.clock.monotonic() - self._began >= self.config.request.wait_for_trial:
+        if self.clock.monotonic() - self._began >= self.config.waits.wait_for_trial:
             self.step_sources.check_that_trials_exist()
 
     def _look(self, *, at_once: bool = False, last: bool = False) -> bool:
@@ -284,7 +271,8 @@ class Runner:
             if missing_workers is None:
                 job.skip(step, UNREADABLE)
             elif job.judge(step, missing_workers):
-                self.context.publish(job)
+                self.context.changed.append(job)
+        self.context.record()
 
     @property
     def _is_to_pause(self) -> bool:
@@ -306,7 +294,7 @@ class Runner:
         One more look may find something new, and a log that is quiet for so long is judged up to
         its last complete row.
         """
-        stop = self.stops.idle(self.config.request.end_grace if self.step_sources.ending else 0.0)
+        stop = self.stops.idle(self.config.waits.end_grace if self.step_sources.ending else 0.0)
         return None if stop is None or self._look(at_once=True) or self._settle() else stop
 
     def _settle(self) -> bool:
@@ -320,12 +308,14 @@ class Runner:
 
     def _judge_silence(self) -> None:
         """Let rules judge that no data has arrived after the last step."""
-        for job in self.jobs:
-            steps = job.step_source.steps
-            if not steps or job.step_source.ending or job.step_source.ended:
-                continue
-            if job.live and job.wait(steps[-1]):
-                self.context.publish(job)
+        self.context.record([job for job in self.jobs if self._is_met_by_silence(job)])
+
+    @staticmethod
+    def _is_met_by_silence(job: RuleJob) -> bool:
+        source = job.step_source
+        if not source.steps or source.ending or source.ended:
+            return False
+        return job.live and job.wait(source.steps[-1])
 
     def _end_at_once(self, number: int) -> None:
         """Write the results so far and end the process, because a rule does not return."""

@@ -3,7 +3,7 @@
 import math
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,14 +136,14 @@ def _content(file: Path) -> bytes:
 
 
 @contextmanager
-def signals_to(receive: Callable[[int], None]) -> Iterator[None]:
-    """Pass the numbers of SIGTERM and SIGINT to a function inside the block."""
+def signals_to(receive: Callable[[int], None], numbers: Iterable[int] = HANDLED) -> Iterator[None]:
+    """Pass signals, by default SIGTERM and SIGINT, to a function inside the block."""
 
     def handle(number: int, frame: FrameType | None) -> None:
         del frame
         receive(number)
 
-    before = {number: signal.signal(number, handle) for number in HANDLED}
+    before = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield
     finally:
@@ -221,10 +221,3 @@ def end_process(number: int) -> None:
     """End the process at once; a restart repeats everything that is not on disk yet."""
     remove_private_folders()
     os._exit(EXIT_SIGNAL + number)
-
-
-@contextmanager
-def signals(stops: StopRequests, end_at_once: Callable[[int], None]) -> Iterator[None]:
-    """Pass SIGTERM and SIGINT to `stops` inside the block; see `Signals`."""
-    with Signals() as handlers, handlers.evaluating(stops, end_at_once):
-        yield

@@ -1,6 +1,6 @@
 """Verdicts: gives each rule job its outcome and final result at the end of an evaluation."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -44,9 +44,12 @@ class Verdicts:
 
     def fail(self, details: str) -> None:
         """End all rule jobs with an error."""
-        for job in self._context.jobs:
-            if not job.state.done and job.state.rule_failed(details, self._context.now()):
-                self._record(job)
+        now = self._context.now()
+        self._record(
+            job
+            for job in self._context.jobs
+            if not job.state.done and job.state.rule_failed(details, now)
+        )
 
     def give(self, stop: StopReason | None, *, finish: bool = True) -> None:
         """Give every rule job its verdict, after its rule has finished if `finish` is set."""
@@ -55,53 +58,50 @@ class Verdicts:
             source: source.lost_files() if source.ended else 0
             for source in context.step_sources.all
         }
+        covered = {job: _cover(job) for job in context.jobs}
         for job in context.jobs:
             if count := lost[job.step_source]:
                 job.state.note(f"{count} index files arrived after the end and were not judged.")
-            for moved in self._conclude(job, stop, finish=finish):
-                if moved:
-                    self._record(job)
+        if stop:
+            now = context.now()
+            self._record(job for job in context.jobs if job.state.stop_requested(stop.text, now))
+        if finish:
+            self._record(job for job, steps in covered.items() if _finish(job, steps))
+        self._record(job for job, steps in covered.items() if self._decide(job, steps))
         self._observer.decided([job.state for job in context.jobs])
         context.end_actions(wait=finish)
-        for job in reversed(context.jobs):  # the first one last: its result marks the end of all
-            self.write(job)
+        self.write()
+        for job in context.jobs:
             _log_end(job)
 
     def postpone(self) -> None:
         """Write the results so far of rule jobs that a later process continues."""
         self._context.end_actions(wait=True)
-        for job in self._context.jobs:
-            with self.noting_failures():
-                job.write(caught_up=True)
-
-    def write(self, job: RuleJob) -> None:
-        """Write the final result of a rule job; after a failed write no result is final."""
         with self.noting_failures():
-            job.write(final=not self.output_error)
+            self._context.write(caught_up=True)
 
-    def _record(self, job: RuleJob) -> None:
+    def write(self) -> None:
+        """Write the final results; after a failed write no result is final."""
         with self.noting_failures():
-            self._context.record(job)
+            self._context.write(final=not self.output_error)
 
-    def _conclude(self, job: RuleJob, stop: StopReason | None, *, finish: bool) -> Iterator[bool]:
-        """Bring a rule job to its verdict; yield after each part whether its status changed."""
-        evaluation, steps = job.state, _cover(job)
-        if stop and not evaluation.done:
-            yield evaluation.stop_requested(stop.text, self._context.now()) is not None
-        if finish:
-            complete = job.step_source.ended and job.position >= max(steps, default=-1)
-            yield bool(job.finish(complete=complete))
-        if not evaluation.done or evaluation.ended_at is None:
-            reason, no_data = self._why_not_evaluated(job), not job.step_source.all_steps
-            moves = evaluation.ended(
-                self._context.now(),
-                job.step_source.ended,
-                reason,
-                no_data=no_data,
-                expected=job.expected(steps),
-                min_coverage=self._context.config.min_coverage_of(job.config),
-            )
-            yield bool(moves)
+    def _record(self, changed: Iterable[RuleJob]) -> None:
+        with self.noting_failures():
+            self._context.record(changed)
+
+    def _decide(self, job: RuleJob, steps: Sequence[int]) -> bool:
+        """Give a rule job its verdict if it has none; return whether the status changed."""
+        if job.state.done and job.state.ended_at is not None:
+            return False
+        moves = job.state.ended(
+            self._context.now(),
+            job.step_source.ended,
+            self._why_not_evaluated(job),
+            no_data=not job.step_source.all_steps,
+            expected=job.expected(steps),
+            min_coverage=self._context.config.min_coverage_of(job.config),
+        )
+        return bool(moves)
 
     @contextmanager
     def noting_failures(self) -> Iterator[None]:
@@ -149,6 +149,12 @@ def _cover(job: RuleJob) -> list[int]:
         if step <= job.position and _in_range(job, step):
             job.state.step_skipped(step, LATE)
     return steps
+
+
+def _finish(job: RuleJob, steps: Sequence[int]) -> bool:
+    """Let a rule finish; return whether the status changed."""
+    complete = job.step_source.ended and job.position >= max(steps, default=-1)
+    return job.finish(complete=complete)
 
 
 def _in_range(job: RuleJob, step: int) -> bool:

@@ -9,9 +9,8 @@ from typing import TypeVar
 import dask
 from distributed import CancelledError, Client, KilledWorker, LocalCluster, get_worker
 
-from rule_runner.executors.protocol import ATTEMPTS
+from rule_runner.executors.protocol import ATTEMPTS, watched
 from rule_runner.executors.remote import RemoteExecutor
-from rule_runner.executors.stop_calls import watched
 
 T = TypeVar("T")
 

@@ -20,9 +20,9 @@ STOP_GRACE_S: Final = 10.0  # more than an evaluation takes to stop
 class LocalExecutor(StoppableExecutor):
     """Runs calls in a fixed number of worker processes on this machine.
 
-    A worker starts when it is first needed. Each is a process pool of its own, so that the loss of
-    one costs only the call that it was running. Workers end with the process that made them, even
-    if that is killed. They share the cores on which tensors are measured.
+    A worker starts when it is first needed. Each is a separate process pool, so that losing one
+    costs only the call that it was running. Workers end with the process that made them, even if
+    that is killed. They share the cores on which tensors are measured.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ class LocalWorker:
 def _begin(line: Connection, threads: int) -> None:
     """Follow the process at the other end of a pipe from now on; runs in the worker.
 
-    Ctrl-C reaches all processes of a session: only the first one decides what it means.
+    Ctrl-C reaches all processes of a session: only the first one determines its meaning.
     """
     os.environ.setdefault(THREADS, str(threads))
     os.setsid()

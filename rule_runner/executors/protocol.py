@@ -1,10 +1,18 @@
-"""StoppableExecutor: an executor whose running calls can be stopped."""
+"""StoppableExecutor: an executor whose running calls can be stopped, and what they do then."""
 
+import threading
 from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Final
 
 ATTEMPTS: Final = 3  # to run a call whose worker is lost
+_PAUSE_S: Final = 0.5
+_Stops = list[Callable[[], object]]
+
+_stops: ContextVar[_Stops | None] = ContextVar("stops", default=None)
 
 
 class StoppableExecutor(Executor):
@@ -29,3 +37,34 @@ class StoppableExecutor(Executor):
 
 class WorkerLostError(Exception):
     """Every worker process that ran a call ended before the call did."""
+
+
+@contextmanager
+def watched(is_cancelled: Callable[[], bool]) -> Iterator[None]:
+    """Stop the call inside the block once a function returns True; see `on_stop`."""
+    stops: _Stops = []
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(_PAUSE_S):
+            if is_cancelled():
+                for stop in stops:
+                    stop()
+                return
+
+    token = _stops.set(stops)
+    thread = threading.Thread(target=watch, name="cancellation", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        _stops.reset(token)
+
+
+def on_stop(stop: Callable[[], object]) -> None:
+    """Have a function called if the call of this thread is cancelled while it runs."""
+    stops = _stops.get()
+    if stops is not None:
+        stops.append(stop)

@@ -16,6 +16,7 @@ from rule_core.model.segments import segment_of, step_in_segment
 from rule_core.modes import ModeKeys
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.names import NameTable
+from rule_runner.errors import counted
 
 
 class Omissions:
@@ -35,8 +36,7 @@ class Omissions:
         for reason, count in sorted(self._counts.items()):
             names = sorted(self._names[reason])
             others = f" and {len(names) - 1} others" if len(names) > 1 else ""
-            values = "1 value" if count == 1 else f"{count} values"
-            yield f"Left out {values} of {names[0]!r}{others}: {reason}."
+            yield f"Left out {counted(count, 'value')} of {names[0]!r}{others}: {reason}."
 
 
 class SavedPart(NamedTuple):
@@ -70,11 +70,11 @@ class SavedPart(NamedTuple):
 
     def time(self) -> float:
         """Return when it was written, in seconds since the epoch; now if that is unknown."""
-        written = self.trial_index.row_time(self.step, self.part)
+        written = self.trial_index.tensors.wall_time(self.step, self.part, None)
         for entry in self.file.entries.values():
             if math.isnan(written) and self.file.event_key is not None and entry.raw is not None:
                 try:
-                    written = self.trial_index.wall_time(self.step, self.part, entry.raw)
+                    written = self.trial_index.tensors.wall_time(self.step, self.part, entry.raw)
                 except SMDebugError:
                     break
         return written if written > 0 else time.time()
@@ -84,7 +84,7 @@ class SavedPart(NamedTuple):
         for name, entry in self.file.entries.items():
             for operation, absolute in entry.reductions:
                 try:
-                    value = self.trial_index.tensor(
+                    value = self.trial_index.tensors.value(
                         name, self.step, self.part, (operation, absolute)
                     )
                 except SMDebugError:
@@ -100,7 +100,7 @@ class SavedPart(NamedTuple):
                     self.omissions.add(name, "its value was not saved, but reductions or a shape")
                 continue
             try:
-                yield name, self.trial_index.tensor(name, self.step, self.part)
+                yield name, self.trial_index.tensors.value(name, self.step, self.part)
             except SMDebugError:
                 self.omissions.add(name, "the file is damaged")
 

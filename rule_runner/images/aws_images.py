@@ -1,9 +1,12 @@
 """AWS's own rule images: their accounts by region, and the domains of the registries."""
 
+import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+from rule_runner.errors import UnknownRegionError
 
 
 class ImageKind(StrEnum):
@@ -124,8 +127,34 @@ PARTITIONS: Final = (
     Partition(re.compile(r"us-isof-\w+-\d+", re.ASCII), "csp.hci.ic.gov"),
     Partition(re.compile(r"eusc-(de)-\w+-\d+", re.ASCII), "amazonaws.eu"),
 )
+NAMES: Final = frozenset(region for images in AWS_IMAGES.values() for region in images.accounts)
 
 
 def dns_suffix(region: str) -> str | None:
     """Return the domain of a region's registries; None if the name cannot be a region."""
     return next((part.dns_suffix for part in PARTITIONS if part.regions.fullmatch(region)), None)
+
+
+def nearest(region: str, candidates: Collection[str]) -> str:
+    """Return a question that suggests the most similar region, or an empty string."""
+    close = [] if region in NAMES else difflib.get_close_matches(region.casefold(), candidates, n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def require_region(region: str) -> str:
+    """Return the domain of a region's registries.
+
+    Raises
+    ------
+    UnknownRegionError
+        If the name cannot be a region.
+    """
+    suffix = dns_suffix(region)
+    if suffix is None:
+        names = sorted(NAMES)
+        msg = (
+            f"Region must be one of AWS's, got {region!r}.{nearest(region, names)} "
+            f"Known: {', '.join(names)}."
+        )
+        raise UnknownRegionError(msg)
+    return suffix

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from rule_runner.images.errors import ImageError
+from rule_runner.errors import ImageError
 from rule_runner.images.uri import parse_uri, require_fit
 from rule_runner.results.durable_files import output_errors, replace_durably
 from rule_runner.user_folders import user_folder

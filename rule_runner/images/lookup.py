@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from rule_runner.images.aws_images import AWS_IMAGES, TAG, ImageKind, dns_suffix
-from rule_runner.images.errors import UnknownRegionError
-from rule_runner.images.regions import nearest
+from rule_runner.errors import UnknownRegionError
+from rule_runner.images.aws_images import AWS_IMAGES, TAG, ImageKind, dns_suffix, nearest
 from rule_runner.images.registrations import registered
 
 AWS: Final = "AWS"

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from rule_runner.errors import ImageError
 from rule_runner.images import trust
 from rule_runner.images.config_files import (
     NAME,
@@ -13,7 +14,6 @@ from rule_runner.images.config_files import (
     text_of,
     user_file,
 )
-from rule_runner.images.errors import ImageError
 from rule_runner.images.uri import is_ecr, parse_uri, require_fit
 from rule_runner.logs import get_logger
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 
+from rule_runner.errors import ImageError
 from rule_runner.images.config_files import read_bytes, replace, trust_file
-from rule_runner.images.errors import ImageError
 
 Trusted = dict[str, str]  # the SHA-256 of each file's content, by path
 

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from rule_runner.images.errors import ImageError
-from rule_runner.images.regions import require_region
+from rule_runner.errors import ImageError
+from rule_runner.images.aws_images import require_region
 
 LONGEST: Final = 255  # characters of RuleEvaluatorImage
 

@@ -1,4 +1,4 @@
-"""Commands: what people ask of a controller, from another thread."""
+"""Commands: requests of users to a controller, from another thread."""
 
 import enum
 from collections import deque
@@ -9,8 +9,8 @@ from typing import NamedTuple
 class TrialAction(enum.StrEnum):
     """What to do with a trial.
 
-    ``refresh`` records its results as they are now, ``reevaluate`` judges it from the start,
-    ``cancel`` stops its evaluation, or takes it off the queue.
+    ``refresh`` records its current results, ``reevaluate`` judges it from the start,
+    ``cancel`` stops its evaluation, or removes it from the queue.
     """
 
     REFRESH = "refresh"

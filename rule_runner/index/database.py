@@ -232,7 +232,7 @@ class WatchDatabase(IndexReader):
             self.connection.execute(text, (*fields.values(), number))
 
     def forget_pauses(self) -> None:
-        """Let every queued trial start at once."""
+        """Make every queued trial due now."""
         with self.errors():
             self.connection.execute(f"{_UPDATE} not_before = 0 WHERE not_before != 0")
 

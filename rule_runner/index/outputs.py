@@ -1,7 +1,7 @@
-"""Outputs: where the results of each trial are, and what they say."""
+"""Outputs: the output folder of each trial, and the results in it."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
@@ -11,7 +11,6 @@ from typing import Final
 import msgspec
 
 from rule_core.exceptions import SMDebugError
-from rule_core.storage import open_store
 from rule_core.storage.uri import is_s3
 from rule_runner.config.output_names import OutputTemplate
 from rule_runner.engine.outcome import is_conclusive
@@ -19,11 +18,10 @@ from rule_runner.errors import OutputError
 from rule_runner.escape import printable
 from rule_runner.index.records import RuleRecord
 from rule_runner.index.states import trial_outcome
-from rule_runner.notify.outbox import has_undelivered, undelivered_events
-from rule_runner.results.acknowledged import acknowledged_if_readable
-from rule_runner.results.acknowledgements import ACKNOWLEDGEMENTS
-from rule_runner.results.durable_files import SCRATCH, open_regular
-from rule_runner.results.output_folder import REPORT, RESULT
+from rule_runner.results.acknowledged import log_unreadable
+from rule_runner.results.cursors import has_undelivered, undelivered_events
+from rule_runner.results.evaluations import SavedEvaluation, saved_evaluations
+from rule_runner.results.file_names import ACKNOWLEDGEMENTS, EVENTS, REPORT, RESULTS
 from rule_runner.results.schema import RuleResult
 from rule_runner.results.status import Outcome
 from rule_runner.results.versions import versions
@@ -96,11 +94,12 @@ class SavedOutput(msgspec.Struct, frozen=True):
 
 def read_output(output: str) -> SavedOutput:
     """Return what an output folder holds; raises as `read_results`."""
-    saved = _summary(read_results(output), begun=_begun(output))
+    evaluations = _evaluations(output)
+    saved = _summary(evaluations)
     if not saved.ended or is_s3(output):
         return saved
-    folders = (Path(output), *_folders(Path(output)))
-    return msgspec.structs.replace(saved, undelivered=sum(map(undelivered_events, folders)))
+    holders = {Path(folder) for run in evaluations for folder in run.folders.values()}
+    return msgspec.structs.replace(saved, undelivered=sum(map(undelivered_events, holders)))
 
 
 def read_results(output: str) -> list[RuleResult]:
@@ -113,24 +112,29 @@ def read_results(output: str) -> list[RuleResult]:
     OutputError
         If storage does not answer, or a result is damaged.
     """
-    texts = _s3_results(output) if is_s3(output) else _local_results(Path(output))
-    results = []
-    for name, text in texts:
-        try:
-            results.append(msgspec.json.decode(text, type=RuleResult))
-        except (msgspec.MsgspecError, ValueError) as err:
-            msg = (
-                f"Result {name!r} in {output!r} is damaged: {printable(err)}. Remove the output "
-                "folder to have the trial judged again."
-            )
-            raise OutputError(msg) from err
-    return acknowledged_if_readable(output, results)
+    return [rule for evaluation in _evaluations(output) for rule in evaluation.rules]
 
 
-def _summary(results: Sequence[RuleResult], begun: int) -> SavedOutput:
+def _evaluations(output: str) -> list[SavedEvaluation]:
+    try:
+        evaluations = [*saved_evaluations(output, depth=1)]
+    except SMDebugError as err:
+        msg = f"Output {output!r} cannot be read: {printable(getattr(err, 'reason', err))}."
+        raise OutputError(msg) from err
+    for evaluation in evaluations:
+        for problem in evaluation.problems:
+            msg = f"{problem} Remove the output folder to have the trial judged again."
+            raise OutputError(msg)
+        if evaluation.acknowledgement_problem:
+            log_unreadable(evaluation.acknowledgement_problem)
+    return evaluations
+
+
+def _summary(evaluations: Sequence[SavedEvaluation]) -> SavedOutput:
+    results = [rule for evaluation in evaluations for rule in evaluation.rules]
     if not results:
         return SavedOutput()
-    ended = len(results) >= begun and all(result.ended_at is not None for result in results)
+    ended = all(result.ended_at is not None for result in results)
     own = versions()["rule-runner"]
     return SavedOutput(
         rules=tuple(map(_record, results)),
@@ -138,7 +142,8 @@ def _summary(results: Sequence[RuleResult], begun: int) -> SavedOutput:
         ended=ended,
         final=ended and all(is_conclusive(result, keep_going=False) for result in results),
         stopped=any(result.outcome == "Stopped" for result in results),
-        same_version=all(result.versions.get("rule-runner") == own for result in results),
+        same_version=not any(evaluation.is_old for evaluation in evaluations)
+        and all(result.versions.get("rule-runner") == own for result in results),
         end_time=max(map(_end_time, results)) if ended else None,
     )
 
@@ -171,20 +176,6 @@ def trial_outcome_of(saved: SavedOutput, *, lenient: bool) -> Outcome:
     return trial_outcome((rule.outcome for rule in saved.rules), lenient=lenient)
 
 
-def _begun(output: str) -> int:
-    """Return how many rule jobs have begun in a local folder, with or without a result."""
-    return 0 if is_s3(output) else len(begun_rules(Path(output)))
-
-
-def begun_rules(output: Path) -> list[str]:
-    """Return the names of the folders of rule jobs in an output folder.
-
-    All folders exist before the first result is written, so that they name the rules of an
-    evaluation that was killed.
-    """
-    return [path.name for path in _folders(output) if (path / SCRATCH).is_dir()]
-
-
 def _folders(output: Path) -> Iterator[Path]:
     with suppress(OSError), os.scandir(output) as entries:
         yield from sorted(
@@ -192,35 +183,6 @@ def _folders(output: Path) -> Iterator[Path]:
             for entry in entries
             if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False)
         )
-
-
-def _local_results(output: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the results in a folder: its own, and those of the folders of several rule jobs."""
-    for folder in (output, *_folders(output)):
-        with suppress(FileNotFoundError, NotADirectoryError):
-            try:
-                with os.fdopen(open_regular(folder / RESULT, os.O_RDONLY), "rb") as stream:
-                    yield str((folder / RESULT).relative_to(output)), stream.read()
-            except (FileNotFoundError, NotADirectoryError):
-                raise
-            except OSError as err:
-                msg = f"Result {str(folder / RESULT)!r} cannot be read: {err.strerror}."
-                raise OutputError(msg) from err
-
-
-def _s3_results(output: str) -> Iterator[tuple[str, memoryview]]:
-    try:
-        store = open_store(output)
-        keys: Iterable[str] = [
-            key
-            for key in store.list_keys("")
-            if key.rpartition("/")[2] == RESULT and key.count("/") <= 1
-        ]
-        for key in keys:
-            yield key, store.read(key)
-    except SMDebugError as err:
-        msg = f"Output {output!r} cannot be read: {printable(getattr(err, 'reason', err))}."
-        raise OutputError(msg) from err
 
 
 def saved_outputs(template: str) -> Iterator[str]:
@@ -246,11 +208,7 @@ def acknowledgements_mark(output: str) -> tuple[int, int] | None:
 
 def results_mark(output: str) -> tuple[tuple[int, int, int], ...]:
     """Return numbers that change with the results and acknowledgements in a local output folder."""
-    folders: list[str] = []
-    with suppress(OSError), os.scandir(output) as entries:
-        folders = sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
-    results = (f"{folder}/{RESULT}" for folder in (output, *folders))
-    return tuple(map(_file_mark, (f"{output}/{ACKNOWLEDGEMENTS}", *results)))
+    return tuple(_file_mark(f"{output}/{name}") for name in (ACKNOWLEDGEMENTS, RESULTS))
 
 
 def _file_mark(path: str) -> tuple[int, int, int]:
@@ -268,14 +226,12 @@ def is_finished(output: str) -> bool:
     One that was killed between its verdicts and its end may not have. In S3 that is unknown.
     """
     folder = Path(output)
-    folders = (folder, *_folders(folder))
+    holders = [path for path in (folder, *_folders(folder)) if (path / EVENTS).exists()]
     return (
-        not is_s3(output)
-        and (folder / REPORT).exists()
-        and not any(has_undelivered(path) for path in folders if (path / SCRATCH).is_dir())
+        not is_s3(output) and (folder / REPORT).exists() and not any(map(has_undelivered, holders))
     )
 
 
 def needs_nothing(output: str) -> bool:
-    """Return whether nothing is left to do for an evaluation whose results are final."""
+    """Return whether an evaluation with final results needs no further work."""
     return is_s3(output) or is_finished(output)

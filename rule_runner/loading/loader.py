@@ -149,7 +149,7 @@ def _placeholder() -> type[Rule]:
     return PlaceholderRule
 
 
-def load_from(place: str, class_name: str | None = None, *, run: bool = True) -> LoadedRule:
+def load_from(address: str, class_name: str | None = None, *, run: bool = True) -> LoadedRule:
     """Return a rule class of the file at a path, a ``file://`` or an ``s3://`` address.
 
     Parameters
@@ -162,7 +162,7 @@ def load_from(place: str, class_name: str | None = None, *, run: bool = True) ->
     RuleSourceError
         If it cannot be fetched or loaded; see `load_source`.
     """
-    source = _located(place)
+    source = _located(address)
     if run:
         return load_source(source, class_name)
     file, fetched = _read(source)
@@ -180,19 +180,19 @@ def _read(source: "Path | Fetched") -> "tuple[RuleFile, Fetched | None]":
     return read_rule_file(source.path, source.uri), source
 
 
-def _located(place: str) -> "Path | Fetched":
+def _located(address: str) -> "Path | Fetched":
     """Return the path of a rule file, after fetching it if it is in S3."""
-    if is_s3(place):
+    if is_s3(address):
         from rule_runner.loading.s3_fetch import fetch_rule_file
 
-        return fetch_rule_file(place)
-    scheme, slashes, _ = place.partition("://")
+        return fetch_rule_file(address)
+    scheme, slashes, _ = address.partition("://")
     if not slashes or "/" in scheme:
-        return Path(place)
+        return Path(address)
     if scheme.lower() == "file":
-        return Path(unquote(urlsplit(place).path))
+        return Path(unquote(urlsplit(address).path))
     msg = (
-        f"Rule files at {scheme}:// addresses cannot be fetched, got {place!r}. "
+        f"Rule files at {scheme}:// addresses cannot be fetched, got {address!r}. "
         "Give a path, or an address in S3: s3://bucket/rules/my_rule.py."
     )
     raise RuleSourceError(msg)

@@ -18,12 +18,12 @@ def profile_paths(trial: str) -> Iterator[str]:
     >>> list(profile_paths("s3://bucket/job/debug-output"))[2:4]
     ['s3://bucket/job/profile', 's3://bucket/job/profiler-output']
     """
-    place = split_kind(trial)[1]
-    parent, _, name = place.rpartition("/")
-    yield from (f"{place}/{folder}" for folder in FOLDERS)
+    path = split_kind(trial)[1]
+    parent, _, name = path.rpartition("/")
+    yield from (f"{path}/{folder}" for folder in FOLDERS)
     if name in _TRIALS:
         yield from (f"{parent}/{folder}" for folder in FOLDERS)
-    yield place + _ENDING
+    yield path + _ENDING
 
 
 def trial_paths(profile: str) -> Iterator[str]:

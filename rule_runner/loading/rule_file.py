@@ -196,8 +196,8 @@ def _origins(tree: ast.Module) -> dict[str, str]:
 
 def _origin(base: ast.expr, origins: Mapping[str, str]) -> str:
     """Return the dotted origin of a base such as ``Rule``, ``r.Rule`` or ``Rule[T]``."""
-    head, dot, rest = ast.unparse(base).partition("[")[0].partition(".")
-    return f"{origins.get(head, head)}{dot}{rest}"
+    name, dot, attributes = ast.unparse(base).partition("[")[0].partition(".")
+    return f"{origins.get(name, name)}{dot}{attributes}"
 
 
 def _words(tree: ast.Module) -> Iterator[str]:

@@ -31,20 +31,20 @@ def changed_since(path: str, time: float) -> bool:
     TrialError
         If storage does not answer.
     """
-    place = split_kind(path)[1]
-    if is_s3(place):
-        return _changed_in_s3(place, time)
-    if not os.path.lexists(place):
+    address = split_kind(path)[1]
+    if is_s3(address):
+        return _changed_in_s3(address, time)
+    if not os.path.lexists(address):
         return True
-    return any(modified >= time for modified in _times(place))
+    return any(modified >= time for modified in _times(address))
 
 
-def _times(place: str) -> Iterator[float]:
+def _times(path: str) -> Iterator[float]:
     """Yield when a file, or each file below a folder, was written."""
-    if not Path(place).is_dir():
-        yield Path(place).stat().st_mtime
+    if not Path(path).is_dir():
+        yield Path(path).stat().st_mtime
         return
-    for folder, _, names in os.walk(place):
+    for folder, _, names in os.walk(path):
         for name in names:
             with suppress(OSError):  # removed meanwhile
                 yield (Path(folder) / name).stat().st_mtime

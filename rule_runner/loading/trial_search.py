@@ -243,8 +243,8 @@ def trials_below(path: str, seconds: float = math.inf) -> list[TrialFolder]:
 
 def missing(path: str, seconds: float = math.inf) -> str:
     """Return the error message for a path that does not exist, with the nearest existing path."""
-    kind, place = split_kind(path)
-    nearest = nearest_path(place, seconds)
+    kind, address = split_kind(path)
+    nearest = nearest_path(address, seconds)
     hint = f" Did you mean {kind + nearest!r}?" if nearest else ""
     return f"Trial {path!r} does not exist.{hint}"
 
@@ -257,25 +257,25 @@ def nearest_path(path: str, seconds: float = math.inf) -> str | None:
     seconds
         The longest time to wait for storage.
     """
-    base, parts = _split(path)
+    base, names_in_path = _split(path)
     with suppress(TrialError, OSError):
         names = _open(base, min(seconds, HINT_TIMEOUT_S)).names
-        for depth in reversed(range(len(parts))):
-            siblings = _list_or_none(names, "".join(f"{part}/" for part in parts[:depth]))
+        for depth in reversed(range(len(names_in_path))):
+            siblings = _list_or_none(names, "".join(f"{name}/" for name in names_in_path[:depth]))
             if siblings is None:
                 continue
-            takes_files = depth == len(parts) - 1 and "." in parts[depth]
+            takes_files = depth == len(names_in_path) - 1 and "." in names_in_path[depth]
             by_fold = {
                 name.removesuffix("/").casefold(): name.removesuffix("/")
                 for name in siblings
                 if name.endswith("/") or takes_files
             }
-            close = get_close_matches(parts[depth].casefold(), by_fold, n=1)
+            close = get_close_matches(names_in_path[depth].casefold(), by_fold, n=1)
             if not close:
                 return None
-            near = [*parts[:depth], by_fold[close[0]]]
-            whole = [*near, *parts[depth + 1 :]]
-            exists = _list_or_none(names, "".join(f"{part}/" for part in whole)) is not None
+            near = [*names_in_path[:depth], by_fold[close[0]]]
+            whole = [*near, *names_in_path[depth + 1 :]]
+            exists = _list_or_none(names, "".join(f"{name}/" for name in whole)) is not None
             return _path_of(base, "/".join(whole if exists else near))
     return None
 

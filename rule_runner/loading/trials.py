@@ -67,7 +67,7 @@ def _open_index(
 ) -> TrialIndex:
     try:
         return open_index(
-            path, lambda place: _store_at(place, patience), options=sources, window=window
+            path, lambda address: _store_at(address, patience), options=sources, window=window
         )
     except SMDebugError as err:
         raise TrialError(str(err)) from err
@@ -148,12 +148,12 @@ def trial_name(path: str) -> str:
     ('mnist', 'mnist-42')
     """
     _, path = split_kind(path)
-    place = Path(path) if Path(path).name else Path(path).resolve()
-    if place.name in _SAGEMAKER_FOLDERS:
-        job = (place if place.parent.name else place.resolve()).parent
+    folder = Path(path) if Path(path).name else Path(path).resolve()
+    if folder.name in _SAGEMAKER_FOLDERS:
+        job = (folder if folder.parent.name else folder.resolve()).parent
         mounted = job.is_relative_to(_ML) and job.name in _ML_FOLDERS
-        place = place if mounted or not job.name else job
-    return place.name or "trial"
+        folder = folder if mounted or not job.name else job
+    return folder.name or "trial"
 
 
 def real_path(path: str) -> str:
@@ -162,15 +162,15 @@ def real_path(path: str) -> str:
     >>> real_path(" S3://bucket/runs/mnist/")
     's3://bucket/runs/mnist'
     """
-    kind, place = split_kind(path)
-    if is_s3(place):
+    kind, address = split_kind(path)
+    if is_s3(address):
         from rule_core.storage.s3.bucket import parse_s3
 
-        bucket, prefix = parse_s3(place)
+        bucket, prefix = parse_s3(address)
         return f"{kind}s3://{bucket}/{prefix}".removesuffix("/")
-    if kind and "://" in place:
-        return f"{kind}{place.strip()}"
-    return kind + os.path.realpath(Path(place.strip()).expanduser())
+    if kind and "://" in address:
+        return f"{kind}{address.strip()}"
+    return kind + os.path.realpath(Path(address.strip()).expanduser())
 
 
 def roots(trials: "Iterable[AnyTrial]") -> list[Path]:

@@ -4,15 +4,13 @@ import threading
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
 from rule_runner.notify.event import Event
 from rule_runner.results.durable_files import JsonLines, write_atomically
+from rule_runner.results.file_names import DEAD_LETTERS
 from rule_runner.results.json_text import dump_json, rfc3339
-
-DEAD_LETTERS: Final = "dead-letters.jsonl"
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):

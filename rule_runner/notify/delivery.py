@@ -6,14 +6,15 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Final
 
-from rule_core.clock import SystemClock
+from rule_core.clock import SystemClock, jittered, pause_after
 from rule_core.failures import attempt
-from rule_runner.errors import OutputError
+from rule_runner.errors import OutputError, counted
 from rule_runner.logs import get_logger
-from rule_runner.notify.dead_letters import DEAD_LETTERS
 from rule_runner.notify.event import Event
-from rule_runner.notify.outbox import Cursor, Outbox, read_events
+from rule_runner.notify.outbox import Outbox, read_events
 from rule_runner.notify.sinks import EventSink, Refused, Sent, SinkError
+from rule_runner.results.cursors import Cursor
+from rule_runner.results.file_names import DEAD_LETTERS
 
 _log: Final = get_logger(__name__)
 
@@ -55,10 +56,10 @@ class Undelivered:
         command = f"rule-runner events replay {folder!r} --sink {self.sink!r}"
         if not self.unsent:
             return f"{self.refusal} Send them again with: {command} --refused."
-        refused = f" and refused {_events(self.refused)} for good" if self.refused else ""
+        refused = f" and refused {counted(self.refused, 'event')} for good" if self.refused else ""
         return (
-            f"Sink {self.sink!r} did not take {_events(self.unsent)}{refused}: {reason}. Send them "
-            f"with: {command}."
+            f"Sink {self.sink!r} did not take {counted(self.unsent, 'event')}{refused}: {reason}. "
+            f"Send them with: {command}."
         )
 
     @property
@@ -67,13 +68,9 @@ class Undelivered:
         if not self.refused:
             return ""
         return (
-            f"Sink {self.sink!r} refused {_events(self.refused)} for good, stored in "
+            f"Sink {self.sink!r} refused {counted(self.refused, 'event')} for good, stored in "
             f"{DEAD_LETTERS!r}: {(self.last_refusal or self.reason).rstrip('.')}."
         )
-
-
-def _events(count: int) -> str:
-    return "1 event" if count == 1 else f"{count} events"
 
 
 class Delivery:
@@ -148,24 +145,22 @@ class Delivery:
 
     def _run(self) -> None:
         """Send until the input is closed and all is sent."""
-        pause = 0.0
-        while self._wait(pause):
-            pause = 0.0 if self._deliver() else min(2 * pause or FIRST_PAUSE_S, LONGEST_PAUSE_S)
+        failures = 0
+        while self._wait(failures):
+            failures = 0 if self._deliver() else failures + 1
 
-    def _wait(self, pause: float) -> bool:
-        """Wait for the end of a pause, then for events; return whether there are any."""
-        if self._random_part is None:
-            from random import random
-
-            self._random_part = random
-        jitter = 0.5 + self._random_part() / 2
+    def _wait(self, failures: int) -> bool:
+        """Wait after failures, then for events; return whether there are any."""
+        pause = pause_after(failures, FIRST_PAUSE_S, LONGEST_PAUSE_S)
         with self._changed:
-            if pause and self._finishing:
+            if failures and self._finishing:
                 if self._failure is not None and not self._failure.transient:
                     return False
-                self._changed.wait_for(lambda: self._over, min(pause, LAST_PAUSE_S) * jitter)
-            elif pause:
-                self._changed.wait_for(lambda: self._over or self._finishing, pause * jitter)
+                last = jittered(min(pause, LAST_PAUSE_S), self._random_part)
+                self._changed.wait_for(lambda: self._over, last)
+            elif failures:
+                pause = jittered(pause, self._random_part)
+                self._changed.wait_for(lambda: self._over or self._finishing, pause)
             self._changed.wait_for(
                 lambda: self._over or self._finishing or self._position < self._end
             )

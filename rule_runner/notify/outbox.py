@@ -1,35 +1,28 @@
-"""Outbox: every event is on disk before any sink gets it; cursors record what each sink took."""
+"""Outbox: every event is on disk before any sink gets it."""
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
+from rule_core.failures import OnError
 from rule_runner.errors import OutputError
-from rule_runner.notify.dead_letters import DEAD_LETTERS, DeadLetters
+from rule_runner.notify.dead_letters import DeadLetters
 from rule_runner.notify.event import COMPLETED, DecodedEvent, Event, EventDetail, RuleState
 from rule_runner.results.durable_files import (
-    SCRATCH,
     Closing,
-    FolderLock,
     JsonLines,
     make_folder,
     open_regular,
     output_errors,
-    remove_files,
-    write_atomically,
 )
+from rule_runner.results.file_names import EVENTS
 from rule_runner.results.json_text import dump_json
-
-EVENTS: Final = "events.jsonl"
-CURSOR: Final = "cursor-"
 
 
 class Outbox(Closing):
-    """``events.jsonl`` of one output folder, locked until `close`.
+    """``events.jsonl`` of one output folder, which is locked.
 
     One outbox serves all rule jobs of one evaluation. An event with a known key is not
     written again.
@@ -38,8 +31,6 @@ class Outbox(Closing):
     ----------
     folder
         Created with its parents if missing.
-    overwrite
-        Whether to remove the events and cursors of an earlier evaluation.
 
     Attributes
     ----------
@@ -57,28 +48,22 @@ class Outbox(Closing):
     Raises
     ------
     OutputError
-        If the folder cannot be used or is in use.
+        If the events cannot be read.
     """
 
-    def __init__(self, folder: Path, *, overwrite: bool = False) -> None:
+    def __init__(self, folder: Path) -> None:
         make_folder(folder)
         self.folder = folder
         self.path = folder / EVENTS
         self.dead_letters = DeadLetters(folder)
-        with ExitStack() as stack:
-            stack.callback(FolderLock(folder, "events.lock").release)
-            if overwrite:
-                remove_files([self.path, self.dead_letters.path, *_cursors(folder)])
-            self._events = JsonLines(self.path)
-            stack.callback(self._events.close)
-            details = [event.detail for event in self._events.read(DecodedEvent)]
-            self._open = stack.pop_all()
+        self._events = JsonLines(self.path)
         self._keys: set[str] = set()
         self.published: dict[str, RuleState] = {}
         self.published_end = False
         self.next_sequence = 1
-        for detail in details:
-            self._add(detail)
+        with OnError(self.close):
+            for event in self._events.read(DecodedEvent):
+                self._add(event.detail)
         self.size = self._events.size
 
     def _add(self, detail: EventDetail) -> None:
@@ -101,10 +86,8 @@ class Outbox(Closing):
         OutputError
             If it cannot be recorded.
         """
-        return self.record(*encoded(event))
-
-    def record(self, text: str, detail: EventDetail) -> bool:
-        """Record an encoded event; see `publish`."""
+        text = dump_json(event)
+        detail = msgspec.json.decode(text, type=DecodedEvent).detail
         if detail.event_key in self._keys:
             return False
         self._events.append(text, durable=True)
@@ -113,14 +96,8 @@ class Outbox(Closing):
         return True
 
     def close(self) -> None:
-        """Close the file and unlock the folder."""
-        self._open.close()
-
-
-def encoded(event: Event) -> tuple[str, EventDetail]:
-    """Return the line of an event, and its content."""
-    text = dump_json(event)
-    return text, msgspec.json.decode(text, type=DecodedEvent).detail
+        """Close the file."""
+        self._events.close()
 
 
 def read_events(path: Path, start: int = 0, end: int | None = None) -> Iterator[tuple[int, Event]]:
@@ -140,6 +117,8 @@ def read_events(path: Path, start: int = 0, end: int | None = None) -> Iterator[
     OutputError
         If the file cannot be read, or a line is not an event.
     """
+    if not path.exists():  # it is created with the first event
+        return
     with output_errors(path), os.fdopen(open_regular(path, os.O_RDONLY), "rb") as stream:
         if start > 0:
             stream.seek(start - 1)
@@ -156,75 +135,3 @@ def read_events(path: Path, start: int = 0, end: int | None = None) -> Iterator[
             except msgspec.DecodeError as err:
                 msg = f"{str(path)!r} has a line that is not an event, got {line[:80]!r}."
                 raise OutputError(msg) from err
-
-
-class Cursor:
-    """The position up to which a sink has taken the events of an output folder.
-
-    Parameters
-    ----------
-    folder
-        The output folder.
-    sink
-        Name of the sink.
-    """
-
-    def __init__(self, folder: Path, sink: str) -> None:
-        self._path = folder / SCRATCH / f"{CURSOR}{sink}"
-
-    def read(self) -> int:
-        """Return the position after the last event that the sink took; 0 if it is unknown."""
-        try:
-            return max(0, int(self._path.read_text("ascii")))
-        except (OSError, ValueError):  # missing or damaged: send all again
-            return 0
-
-    def write(self, position: int) -> None:
-        """Record a position; it is on disk when this returns.
-
-        Raises
-        ------
-        OutputError
-            If it cannot be written.
-        """
-        write_atomically(self._path, f"{position}\n")
-
-
-def feeds_sinks(folder: Path) -> bool:
-    """Return whether sinks read the events of this output folder."""
-    return any(_cursors(folder))
-
-
-def has_undelivered(folder: Path) -> bool:
-    """Return whether a sink has not taken all events of this output folder."""
-    events = folder / EVENTS
-    size = events.stat().st_size if events.is_file() else 0
-    return any(position < size for position in _positions(folder))
-
-
-def undelivered_events(folder: Path) -> int:
-    """Return how many events of this output folder wait for a sink, or were refused by one."""
-    waiting = _lines(folder / EVENTS, min(_positions(folder), default=None))
-    return waiting + _lines(folder / DEAD_LETTERS, 0)
-
-
-def _positions(folder: Path) -> Iterator[int]:
-    """Yield the position of each sink that reads the events of this output folder."""
-    names = (path.name.removeprefix(CURSOR) for path in _cursors(folder))
-    return (Cursor(folder, name).read() for name in names)
-
-
-def _lines(path: Path, start: int | None) -> int:
-    """Return how many lines of a file begin at or after a position; 0 if it cannot be read."""
-    if start is None:
-        return 0
-    try:
-        with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as stream:
-            stream.seek(start)
-            return sum(1 for _ in stream)
-    except OSError:
-        return 0
-
-
-def _cursors(folder: Path) -> Iterator[Path]:
-    return (folder / SCRATCH).glob(f"{CURSOR}*")

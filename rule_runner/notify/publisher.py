@@ -1,4 +1,4 @@
-"""EventPublisher: publishes changes of rule statuses through outboxes and sinks."""
+"""EventPublisher: publishes changes of rule statuses through the outbox and sinks."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import ExitStack
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from rule_runner.notify.delivery import Delivery, Undelivered, drain
 from rule_runner.notify.event import EventSubject, RuleProgress, RuleState, build_event
-from rule_runner.notify.outbox import Outbox, encoded
+from rule_runner.notify.outbox import Outbox
 from rule_runner.notify.sinks import EventSink
 from rule_runner.results.state import RuleJobState
 from rule_runner.results.status import RuleStatus
 
 
 def publish(
-    outboxes: Sequence[Outbox],
+    outbox: Outbox,
     training_job: EventSubject,
     rules: Sequence[RuleState],
     *,
@@ -23,14 +23,14 @@ def publish(
     now: datetime,
     run_id: str,
 ) -> None:
-    """Record the event with the statuses of all `rules` in every outbox; see `build_event`."""
-    published = outboxes[0].published
+    """Record the event with the statuses of all `rules`; see `build_event`."""
+    published = outbox.published
     event = build_event(
         training_job,
         rules,
         training_ended=training_ended,
         now=now,
-        sequence=max(outbox.next_sequence for outbox in outboxes),
+        sequence=outbox.next_sequence,
         changed=[
             rule.configuration_name
             for rule in rules
@@ -39,23 +39,18 @@ def publish(
         ],
         run_id=run_id,
     )
-    text, detail = encoded(event)
-    for outbox in outboxes:
-        outbox.record(text, detail)
+    outbox.publish(event)
 
 
 class EventPublisher:
     """The events of one evaluation.
 
-    Every rule job's folder gets every event, since an event lists all rules; the sinks read the
-    outbox of the first folder.
-
     Parameters
     ----------
     training_job
         The subject of the events.
-    folders
-        Output folders of the rule jobs.
+    folder
+        The output folder, which is locked.
     sinks
         Further destinations of events.
     profiling
@@ -70,20 +65,19 @@ class EventPublisher:
     Raises
     ------
     OutputError
-        If an output folder cannot be used or is in use.
+        If the events in the folder cannot be read.
     """
 
     def __init__(
         self,
         training_job: EventSubject,
-        folders: Sequence[Path],
+        folder: Path,
         sinks: Sequence[EventSink],
         evaluations: Sequence[RuleJobState],
         now: Callable[[], datetime],
         *,
         modes: Mapping[str, str],
         profiling: Container[str] = (),
-        overwrite: bool,
         lag: Callable[[str], float] = lambda _: 0.0,
         run_id: str = "",
     ) -> None:
@@ -95,28 +89,25 @@ class EventPublisher:
         self._lag = lag
         self._run_id = run_id
         with ExitStack() as stack:
-            self._outboxes = [
-                stack.enter_context(Outbox(folder, overwrite=overwrite)) for folder in folders
-            ]
+            self._outbox = stack.enter_context(Outbox(folder))
             self._deliveries: list[Delivery] = []
             for sink in sinks:
-                self._deliveries.append(Delivery(self._outboxes[0], sink))
+                self._deliveries.append(Delivery(self._outbox, sink))
                 stack.callback(self._deliveries[-1].close)
             self._stack = stack.pop_all()
 
     def publish_status(self, trial_ended: bool) -> None:
         """Publish the current statuses of all rules, unless they are published already."""
-        first = self._outboxes[0]
         publish(
-            self._outboxes,
+            self._outbox,
             self._training_job,
             [self._state(evaluation) for evaluation in self._evaluations],
-            training_ended=trial_ended or first.published_end,
+            training_ended=trial_ended or self._outbox.published_end,
             now=self._now(),
             run_id=self._run_id,
         )
         for delivery in self._deliveries:
-            delivery.notify(first.size)
+            delivery.notify(self._outbox.size)
 
     def _state(self, evaluation: RuleJobState) -> RuleState:
         """Return the state of a rule job; a final status published before a crash is not changed.
@@ -124,7 +115,7 @@ class EventPublisher:
         Only another verdict replaces it: stopping a later process does not withdraw it.
         """
         name = evaluation.configuration_name
-        published = self._outboxes[0].published.get(name)
+        published = self._outbox.published.get(name)
         undecided = not evaluation.status.final or evaluation.status is RuleStatus.STOPPED
         if published and published.status.final and undecided:
             return replace(published, mode=self._modes[name])
@@ -147,5 +138,5 @@ class EventPublisher:
         return drain(self._deliveries, seconds, stopped=stopped)
 
     def close(self) -> None:
-        """Stop sending, and close the outboxes."""
+        """Stop sending, and close the outbox."""
         self._stack.close()

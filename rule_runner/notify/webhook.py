@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, urlsplit
 
 from rule_core.clock import Clock, SystemClock
-from rule_core.failures import attempt
 from rule_runner.logs import get_logger
 from rule_runner.notify.webhook_addresses import (
     Address,
@@ -208,8 +207,14 @@ class _Exchange:
 
     def run(self) -> None:
         """Make the request, and store its outcome."""
+        from http.client import HTTPException
+
+        from urllib3.exceptions import HTTPError
+
         try:
-            self.outcome = attempt(self._answer, lambda err: err)  # `result` raises the error
+            self.outcome = self._answer()
+        except (OSError, HTTPException, HTTPError, ValueError, WebhookError) as err:
+            self.outcome = err  # `result` raises it
         finally:
             if self.connection is not None:
                 self.connection.close()

@@ -1,6 +1,8 @@
-"""JUnit: results as XML for CI systems, one test case for each rule."""
+"""JUnit: results as XML for CI systems; `rule_suite` has one test case for each rule."""
 
 import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -11,9 +13,7 @@ from rule_runner.results.schema import EvaluationResult, RuleResult
 from rule_runner.results.status import Outcome
 
 _INVALID: Final = re.compile("[\ufffe\uffff]")  # XML excludes these; `printable` escapes the others
-
-
-TOTALS: Final = ("tests", "failures", "errors", "time")
+COUNTS: Final = {"tests": "testcase", "failures": "failure", "errors": "error"}
 
 
 def junit(result: EvaluationResult) -> str:
@@ -22,31 +22,76 @@ def junit(result: EvaluationResult) -> str:
     IssuesFound is a failure, or a success with findings if the rule is only observed, or all are
     muted. Error is an error. Rules without a verdict are skipped, with the reason.
     """
-    suite = suite_of(result)
-    totals = {name: suite.attrib[name] for name in TOTALS}
-    root = Element("testsuites", {"name": "rule-runner"} | totals)
-    root.append(suite)
-    indent(root)
+    suite = rule_suite(result)
+    return junit_report("rule-runner", [suite], totals(suite, "time"))
+
+
+def junit_report(name: str, suites: Iterable[Element], facts: dict[str, str]) -> str:
+    """Return a report with test suites."""
+    pieces = report_pieces(name, (suite_text(suite).encode() for suite in suites), facts)
+    return b"".join(pieces).decode("ascii").rstrip()
+
+
+def report_pieces(name: str, suites: Iterable[bytes], facts: dict[str, str]) -> Iterator[bytes]:
+    """Yield a report piece by piece, with suites as `suite_text` returns them."""
+    root = Element("testsuites", {"name": name} | facts)
+    root.text = "\n"
     document: bytes = tostring(root, encoding="us-ascii", xml_declaration=True)
-    return document.decode("ascii")
+    head, end, tail = document.rpartition(b"</")
+    yield head
+    yield from suites
+    yield end + tail + b"\n"
 
 
-def suite_of(result: EvaluationResult) -> Element:
-    """Return the element of a JUnit report on one trial."""
-    cases = [_case(rule) for rule in result.rules]
-    counts = {
-        "tests": len(cases),
-        "failures": sum(case.find("failure") is not None for case in cases),
-        "errors": sum(case.find("error") is not None for case in cases),
-    }
-    seconds = max((rule.duration_s for rule in result.rules), default=0.0)
-    totals = {name: str(count) for name, count in counts.items()} | {"time": _time(seconds)}
-    started = min((rule.started_at for rule in result.rules), default="")
-    skipped = sum(case.find("skipped") is not None for case in cases)
-    facts = {"name": clean(result.trial.name), "skipped": str(skipped), "timestamp": started}
-    suite = Element("testsuite", facts | totals)
-    suite.append(_properties(result))
+def suite_text(suite: Element) -> str:
+    """Return a test suite as lines of a report."""
+    indent(suite, level=1)
+    text: bytes = tostring(suite, encoding="us-ascii")
+    return f"  {text.decode('ascii').rstrip()}\n"
+
+
+def new_suite(name: object, cases: Sequence[Element], facts: dict[str, str]) -> Element:
+    """Return a test suite, with the numbers of its cases by outcome."""
+    outcomes = Counter(child.tag for case in cases for child in case)
+    counts = {key: str(outcomes[tag]) for key, tag in COUNTS.items()} | {"tests": str(len(cases))}
+    skipped = {"skipped": str(outcomes["skipped"])}
+    suite = Element("testsuite", {"name": clean(name)} | skipped | facts | counts)
     suite.extend(cases)
+    return suite
+
+
+def totals(suite: Element, *names: str) -> dict[str, str]:
+    """Return the counts of a suite, and further attributes, as those of a report."""
+    return {name: suite.attrib[name] for name in (*COUNTS, *names)}
+
+
+def new_case(name: object, class_name: object, seconds: float | None = None) -> Element:
+    """Return a test case that passed."""
+    facts = {"name": clean(name), "classname": clean(class_name)}
+    return Element("testcase", facts | ({} if seconds is None else {"time": f"{seconds:.3f}"}))
+
+
+def add_outcome(
+    case: Element, tag: str, kind: str, message: str, lines: Iterable[str] = ()
+) -> None:
+    """Add to a test case that it failed or was skipped.
+
+    Parameters
+    ----------
+    tag
+        ``failure``, ``error`` or ``skipped``.
+    """
+    child = SubElement(case, tag, {"type": clean(kind), "message": clean(message)})
+    child.text = _text(lines)
+
+
+def rule_suite(result: EvaluationResult, more: Sequence[Element] = ()) -> Element:
+    """Return the test suite of one trial, with the cases of its rules and `more`."""
+    seconds = max((rule.duration_s for rule in result.rules), default=0.0)
+    started = min((rule.started_at for rule in result.rules), default="")
+    facts = {"timestamp": started, "time": f"{seconds:.3f}"}
+    suite = new_suite(result.trial.name, [*map(_case, result.rules), *more], facts)
+    suite.insert(0, _properties(result))
     return suite
 
 
@@ -85,14 +130,7 @@ def _properties(result: EvaluationResult) -> Element:
 
 
 def _case(rule: RuleResult) -> Element:
-    case = Element(
-        "testcase",
-        {
-            "name": clean(rule.configuration_name),
-            "classname": clean(rule.rule),
-            "time": _time(rule.rule_time_s),
-        },
-    )
+    case = new_case(rule.configuration_name, rule.rule, rule.rule_time_s)
     findings = [evidence(finding, rule.unit) for finding in rule.findings]
     if rule.findings_count > len(findings):
         findings.append(f"and {rule.findings_count - len(findings)} more findings")
@@ -103,26 +141,18 @@ def _case(rule: RuleResult) -> Element:
         case Outcome.ISSUES_FOUND if rule.mode == "observe" or rule.is_muted:
             output += [verdict(rule), *findings]
         case Outcome.ISSUES_FOUND:
-            _child(case, "failure", rule, verdict(rule)).text = _text(findings)
+            add_outcome(case, "failure", rule.outcome, verdict(rule), findings)
         case Outcome.ERROR:
-            _child(case, "error", rule, reason(rule)).text = _text(findings)
+            add_outcome(case, "error", rule.outcome, reason(rule), findings)
         case _:
-            _child(case, "skipped", rule, reason(rule))
+            add_outcome(case, "skipped", rule.outcome, reason(rule))
             output += findings
     output += [f"note: {printable(note)}" for note in rule.notes]
     SubElement(case, "system-out").text = _text(output)
     return case
 
 
-def _child(case: Element, tag: str, rule: RuleResult, message: str) -> Element:
-    return SubElement(case, tag, {"type": clean(rule.outcome), "message": clean(message)})
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.3f}"
-
-
-def _text(lines: list[str]) -> str:
+def _text(lines: Iterable[str]) -> str:
     return "\n".join(map(clean, lines))
 
 

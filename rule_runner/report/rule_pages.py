@@ -4,6 +4,7 @@ import inspect
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from builtin_rules.rule_page import HEADINGS, rule_page
 from rule_core.rules.params import Param, PatternsParam
 from rule_core.rules.rule import Rule
 from rule_runner.errors import ClientError
@@ -46,19 +47,19 @@ def sentence(rule: type[Rule]) -> str:
 def _sections(loaded: LoadedRule, picture: str) -> Iterable[tuple[str, str]]:
     """Yield headings and texts in the order of the page; the text of a missing section is ""."""
     rule, name = loaded.rule_class, loaded.name
-    page = rule.PAGE
-    yield "Why it matters", page.why if page else ""
+    page = rule_page(rule)
+    yield HEADINGS["why"], page.why
     yield "A typical finding", picture and f"![Chart of a finding of {name}]({picture})"
-    yield "What to do when it fires", page.remedy if page else ""
-    yield "How serious it is", page.severity if page else ""
+    yield HEADINGS["remedy"], page.remedy
+    yield HEADINGS["severity"], page.severity
     yield "The exact condition", inspect.getdoc(rule) or ""
     measured = (f"- {q.label}; bad is what lies {q.worse} the limit." for q in rule.QUANTITIES)
     yield "What it measures", "\n".join(measured)
     yield "What it reads", rule.READS and f"It reads {rule.READS}{_required(loaded)}"
-    yield "How to save that", page.save if page else ""
+    yield HEADINGS["save"], page.save
     yield "Parameters", _parameters(rule.PARAMS)
-    yield "NaN, missing data, too few steps", page.missing if page else ""
-    yield "Where it is blind or noisy", page.limits if page else ""
+    yield HEADINGS["missing"], page.missing
+    yield HEADINGS["limits"], page.limits
 
 
 def _required(loaded: LoadedRule) -> str:

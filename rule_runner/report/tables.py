@@ -2,13 +2,17 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
 
 Row = tuple[str, ...]
 
 
 class TextTable(NamedTuple):
-    """A heading for each column, and rows of printable text."""
+    """A heading for each column, or none, and rows of printable text."""
 
     headings: Row
     rows: Sequence[Row]
@@ -16,13 +20,14 @@ class TextTable(NamedTuple):
 
 
 def aligned(table: TextTable) -> Iterator[str]:
-    """Yield a table as a title and lines with columns of equal width."""
-    yield f"{table.title}:"
-    cells = [table.headings, *table.rows]
+    """Yield a table as lines with columns of equal width, indented below its title if any."""
+    if table.title:
+        yield f"{table.title}:"
+    cells = [*filter(None, [table.headings]), *table.rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         padded = "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))
-        yield f"  {padded}".rstrip()
+        yield f"{'  ' * bool(table.title)}{padded}".rstrip()
 
 
 def print_tables(
@@ -42,16 +47,24 @@ def print_tables(
         print("\n".join([*head, *(line for table in filled for line in plain(table))]))
         return
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     console = Console()
     for line in head:
         console.print(line, markup=False, highlight=False)
     for table in filled:
-        grid = Table(title=Text(table.title) if table.title else None, title_justify="left")
-        for heading in table.headings:
-            grid.add_column(heading, overflow="fold")
-        for row in table.rows:
-            grid.add_row(*map(Text, row))
-        console.print(grid)
+        title = Text(table.title) if table.title else None
+        rows = (map(Text, row) for row in table.rows)
+        console.print(grid(table.headings, rows, title=title, title_justify="left"))
+
+
+def grid(headings: Row, rows: "Iterable[Iterable[Text]]", **options: Any) -> "Table":
+    """Return a table for a terminal, with options of `rich.table.Table`."""
+    from rich.table import Table
+
+    table = Table(**options)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table

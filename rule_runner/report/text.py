@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from rule_core.analysis.axis import number
 from rule_core.model.segments import ranges_text, step_text
 from rule_runner.escape import printable
 from rule_runner.results.schema import in_order, summary
 from rule_runner.results.status import for_people
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import TextIO
 
     from rich.console import Console
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rule_runner.results.state import Coverage
 
 EVIDENCE_LIMIT: Final = 3
-FOLDER_LIMIT: Final = 3
 SLOW_S: Final = 5.0  # the time of slower rules is reported
 STYLES: Final = {
     "IssuesFound": "bold red",
@@ -120,7 +119,7 @@ def asides(rule: "RuleResult", limit: int) -> Iterator[str]:
 
 
 def _number(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return number(value) if isinstance(value, float) else str(value)
 
 
 def reason(rule: "RuleResult") -> str:
@@ -201,18 +200,19 @@ def _below(rule: "RuleResult", contents: str = "") -> Iterable[str]:
 
 def print_table(console: "Console", result: "EvaluationResult", *, folded: bool = False) -> None:
     """Print the results as a table; `folded` as in `lines`."""
-    from rich.table import Table
     from rich.text import Text
 
+    from rule_runner.report.tables import grid
+
     contents = _shared_contents(result.rules)
-    table = Table(show_lines=True)
-    for heading in ("rule and verdict", "coverage and evidence"):
-        table.add_column(heading, overflow="fold")
-    for rule in _unfolded(result, folded=folded):
+
+    def row(rule: "RuleResult") -> "tuple[Text, Text]":
         name = printable(rule.configuration_name)
         judged = Text.assemble(f"{name}\n", (verdict(rule), STYLES.get(rule.outcome, "")))
-        table.add_row(judged, Text("\n".join(_below(rule, contents))))
-    console.print(table)
+        return judged, Text("\n".join(_below(rule, contents)))
+
+    headings = ("rule and verdict", "coverage and evidence")
+    console.print(grid(headings, map(row, _unfolded(result, folded=folded)), show_lines=True))
     for text in _closing(result, contents, folded=folded):
         console.print(Text(text))
 
@@ -238,11 +238,3 @@ def print_results(
             console.print(place, markup=False, highlight=False, soft_wrap=True)
     else:
         print("\n".join([*lines(result, folded=folded), *places]), file=stream)
-
-
-def results_at(folders: "Iterable[Path]") -> str:
-    """Return a line with the folders of results, or with their parent if there are many."""
-    paths = [*folders]
-    if len(paths) <= FOLDER_LIMIT:
-        return "Results: " + ", ".join(printable(folder) for folder in paths)
-    return f"Results: {printable(paths[0].parent)}, a folder for each rule"

@@ -1,5 +1,8 @@
-"""Results with what people said about their findings."""
+"""The IDs of findings, and results with what people said about them."""
 
+import hashlib
+import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -18,11 +21,50 @@ from rule_runner.results.acknowledgements import (
     mark_of,
     read_acknowledgements,
 )
-from rule_runner.results.finding_ids import FindingIds
 from rule_runner.results.schema import Evidence, RuleResult
 
 _log: Final = get_logger(__name__)
 _UNREADABLE: Final = 1000  # files that are remembered as logged
+
+
+class FindingIds:
+    """Gives the findings of one rule job their IDs, the same ones whenever it is judged again.
+
+    Parameters
+    ----------
+    fingerprint
+        `rule_runner.results.schema.fingerprint` of the rule job.
+    run_id
+        Unique ID of the evaluation; "" gives the same finding the same ID in every evaluation.
+    """
+
+    def __init__(self, fingerprint: str, run_id: str = "") -> None:
+        self._fingerprint = fingerprint
+        self._run_id = run_id
+        self._step: int | None = None
+        self._ordinals: Counter[tuple[str | None, str | None]] = Counter()
+        self._late: Counter[tuple[int, str | None, str | None]] = Counter()
+
+    def next(self, evidence: Evidence) -> str:
+        """Return the ID of the next finding.
+
+        Findings come in ascending order of their steps, except for a few of earlier steps, such as
+        those that a rule reports at the end of the data.
+        """
+        step = evidence.global_step
+        series = (evidence.tensor, evidence.worker)
+        ordinal: int | str
+        if self._step is not None and step < self._step:
+            self._late[step, *series] += 1
+            ordinal = f"late {self._late[step, *series]}"
+        else:
+            if step != self._step:
+                self._step = step
+                self._ordinals.clear()
+            self._ordinals[series] += 1
+            ordinal = self._ordinals[series]
+        parts = [self._fingerprint, self._run_id, step, *series, ordinal]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 def finding_ids(rule: RuleResult) -> list[str]:
@@ -60,12 +102,12 @@ def acknowledged_if_readable(output: str | Path, rules: Iterable[RuleResult]) ->
     try:
         return acknowledged_in(output, results)
     except OutputError as err:
-        _log_unreadable(str(err))
+        log_unreadable(str(err))
         return results
 
 
 @lru_cache(maxsize=_UNREADABLE)
-def _log_unreadable(reason: str) -> None:
+def log_unreadable(reason: str) -> None:
     """Log why acknowledgements cannot be read, once in a process."""
     _log.warning("acknowledgements_unreadable", reason=reason)
 

@@ -21,11 +21,12 @@ from rule_runner.errors import OutputError
 from rule_runner.escape import printable
 from rule_runner.logs import get_logger
 from rule_runner.results.durable_files import JsonLines, open_regular, output_errors
+from rule_runner.results.file_names import ACKNOWLEDGEMENTS
 from rule_runner.results.json_text import dump_json
 
 _log: Final = get_logger(__name__)
 
-ACKNOWLEDGEMENTS: Final = "acknowledgements.jsonl"
+
 MOST_BYTES: Final = 1 << 20  # of the file
 _S3_LOCK: Final = threading.Lock()
 _SKIPPED: Final = 1000  # lines that are remembered as logged

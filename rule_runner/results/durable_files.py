@@ -15,6 +15,7 @@ import msgspec
 from rule_core.failures import OnError, remove_on_error
 from rule_runner.errors import OutputError
 from rule_runner.file_descriptors import FULL, REMEDY
+from rule_runner.results.file_names import DEFAULT_OUTPUTS
 
 T = TypeVar("T")
 
@@ -73,6 +74,12 @@ def open_regular(path: Path, flags: int, folder: int | None = None) -> int:
     return fd
 
 
+def read_regular(path: Path) -> bytes:
+    """Return the content of the regular file `path`; raises as `open_regular`."""
+    with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as stream:
+        return stream.read()
+
+
 def write_all(fd: int, data: bytes) -> None:
     """Write all of `data` to `fd`."""
     view = memoryview(data)
@@ -100,7 +107,7 @@ class JsonLines(Closing):
     Parameters
     ----------
     path
-        The file; created if it does not exist.
+        The file; created with the first line if it does not exist.
 
     Attributes
     ----------
@@ -116,15 +123,18 @@ class JsonLines(Closing):
     def __init__(self, path: Path) -> None:
         self.path = path
         self.size = 0
-        with output_errors(path):
-            self._fd = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        self._fd: int | None = None
+        self._has_durable_name = False
+        with output_errors(path), contextlib.suppress(FileNotFoundError):
+            self._fd = open_regular(path, os.O_RDWR | os.O_APPEND)
             with OnError(os.close, self._fd):
                 self.size = sum(len(line) for line in self._lines())
                 os.ftruncate(self._fd, self.size)
-                sync_folder(path.parent)
 
     def _lines(self) -> Iterator[bytes]:
         """Yield the complete lines with their line ends."""
+        if self._fd is None:
+            return
         with open(self._fd, "rb", closefd=False) as stream:
             stream.seek(0)
             for line in stream:
@@ -159,19 +169,27 @@ class JsonLines(Closing):
             If it cannot be written; the file is then unchanged.
         """
         line = text.encode() + b"\n"
-        with output_errors(self.path), OnError(self._remove_incomplete_line):
-            write_all(self._fd, line)
-            if durable:
-                os.fsync(self._fd)
+        with output_errors(self.path):
+            if self._fd is None:
+                self._fd = open_regular(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+            with OnError(self._remove_incomplete_line, self._fd):
+                write_all(self._fd, line)
+                if durable:
+                    os.fsync(self._fd)
+                    if not self._has_durable_name:
+                        sync_folder(self.path.parent)
+                        self._has_durable_name = True
         self.size += len(line)
 
-    def _remove_incomplete_line(self) -> None:
+    def _remove_incomplete_line(self, fd: int) -> None:
         with contextlib.suppress(OSError):
-            os.ftruncate(self._fd, self.size)
+            os.ftruncate(fd, self.size)
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._fd)
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -242,40 +260,75 @@ def make_folder(path: Path) -> None:
                 msg = f"Output folder {str(folder)!r} is a link or not a folder. Choose another."
                 raise OutputError(msg)
             folder.mkdir(parents=True, exist_ok=True)
+    _ignore_in_git(path)
 
 
-class FolderLock:
-    """An exclusive lock on an output folder, released at the latest when the process ends.
+def _ignore_in_git(path: Path) -> None:
+    """Have git ignore the default folder of outputs if `path` is in it."""
+    with contextlib.suppress(OSError, ValueError):
+        default = Path.cwd() / DEFAULT_OUTPUTS
+        ignored = default / ".gitignore"
+        if path.absolute().is_relative_to(default) and not ignored.exists():
+            ignored.write_text("*\n", "ascii")
+
+
+class FolderLock(Closing):
+    """An exclusive lock on an output folder, which is created with its parents if missing.
+
+    It is released at the latest when the process ends.
 
     Raises
     ------
     OutputError
-        If another process, or this one, holds it.
+        If the folder cannot be used, or another process, or this one, holds the lock.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
-        path = folder / SCRATCH / name
-        with output_errors(path):
-            self._fd = open_regular(path, os.O_RDWR | os.O_CREAT)
-            with OnError(os.close, self._fd):
-                self._take(folder)
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / SCRATCH / "lock"
+        fd = None
+        while fd is None:
+            make_folder(folder)
+            fd = self._taken()
+        self._fd = fd
 
-    def _take(self, folder: Path) -> None:
+    def _taken(self) -> int | None:
+        """Return the locked file; None if its last holder has just removed it."""
+        with output_errors(self._path):
+            try:
+                fd = open_regular(self._path, os.O_RDWR | os.O_CREAT)
+            except FileNotFoundError:
+                return None
+            with OnError(os.close, fd):
+                self._take(fd)
+                if os.fstat(fd).st_nlink:
+                    return fd
+        os.close(fd)
+        return None
+
+    def _take(self, fd: int) -> None:
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as err:
-            holder = os.pread(self._fd, 20, 0).decode("ascii", "replace").strip()
+            holder = os.pread(fd, 20, 0).decode("ascii", "replace").strip()
             who = f"process {holder}" if holder.isdecimal() else "another process"
             msg = (
-                f"Output folder {str(folder)!r} is in use by {who}. "
+                f"Output folder {str(self._folder)!r} is in use by {who}. "
                 "Choose another folder, or wait until it ends."
             )
             raise OutputError(msg) from err
-        os.ftruncate(self._fd, 0)
-        write_all(self._fd, f"{os.getpid()}\n".encode())
+        os.ftruncate(fd, 0)
+        write_all(fd, f"{os.getpid()}\n".encode())
 
-    def release(self) -> None:
-        """Unlock the folder."""
+    def close(self) -> None:
+        """Unlock the folder, and remove what only the lock needs."""
         with contextlib.suppress(OSError):
-            os.ftruncate(self._fd, 0)
+            self._path.unlink()
         os.close(self._fd)
+        remove_scratch(self._folder)
+
+
+def remove_scratch(folder: Path) -> None:
+    """Remove the scratch folder of an output folder if it is empty."""
+    with contextlib.suppress(OSError):
+        (folder / SCRATCH).rmdir()

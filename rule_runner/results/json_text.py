@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from rule_core.failures import attempt
+from rule_core.failures import text_of
 
 TEXT_LIMIT: Final = 200  # characters of an object without a JSON representation
 
@@ -60,8 +60,8 @@ def _finite_or_name(value: float) -> float | str:
 
 
 def _short_text(value: object) -> str:
-    # The class may be a rule's, with any `__str__`.
-    return attempt(lambda: str(value)[:TEXT_LIMIT], lambda _: f"<{type(value).__name__}>")
+    text = text_of(value)
+    return f"<{type(value).__name__}>" if text is None else text[:TEXT_LIMIT]
 
 
 def text_or_none(value: object) -> str | None:

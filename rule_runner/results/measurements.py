@@ -15,7 +15,8 @@ from rule_core.rules import Measured, Quantity
 from rule_core.rules.evidence import Series
 from rule_runner.results.json_text import JsonScalar, json_scalar
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
+_ONLY_RULE: Final = ""  # in version 0.1.0 each rule job had a file
 SERIES_KEPT: Final = 30  # of each quantity
 POINTS_KEPT: Final = 1000  # of each series
 COUNTED: Final = 100_000  # omitted series that are counted, at most
@@ -54,15 +55,40 @@ class SeriesRecord(msgspec.Struct, frozen=True):
 
 
 class MeasurementsRecord(msgspec.Struct, frozen=True):
-    """The content of ``measurements.json``: the worst series first.
+    """The measurements of one rule job, the worst series first.
 
     `left_out` counts the series that are not among the worst `SERIES_KEPT` of their quantity.
     """
 
-    schema_version: int
     quantities: list[QuantityRecord]
     series: list[SeriesRecord]
     left_out: int
+
+
+class MeasurementsFile(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of ``measurements.json``: the measurements of rule jobs, by their names."""
+
+    schema_version: int = SCHEMA_VERSION
+    rules: dict[str, MeasurementsRecord]
+
+    def of(self, rule_job: str) -> MeasurementsRecord | None:
+        """Return the measurements of a rule job; None if it has none."""
+        return self.rules.get(rule_job, self.rules.get(_ONLY_RULE))
+
+
+def decode_measurements(text: bytes | memoryview) -> MeasurementsFile:
+    """Return the content of ``measurements.json``, also of version 0.1.0.
+
+    Raises
+    ------
+    DecodeError
+        If it is neither.
+    """
+    try:
+        return msgspec.json.decode(text, type=MeasurementsFile)
+    except msgspec.ValidationError:
+        record = msgspec.json.decode(text, type=MeasurementsRecord)
+        return MeasurementsFile(rules={_ONLY_RULE: record})
 
 
 def excess(measured: float, limit: float, worse: Side) -> float:
@@ -316,13 +342,12 @@ class Measurements:
             chart.add(measured)
 
     def record(self) -> MeasurementsRecord:
-        """Return the content of ``measurements.json``."""
+        """Return the measurements so far."""
         charts = self._charts.values()
         for chart in charts:
             chart.add_pending()
         quantities = [chart.quantity for chart in charts]
         return MeasurementsRecord(
-            SCHEMA_VERSION,
             [QuantityRecord(q.name, q.label, q.worse, q.log) for q in quantities],
             [record for chart in charts for record in _series(chart)],
             sum(min(len(chart.left_out), COUNTED) for chart in charts),

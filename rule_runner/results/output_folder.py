@@ -1,82 +1,73 @@
-"""OutputFolder: the crash-safe output folder of a rule job."""
+"""OutputFolder: the crash-safe output folder of an evaluation."""
 
-import os
+import shutil
 import uuid
-from contextlib import ExitStack
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from rule_runner.errors import OutputError
+from rule_runner.results.cursors import cursor_files
 from rule_runner.results.durable_files import (
+    SCRATCH,
     Closing,
     FolderLock,
     JsonLines,
-    make_folder,
-    open_regular,
+    read_regular,
     remove_files,
     write_atomically,
 )
-from rule_runner.results.finding_ids import FindingIds
+from rule_runner.results.evaluations import SavedEvaluation, saved_evaluations
+from rule_runner.results.file_names import (
+    EVALUATION_FILES,
+    FINDINGS,
+    MEASUREMENTS,
+    OLD_RESULT,
+    REPORT,
+    RESULTS,
+)
 from rule_runner.results.json_text import dump_json, dump_numbers
-from rule_runner.results.measurements import MeasurementsRecord
-from rule_runner.results.schema import Evidence, OtherTrial, RuleResult
+from rule_runner.results.measurements import (
+    MeasurementsFile,
+    MeasurementsRecord,
+    decode_measurements,
+)
+from rule_runner.results.schema import EvaluationResult, Evidence, summary
 
-RESULT: Final = "rule_result.json"
-FINDINGS: Final = "findings.jsonl"
-MEASUREMENTS: Final = "measurements.json"
-REPORT: Final = "report.html"
-
-_OVERWRITE: Final = "Choose another folder, or use --overwrite."
+_REMEDY: Final = "Choose another folder, or use --overwrite."
 
 
 class _Recorded(msgspec.Struct):
     id: str
 
 
-class _Judged(msgspec.Struct):
-    last: int | None = None
-
-
-class _Header(msgspec.Struct):
-    fingerprint: str
-    ended_at: str | None
-    run_id: str = ""
-    other_trials: list[OtherTrial] = []
-    coverage: _Judged = msgspec.field(default_factory=_Judged)
-
-
 class OutputFolder(Closing):
-    """The output folder of one rule job, locked until `close`.
+    """The output folder of an evaluation, locked until `close`.
 
-    ``rule_result.json`` is replaced as a whole, ``findings.jsonl`` grows. The folder of a crashed
-    rule job is resumed by the same job: it judges all steps again, and findings that are already
-    recorded are not recorded twice.
+    ``results.json`` is replaced as a whole, ``findings.jsonl`` grows. The folder of a crashed
+    evaluation is resumed by the same one: it judges all steps again, and findings that are already
+    recorded are not recorded twice. Results of rule jobs that an earlier process evaluated and this
+    one does not are kept.
 
     Parameters
     ----------
     path
         The folder; created with its parents.
-    fingerprint
-        `rule_runner.results.schema.fingerprint` of the rule job.
+    fingerprints
+        `rule_runner.results.schema.fingerprint` of each rule job, by its name.
     overwrite
         Whether to remove the result files of an earlier evaluation; other files are kept.
-    run_id
-        The run ID of the evaluation if another rule job already has it; "" creates a new one.
 
     Attributes
     ----------
-    resumed
-        Whether the folder holds an evaluation of this rule job.
-    ended
-        The result of that evaluation, if it has ended.
-    other_trials
-        How much of the other trials an earlier process showed to the rule.
-    judged_to
-        The last step that an evaluation judged which has not ended; -1 if there is none.
+    recorded
+        The results that an earlier process recorded, by the name of the rule job.
     run_id
-        Unique ID of this evaluation, recorded with the first result, before the first event.
+        Unique ID of this evaluation, recorded with the first results, before the first event.
 
     Raises
     ------
@@ -85,88 +76,144 @@ class OutputFolder(Closing):
     """
 
     def __init__(
-        self,
-        path: Path,
-        fingerprint: str,
-        *,
-        overwrite: bool = False,
-        run_id: str = "",
+        self, path: Path, fingerprints: Mapping[str, str], *, overwrite: bool = False
     ) -> None:
         self.path = path
-        self.run_id = run_id
-        self.ended: RuleResult | None = None
-        self.other_trials: list[OtherTrial] = []
-        self.judged_to = -1
-        self._fingerprint = fingerprint
-        make_folder(path)
+        self._names = fingerprints.keys()
         with ExitStack() as stack:
-            stack.callback(FolderLock(path, "lock").release)
+            stack.enter_context(FolderLock(path))
             if overwrite:
-                remove_files(path / name for name in (RESULT, FINDINGS, MEASUREMENTS))
-            self.resumed = self._resumable()
+                remove_evaluation(path)
+            earlier = self._earlier(fingerprints)
+            self.run_id = uuid.uuid4().hex if earlier is None else earlier.run_id
+            rules = () if earlier is None else earlier.rules
+            self.recorded = {rule.configuration_name: rule for rule in rules}
             self._findings = JsonLines(path / FINDINGS)
             stack.callback(self._findings.close)
-            self._recorded = self._recorded_ids()
+            self._finding_ids = {finding.id for finding in self._findings.read(_Recorded)}
+            if self._finding_ids and not self.recorded:
+                msg = f"Output folder {str(path)!r} has findings without results. {_REMEDY}"
+                raise OutputError(msg)
             self._open = stack.pop_all()
-        if not (self.run_id or self.resumed):
-            self.run_id = uuid.uuid4().hex
-        self._ids = FindingIds(fingerprint, self.run_id)
 
-    def _resumable(self) -> bool:
-        path = self.path / RESULT
+    def _earlier(self, fingerprints: Mapping[str, str]) -> EvaluationResult | None:
+        """Return the results of the same evaluation by an earlier process; None if it is new."""
+        path = self.path / RESULTS
         try:
-            with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as stream:
-                text = stream.read()
-            header = msgspec.json.decode(text, type=_Header)
-            if header.ended_at is not None and header.fingerprint == self._fingerprint:
-                self.ended = msgspec.json.decode(text, type=RuleResult)
+            earlier = read_results_file(self.path)
         except FileNotFoundError:
-            return False
-        except (OSError, msgspec.DecodeError) as err:
-            msg = f"{str(path)!r} is not a readable result. {_OVERWRITE}"
+            if _old_evaluations(self.path):
+                raise OutputError(old_version(str(self.path))) from None
+            return None
+        except (OSError, ValueError, msgspec.MsgspecError) as err:
+            msg = f"{str(path)!r} is not a readable result. {_REMEDY}"
             raise OutputError(msg) from err
-        if header.fingerprint != self._fingerprint:
+        same = [
+            fingerprints[rule.configuration_name] == rule.fingerprint
+            for rule in earlier.rules
+            if rule.configuration_name in fingerprints
+        ]
+        if not (same and all(same)):
             msg = (
                 f"Output folder {str(self.path)!r} holds another evaluation: its rule, "
-                f"parameters, trial or range differ. {_OVERWRITE}"
+                f"parameters, trial or range differ. {_REMEDY}"
             )
             raise OutputError(msg)
-        if header.ended_at is None and header.coverage.last is not None:
-            self.judged_to = header.coverage.last
-        self.run_id = self.run_id or header.run_id
-        self.other_trials = header.other_trials
-        return True
+        return earlier
 
-    def _recorded_ids(self) -> set[str]:
-        recorded = {finding.id for finding in self._findings.read(_Recorded)}
-        if recorded and not self.resumed:
-            msg = f"Output folder {str(self.path)!r} has findings without a result. {_OVERWRITE}"
-            raise OutputError(msg)
-        return recorded
+    def write(self, evaluation: EvaluationResult) -> None:
+        """Replace ``results.json``; the first write lets a restart resume a crash."""
+        rules = [
+            *evaluation.rules,
+            *(rule for name, rule in self.recorded.items() if name not in self._names),
+        ]
+        write_results_file(self.path, replace(evaluation, rules=rules))
 
-    def write_result(self, result: RuleResult) -> None:
-        """Replace ``rule_result.json``; the first write lets a restart resume a crash."""
-        write_atomically(self.path / RESULT, dump_json(result, indent=2) + "\n")
+    def write_measurements(self, records: Mapping[str, MeasurementsRecord]) -> None:
+        """Replace ``measurements.json``, which is left out if nothing was measured."""
+        path = self.path / MEASUREMENTS
+        kept: Mapping[str, MeasurementsRecord] = {}
+        if self.recorded.keys() - self._names:
+            with suppress(OSError, msgspec.MsgspecError):
+                kept = decode_measurements(path.read_bytes()).rules
+        rules = {name: record for name, record in {**kept, **records}.items() if record.series}
+        if rules:
+            write_atomically(path, dump_numbers(MeasurementsFile(rules=rules)) + "\n")
+        else:
+            remove_files([path])
 
-    def write_measurements(self, record: MeasurementsRecord) -> None:
-        """Replace ``measurements.json``."""
-        write_atomically(self.path / MEASUREMENTS, dump_numbers(record) + "\n")
-
-    def append_finding(self, evidence: Evidence) -> bool:
-        """Add `evidence` to ``findings.jsonl``.
-
-        Returns
-        -------
-        bool
-            False if a crashed evaluation has already recorded it.
-        """
-        finding_id = self._ids.next(evidence)
-        if finding_id in self._recorded:
-            return False
-        record = {"id": finding_id} | msgspec.to_builtins(evidence)
-        self._findings.append(dump_json(record))
-        return True
+    def append_finding(self, rule_job: str, finding_id: str, evidence: Evidence) -> None:
+        """Add a finding to ``findings.jsonl`` unless a crashed process has recorded it."""
+        if finding_id not in self._finding_ids:
+            record = {"id": finding_id, "configuration_name": rule_job}
+            self._findings.append(dump_json(record | msgspec.to_builtins(evidence)))
 
     def close(self) -> None:
         """Close the files and unlock the folder."""
         self._open.close()
+
+
+def read_results_file(folder: Path) -> EvaluationResult:
+    """Return the content of the ``results.json`` in a folder.
+
+    Raises
+    ------
+    OSError, MsgspecError
+        If it cannot be read.
+    """
+    return msgspec.json.decode(read_regular(folder / RESULTS), type=EvaluationResult)
+
+
+def write_results_file(folder: Path, evaluation: EvaluationResult) -> None:
+    """Replace the ``results.json`` in a folder; the evaluation ends with the last of its rules.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
+    """
+    rules = evaluation.rules
+    ends = [rule.ended_at for rule in rules if rule.ended_at is not None]
+    ended_at = max(ends) if ends and len(ends) == len(rules) else None
+    complete = replace(evaluation, summary=summary(rules), ended_at=ended_at)
+    write_atomically(folder / RESULTS, dump_json(complete, indent=2) + "\n")
+
+
+def old_version(output: str) -> str:
+    """Return the message that version 0.1.0 wrote the results in an output folder."""
+    return (
+        f"Output folder {output!r} holds results of version 0.1.0, which can be shown, but not "
+        f"continued. {_REMEDY}"
+    )
+
+
+def _old_evaluations(folder: Path) -> list[SavedEvaluation]:
+    """Return what version 0.1.0 wrote for the evaluation in a folder."""
+    saved = saved_evaluations(str(folder), depth=1)
+    return [run for run in saved if run.is_old and run.output == str(folder)]
+
+
+def evaluation_files(folder: Path) -> list[Path]:
+    """Return the files of an evaluation in a folder, there or not, the results first.
+
+    Acknowledgements, which people wrote, and files of rules are not among them.
+    """
+    names = (OLD_RESULT, *EVALUATION_FILES, REPORT)
+    return [*(folder / name for name in names), *cursor_files(folder)]
+
+
+def remove_evaluation(folder: Path) -> None:
+    """Remove the files that an evaluation wrote, also one of version 0.1.0.
+
+    Raises
+    ------
+    OutputError
+        If one cannot be removed.
+    """
+    old = {Path(path) for run in _old_evaluations(folder) for path in run.folders.values()}
+    for path in {folder, *old}:
+        remove_files(evaluation_files(path))
+    for path in old - {folder}:
+        shutil.rmtree(path / SCRATCH, ignore_errors=True)
+        with suppress(OSError):  # it holds what the rule wrote
+            path.rmdir()

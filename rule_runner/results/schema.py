@@ -1,4 +1,4 @@
-"""Schema of the results: the content of ``rule_result.json`` and of ``--format json``."""
+"""Schema of the results: the content of ``results.json`` and of ``--format json``."""
 
 import hashlib
 import json
@@ -67,7 +67,7 @@ class Evidence(msgspec.Struct, frozen=True):
     muted
         Why the finding is muted, by the job file or in `acknowledgement`; unset if it is not.
     acknowledgement
-        What somebody said about the finding after the evaluation; unset in ``rule_result.json``.
+        What somebody said about the finding after the evaluation; unset in ``results.json``.
     mode
         The mode of the tensor at that step; unset in training, or if it is unknown.
     """
@@ -147,7 +147,7 @@ class OtherTrial(msgspec.Struct, frozen=True):
 
 
 class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of one rule job: the content of ``rule_result.json``.
+    """The result of one rule job: an entry of ``results.json``.
 
     Attributes
     ----------
@@ -189,7 +189,7 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     run_id
         Unique ID of this evaluation: kept by a restart, replaced by `overwrite`.
     acknowledgement
-        What somebody said about all findings after the evaluation; unset in ``rule_result.json``.
+        What somebody said about all findings after the evaluation; unset in ``results.json``.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -301,7 +301,7 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The results of one command: the object that ``--format json`` prints.
+    """The results of one evaluation: ``results.json``, and what ``--format json`` prints.
 
     Attributes
     ----------
@@ -311,6 +311,12 @@ class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True):
         The tensor trial and the profiler trial if both were judged; otherwise the only trial.
     notes
         Notes that concern no single rule job, such as requested rules that were not evaluated.
+    run_id
+        See `RuleResult`; "" if there are several evaluations.
+    ended_at
+        When all rules had ended; None before. It is written last, and only to ``results.json``.
+    left_out
+        The reason why each of the other rules was not run, by name.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -319,6 +325,9 @@ class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True):
     profiler_trial: TrialSummary | None = None
     rules: list[RuleResult]
     notes: list[str] = []
+    run_id: str = ""
+    ended_at: str | None = None
+    left_out: dict[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,6 +459,21 @@ def summary(rules: Iterable[RuleResult]) -> str:
     """Return the number of rules with each outcome: ``1 IssuesFound, 2 NoIssuesFound``."""
     counts = Counter(rule.outcome for rule in in_order(rules))
     return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+
+
+def summary_of_trial(name: str, path: str, rules: Sequence[RuleResult]) -> TrialSummary:
+    """Return what results say about the trial that they judged."""
+    firsts = [rule.coverage.first for rule in rules if rule.coverage.first is not None]
+    lasts = [rule.coverage.last for rule in rules if rule.coverage.last is not None]
+    return TrialSummary(
+        name=name,
+        path=path,
+        ended=bool(rules) and all(rule.trial_ended for rule in rules),
+        steps=max((rule.coverage.known for rule in rules), default=0),
+        first_step=min(firsts, default=None),
+        last_step=max(lasts, default=None),
+        workers=[],
+    )
 
 
 def evidence(finding: Finding, segments: Sequence[int] = ()) -> Evidence:

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import yaml
 
-from rule_core.rules.evidence import Finding
 from rule_core.rules.params import did_you_mean
 from rule_core.severity import Severity
 from rule_runner.results.json_text import json_scalar
+from rule_runner.results.schema import Evidence
 from rule_runner.results.status import Outcome
 from rule_runner.rule_tests.series import SeriesError, whole_numbers
 
@@ -70,7 +70,7 @@ class Observation:
 
     status: str
     step: int | None
-    findings: tuple[Finding, ...]
+    findings: tuple[Evidence, ...]
     severity: Severity
     judged: int
     not_judged: Mapping[str, int]
@@ -95,18 +95,18 @@ class Observation:
         return sorted(steps if self.step is None else {self.step, *steps})
 
     @property
-    def verdict_findings(self) -> list[Finding]:
+    def verdict_findings(self) -> list[Evidence]:
         """The findings at the step at which the condition was first met."""
         return [
             finding for finding in self.findings if finding.step == self.step and _counts(finding)
         ]
 
 
-def _counts(finding: Finding) -> bool:
+def _counts(finding: Evidence) -> bool:
     return finding.severity is not Severity.NOTE
 
 
-def _names(findings: Sequence[Finding], attribute: str) -> list[str]:
+def _names(findings: Sequence[Evidence], attribute: str) -> list[str]:
     return sorted({str(getattr(finding, attribute) or "") for finding in findings} - {""})
 
 
@@ -125,7 +125,7 @@ _VALUES: Final[dict[str, Callable[[Observation], Any]]] = {
 KEYS: Final = tuple(_VALUES)
 
 
-def _plain(finding: Finding) -> dict[str, Any]:
+def _plain(finding: Evidence) -> dict[str, Any]:
     """Return a finding as a test file has it, without what it lacks."""
     values = {key: json_scalar(getattr(finding, key)) for key in FINDING_KEYS}
     return {key: value for key, value in values.items() if value is not None}

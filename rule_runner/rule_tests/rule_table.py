@@ -1,12 +1,10 @@
 """RuleTable: the cases of a test file, in YAML or Python."""
 
-import runpy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from rule_core.failures import attempt
 from rule_core.modes import ModeKeys
 from rule_runner.config.documents import (
     Document,
@@ -15,7 +13,8 @@ from rule_runner.config.documents import (
     read_text,
     yaml_document,
 )
-from rule_runner.errors import ClientError, JobError, raised
+from rule_runner.config.job_file.python_file import run_file
+from rule_runner.errors import ClientError, JobError
 from rule_runner.rule_tests.expectation import (
     Expectation,
     ExpectationError,
@@ -171,15 +170,10 @@ def _yaml_document(path: Path) -> tuple[Document, str]:
 
 def _python_value(path: Path) -> dict[str, Any]:
     """Return the table of a module: its constants with the names of the keys, in capitals."""
-    subject, when = f"Test file {str(path)!r}", "while it was loaded"
     try:
-        module = attempt(
-            lambda: runpy.run_path(str(path)), lambda err: TableError(raised(subject, err, when))
-        )
-    except SystemExit as err:
-        raise TableError(raised(subject, err, when)) from err
-    if isinstance(module, TableError):
-        raise module
+        module = run_file(path, "Test file")
+    except JobError as err:
+        raise TableError(str(err)) from err
     return {key: module[key.upper()] for key in FILE_KEYS if key.upper() in module}
 
 

@@ -1,16 +1,48 @@
-"""run_case: evaluates a rule over the trial of a case, with the engine of `evaluate`."""
+"""run_case: evaluates a rule over the trial of a case; CaseResult and TableResult."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rule_runner.config.defaults import Isolation
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.resolve import resolve
-from rule_runner.engine.runner import Runner
+from rule_runner.engine.evaluate import evaluate
 from rule_runner.errors import ClientError
-from rule_runner.rule_tests.expectation import Observation
+from rule_runner.rule_tests.expectation import Expectation, Observation
 from rule_runner.rule_tests.rule_table import RuleCase
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """The result of one case.
+
+    Attributes
+    ----------
+    problems
+        A line for each difference, with its place; empty if the case passed.
+    update
+        The expectation that the rule meets, if it can be written into the file.
+    """
+
+    name: str
+    seconds: float
+    problems: Sequence[str] = ()
+    update: Expectation | None = None
+
+
+@dataclass(slots=True)
+class TableResult:
+    """The results of one test file, in its order."""
+
+    path: Path
+    cases: list[CaseResult] = field(default_factory=list)
+
+    @property
+    def failed(self) -> list[CaseResult]:
+        """The cases that did not pass."""
+        return [case for case in self.cases if case.problems]
 
 
 def run_case(case: RuleCase, folder: Path, isolate: Isolation) -> Observation:
@@ -46,17 +78,15 @@ def run_case(case: RuleCase, folder: Path, isolate: Isolation) -> Observation:
         if config.rules[0].profiler:
             msg = f"Rule {case.rule!r} judges profiler data, which a test file cannot hold."
             raise ClientError(msg)
-        runner = Runner(replace(config, profiler_trial=None), handle_signals=False)
-        runner.run()
-        state = runner.jobs[0].state
+        (result,) = evaluate(replace(config, profiler_trial=None)).result.rules
         return Observation(
-            str(state.outcome),
-            state.step,
-            tuple(state.evidence),
+            result.outcome,
+            result.step,
+            tuple(result.evidence),
             config.rules[0].loaded.rule_class.SEVERITY,
-            state.coverage.judged,
-            dict(state.coverage.skipped),
-            state.status_details or "",
+            result.coverage.judged,
+            dict(result.coverage.skipped),
+            result.status_details or "",
         )
 
 

@@ -15,8 +15,7 @@ from rule_runner.service.access.guard import Guard
 from rule_runner.service.access.login import login_routes
 from rule_runner.service.access.principals import Principals
 from rule_runner.service.api import actions, details, files, openapi, rules, streams
-from rule_runner.service.api.series import trial_profile, trial_series
-from rule_runner.service.api.trials import list_trials
+from rule_runner.service.api.trials import list_trials, trial_profile, trial_series
 from rule_runner.service.metrics import RequestCounter, metrics
 from rule_runner.service.pages import views
 from rule_runner.service.pages.rendering import STATIC, ImmutableFiles

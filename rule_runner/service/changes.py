@@ -1,4 +1,4 @@
-"""Changes: looks at the index once for all event streams, and tells each what has changed."""
+"""Changes: reads the index once for all event streams and reports the changes to each."""
 
 import asyncio
 import re
@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 from starlette.concurrency import run_in_threadpool
 
+from rule_core.clock import pause_after
 from rule_core.failures import Contained
 from rule_runner.errors import OutputError, RuleRunnerError
 from rule_runner.index.reader import IndexReader
@@ -118,10 +119,7 @@ class Changes:
         try:
             async with self._lock:
                 if not self.failure:
-                    with Contained(self._fail):
-                        await self._advance()
-                        _put(queue, await self._missed(last_id))
-                        self._streams.add(queue)
+                    await self._advance(queue, last_id)
                 if self.failure:
                     raise OutputError(self.failure)
             yield queue
@@ -130,23 +128,26 @@ class Changes:
             del self._owners[queue]
 
     async def _run(self) -> None:
-        pause = self._look_s
+        failures = 0
         while True:
             if self._streams or self.failure:
                 async with self._lock:
-                    with Contained(self._fail):
-                        await self._advance()
-            pause = min(2 * pause, LONGEST_PAUSE_S) if self.failure else self._look_s
-            await asyncio.sleep(pause)
+                    await self._advance()
+            failures = failures + 1 if self.failure else 0
+            await asyncio.sleep(pause_after(failures + 1, self._look_s, LONGEST_PAUSE_S))
 
-    async def _advance(self) -> None:
-        """Look for changes, and tell all streams."""
-        self._state, events = await run_in_threadpool(self._look, self._state)
-        for queue in self._streams:
-            _put(queue, events)
-        if self.failure:
-            _log.info("index_followed_again")
-        self.failure = ""
+    async def _advance(self, new: "StreamQueue | None" = None, last_id: str = "") -> None:
+        """Look for changes, and send them to all streams; add a new stream after `last_id`."""
+        with Contained(self._fail):
+            self._state, events = await run_in_threadpool(self._look, self._state)
+            for queue in self._streams:
+                _put(queue, events)
+            if self.failure:
+                _log.info("index_followed_again")
+            self.failure = ""
+            if new is not None:
+                _put(new, await self._missed(last_id))
+                self._streams.add(new)
 
     def _fail(self, err: Exception) -> None:
         """Log a failure once, and end all streams, which would be silent otherwise."""
@@ -183,7 +184,7 @@ class Changes:
             events += _events(trial, rules[trial.id], since.issues.get(trial.id, {}))
         if events:  # a client that has the last one has them all
             events[-1] = events[-1]._replace(id=revision)
-        steps = {number: _issue_steps(records) for number, records in rules.items()}
+        steps = {trial_id: _issue_steps(records) for trial_id, records in rules.items()}
         return _State(changes.removals, changes.revision, {**since.issues, **steps}), events
 
     def _id(self, removals: int, revision: int) -> str:

@@ -35,7 +35,7 @@ class RequestCounter:
 
 
 class ServiceCollector(Collector):
-    """Reads all metrics when they are asked for. Trials are never labels."""
+    """Reads all metrics on request. Trials are never labels."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -88,7 +88,7 @@ class ServiceCollector(Collector):
 
 
 def _work(work: dict[str, tuple[int, int, float]]) -> Iterator[Metric]:
-    """Yield what the rules have done and what is left, by rule."""
+    """Yield the judged and the remaining steps by rule."""
     judged = GaugeMetricFamily(
         "rule_runner_judged_steps", "Steps that rules have judged.", labels=("rule",)
     )

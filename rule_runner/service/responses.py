@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from rule_runner.errors import OutputError
 from rule_runner.logs import get_logger
-from rule_runner.service.pages.error_page import error_page
+from rule_runner.service.pages.rendering import error_page
 from rule_runner.service.service import Service
 
 _log: Final = get_logger(__name__)
@@ -69,7 +69,7 @@ def on_index_error(request: Request, error: Exception) -> Response:
 
 
 def on_defect(request: Request, error: Exception) -> Response:
-    """Answer after a defect of the service; what it was is in the log."""
+    """Answer after a defect of the service; the log has the details."""
     _log.error("request_failed", path=request.scope["path"], exc_info=error)
     return error_response(request, 500, "The service has a defect; its log has the details.")
 

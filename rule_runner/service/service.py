@@ -26,7 +26,7 @@ class Service:
     series, profiles
         The curves of trials over steps, and those of profiles over time.
     commands
-        What the controller of this process is asked for; None if another process has it.
+        The commands for the controller of this process; None if another process has it.
     requests
         The number of requests by route and status.
     """

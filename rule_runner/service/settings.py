@@ -29,7 +29,7 @@ class ServiceSettings:
     user_header
         The header in which they name the user; None: they do not.
     allowed_hosts
-        Names by which the service may be addressed, in addition to those of this machine.
+        Host names of the service, in addition to those of this machine.
     max_streams
         How many event streams may be open at the same time.
     max_connections
@@ -55,12 +55,12 @@ class ServiceSettings:
 
     @property
     def is_open(self) -> bool:
-        """Whether everybody who can connect may act: on this machine, without tokens."""
+        """Whether everyone who can connect may act: on this machine, without tokens."""
         return self.tokens is None and self.user_header is None
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether the service itself speaks TLS."""
+        """Whether the service itself uses TLS."""
         return self.tls_cert is not None
 
     def check(self) -> None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final
 
-from rule_core.clock import Clock
+from rule_core.clock import Clock, pause_after
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.local import LocalStore
 from rule_runner.results.schema import WindowTimes
@@ -58,7 +58,7 @@ class ProfilerPoller:
         self._poll_max = poll_max
         self._answered = False
         self._ended_since: float | None = None
-        self._pause = FIRST_PAUSE_S
+        self._quiet_looks = 0
         self._due = float("-inf")
 
     @property
@@ -100,11 +100,11 @@ class ProfilerPoller:
 
     def _pause_looks(self) -> None:
         """Set when to look at the trial again."""
-        if self.changed:
-            self._pause = FIRST_PAUSE_S
-        pause = min(self._end_grace, FIRST_PAUSE_S) if self.ending else self._pause
+        self._quiet_looks = 1 if self.changed else self._quiet_looks + 1
+        pause = min(self._end_grace, FIRST_PAUSE_S)
+        if not self.ending:
+            pause = pause_after(self._quiet_looks, FIRST_PAUSE_S)
         self._due = self._clock.monotonic() + min(pause, self._poll_max)
-        self._pause = min(2 * self._pause, self._poll_max)
 
 
 class ProfilerWindows:

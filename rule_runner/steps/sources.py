@@ -70,7 +70,7 @@ class StepSources:
         self.profiler = self._open_profiler_trial() if lengths else None
         for trial in self._opened():
             exists = is_there(trial)
-            waits = bool(config.request.wait_for_trial)
+            waits = bool(config.waits.wait_for_trial)
             if not (exists or waits):
                 raise TrialError(absent(trial))
             if not waits or (exists and trial is self.profiler and is_one_file(trial)):
@@ -91,12 +91,11 @@ class StepSources:
     def _open_trials(self) -> list[Trial]:
         config = self._config
         paths = [
-            (config.trial, config.request.trial_name),
+            (config.trial, config.trial_name),
             *((path, None) for path in self._others),
         ]
-        sources = config.request.source_options
         return [
-            open_trial(path, name, config.window, sources, patience=self._patience)
+            open_trial(path, name, config.window, config.sources, patience=self._patience)
             for path, name in paths
         ]
 
@@ -104,29 +103,29 @@ class StepSources:
         config = self._config
         return open_profiler_trial(
             config.profiler_trial or config.trial,
-            config.request.trial_name,
+            config.trial_name,
             config.profiler_stop_files,
-            config.request.stop_grace,
-            waits_for_unseen=config.request.wait,
+            config.waits.stop_grace,
+            waits_for_unseen=config.waits.wait,
             patience=self._patience,
         )
 
     def _over_steps(self, clock: Clock) -> Sequence[TensorSteps]:
         if not self.trials:
             return ()
-        request = self._config.request
+        waits = self._config.waits
         base, *others = (trial.index for trial in self.trials)
-        waits = (request.end_grace, request.event_file_wait, request.poll_max)
-        once = not request.wait
-        return (TensorSteps(base, others, clock, *waits, once=once, as_it_is=request.as_it_is),)
+        times = (waits.end_grace, waits.event_file_wait, waits.poll_max)
+        once = not waits.wait
+        return (TensorSteps(base, others, clock, *times, once=once, as_it_is=waits.as_it_is),)
 
     def _over_windows(self, lengths: Sequence[int], clock: Clock) -> "dict[int, StepSource]":
         if self.profiler is None:
             return {}
         from rule_runner.steps.profiler_windows import ProfilerPoller, ProfilerWindows
 
-        request = self._config.request
-        poller = ProfilerPoller(self.profiler, clock, request.end_grace, request.poll_max)
+        waits = self._config.waits
+        poller = ProfilerPoller(self.profiler, clock, waits.end_grace, waits.poll_max)
         return {
             length: ProfilerWindows(poller, length, leads=length == lengths[0])
             for length in lengths
@@ -186,11 +185,11 @@ class StepSources:
         if not unrecognized or (now < self._recognition_due and not at_once):
             return
         remote = any(trial.index.is_remote for trial in unrecognized)
-        pause = self._config.request.poll_max if remote else RECOGNIZE_EVERY_S
+        pause = self._config.waits.poll_max if remote else RECOGNIZE_EVERY_S
         self._recognition_due = now + pause
-        sources = self._config.request.source_options
         replaced = [
-            recognize_again(trial, sources, patience=self._patience) for trial in unrecognized
+            recognize_again(trial, self._config.sources, patience=self._patience)
+            for trial in unrecognized
         ]
         if any(replaced):
             self._steps[0].replace([trial.index for trial in self.trials])
@@ -237,7 +236,7 @@ class StepSources:
     def clear_cached_bytes(self) -> None:
         """Drop the bytes of tensors that have been read."""
         for trial in self.trials:
-            trial.index.clear_cached_bytes()
+            trial.index.tensors.clear_cached_bytes()
 
     def summaries(self) -> tuple[TrialSummary, TrialSummary | None]:
         """Return the summary of the trial, and that of the profiler trial if both are read."""

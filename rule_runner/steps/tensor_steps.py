@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from rule_core.clock import Clock
-from rule_core.format.paths import END_OF_JOB, worker_of
+from rule_core.clock import Clock, pause_after
+from rule_core.format.paths import END_OF_JOB
 from rule_core.model.segments import step_text, steps_text
 from rule_core.reading.source_index import SourceIndex
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.trial_index import TrialIndex, all_steps, missing_workers
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.wait_budget import WaitEndedError
 
@@ -45,7 +45,7 @@ class _Followed:
     ended_since: float | None = None
     may_grow: bool = False
     answered: bool = False
-    pause: float = FIRST_PAUSE_S
+    quiet_looks: int = 0
     due: float = float("-inf")
     problem: str = ""
 
@@ -124,7 +124,7 @@ class TensorSteps:
     @property
     def all_steps(self) -> Sequence[int]:
         """All known steps, ascending; see `StepSource`."""
-        return self.base.all_steps
+        return all_steps(self.base)
 
     @property
     def may_resume(self) -> bool:
@@ -198,11 +198,11 @@ class TensorSteps:
 
     def _pause(self, followed: _Followed, changed: bool) -> None:
         """Set when to look at a remote trial again."""
-        if changed:
-            followed.pause = FIRST_PAUSE_S
-        pause = self._end_grace if followed.ended_since is not None else followed.pause
+        followed.quiet_looks = 1 if changed else followed.quiet_looks + 1
+        pause = self._end_grace
+        if followed.ended_since is None:
+            pause = pause_after(followed.quiet_looks, FIRST_PAUSE_S)
         followed.due = self._clock.monotonic() + min(pause, self._poll_max)
-        followed.pause = min(2 * followed.pause, self._poll_max)
 
     def _look_at(self, followed: _Followed, *, last: bool) -> bool:
         index = followed.index
@@ -234,7 +234,7 @@ class TensorSteps:
 
         An end mark without steps may belong to files that are not recognized yet.
         """
-        if not index.all_steps:
+        if not all_steps(index):
             return False
         with suppress(ObjectNotFoundError, StorageUnavailableError):
             ended = index.store.status(END_OF_JOB).modified
@@ -250,7 +250,7 @@ class TensorSteps:
         base = self.base
         if base.lacks_collections() and not base.loaded_all_steps:
             return
-        steps = base.all_steps
+        steps = all_steps(base)
         for step in steps[bisect_right(steps, after) :]:
             if self._why_not(step):
                 return
@@ -270,10 +270,7 @@ class TensorSteps:
 
     def missing_workers(self, step: int) -> list[str] | None:
         """Return the workers whose data of a ready step is missing; see `StepSource`."""
-        files = self.base.files.get(step)
-        if files is None:
-            return None
-        return sorted(set(self.base.workers).difference(map(worker_of, files)))
+        return missing_workers(self.base, step) if step in self.base.files else None
 
     def lost_files(self) -> int:
         """Return how many files arrived after the trial was considered ended."""
@@ -289,7 +286,7 @@ class TensorSteps:
         """Return the contents of the base trial; see `StepSource`."""
         base = self.base
         if not base.steps:
-            return f"holds no {'readable steps' if base.all_steps else 'steps'}."
+            return f"holds no {'readable steps' if all_steps(base) else 'steps'}."
         names = ", ".join(map(repr, sorted(base.collections)[:_NAMES_SHOWN])) or "none"
         return (
             f"holds {len(base.steps)} steps ({steps_text(base.steps)}), "
@@ -299,7 +296,7 @@ class TensorSteps:
     def late_steps(self) -> list[int]:
         """Return the steps that arrived after a later one was ready, ascending."""
         last = max(self._visited, default=-1)
-        return [step for step in self.base.all_steps if step < last and step not in self._visited]
+        return [step for step in self.all_steps if step < last and step not in self._visited]
 
     def _why_not(self, step: int) -> str:
         """Return what a step is still waiting for; "" if it is ready."""
@@ -308,7 +305,7 @@ class TensorSteps:
         if unread:
             return unread
         if not base.loaded_all_steps and step > base.settled_step:
-            workers = ", ".join(map(repr, base.missing_workers(step)))
+            workers = ", ".join(map(repr, missing_workers(base, step)))
             return f"step {step_text(step)}{f' of workers {workers}' if workers else ''}"
         for followed in self._followed[1:]:
             index = followed.index
@@ -321,7 +318,9 @@ class TensorSteps:
         base = self.base
         if base.read_again(step) and not base.loaded_all_steps and self._waits(step):
             for unread in base.file_problems.unread[step].values():
-                return f"the index file {unread.key!r} ({base.problems.get(unread.key)})"
+                return (
+                    f"the index file {unread.key!r} ({base.file_problems.problems.get(unread.key)})"
+                )
         return ""
 
     def _waits(self, step: int) -> bool:
@@ -332,7 +331,7 @@ class TensorSteps:
     def _missing_event_file(self, step: int) -> str:
         """Return the event file that a step is waiting for, or ""."""
         for worker, file in self.base.files.get(step, {}).items():
-            if not self.base.event_file_exists(step, worker) and self._waits(step):
+            if self.base.tensors.lacks_event_file(step, worker) and self._waits(step):
                 return f"the event file {file.event_key!r}"
         self._missed.pop(step, None)
         return ""
@@ -374,7 +373,7 @@ class TensorSteps:
             progress = f"found {len(base.workers)} of {max(base.num_workers, 1)}"
             missing = "".join(f"; {text}" for text in base.missing_collections()[:_NAMES_SHOWN])
             return f"the collections files of trial {base.store.uri!r} ({progress}{missing})"
-        steps = base.all_steps
+        steps = all_steps(base)
         position = bisect_right(steps, after)
         last = f"step {step_text(steps[-1])}" if steps else "its start"
         if isinstance(base, SourceIndex) and position >= bisect_right(steps, base.settled_step):

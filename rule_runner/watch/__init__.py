@@ -1,1 +1,1 @@
-"""watch: finds trials below its roots, judges each in a process of its own, and keeps an index."""
+"""watch: finds trials below its roots, judges each in a separate process, and keeps an index."""

@@ -26,7 +26,7 @@ _CREATED_BY_EVENTBRIDGE: Final = "Object Created"
 
 
 class BucketQueue:
-    """Follows a queue of SQS to which buckets, SNS or EventBridge send what was written.
+    """Follows an SQS queue of notifications that buckets, SNS or EventBridge send.
 
     Messages of other kinds are left in the queue.
 

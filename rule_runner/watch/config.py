@@ -79,7 +79,7 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         How many evaluations run at the same time, at most.
     quiet_after
         An evaluation ends after this time without new data, and continues when data arrive. A trial
-        that is quiet already is judged as it is.
+        that is already quiet is judged as far as it goes.
     retention
         Which outputs to keep: the newest, such as ``500``, or those that ended within a time,
         such as ``30d``.

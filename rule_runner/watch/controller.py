@@ -67,7 +67,7 @@ class Controller:
 
     @property
     def problems(self) -> list[str]:
-        """Return what is wrong with the roots and the executor, in sentences."""
+        """Return the problems of the roots and the executor, as sentences."""
         return [*self._search.problems, *filter(None, [self._evaluations.problem])]
 
     def stop(self) -> None:
@@ -109,7 +109,7 @@ class Controller:
         self._scheduler.recognize_running()
 
     def tick(self) -> None:
-        """Do what is due; what hinders it is logged, and it is tried again the next time.
+        """Perform the due work; what hinders it is logged, and it is tried again the next time.
 
         Raises
         ------
@@ -120,7 +120,7 @@ class Controller:
         """
         commands = self._options.commands
         try:
-            self._do_what_is_due()
+            self._do_due_work()
         except OutputError as err:
             if self._options.once:
                 raise
@@ -132,8 +132,8 @@ class Controller:
                 _log.info("controller_recovered")
             commands.failure = ""
 
-    def _do_what_is_due(self) -> None:
-        """Do what is due.
+    def _do_due_work(self) -> None:
+        """Perform the due work.
 
         Raises
         ------
@@ -167,7 +167,7 @@ class Controller:
         self.rebuild()
 
     def _carry_out(self) -> None:
-        """Do what people have asked for; what a trial's state no longer allows is left out."""
+        """Execute the commands of users; what a trial's state no longer allows is left out."""
         for action, number in self._options.commands.taken():
             trial = self.database.trial(number)
             if trial is None or trial.removed:

@@ -23,7 +23,7 @@ def mark_of(trial: str, earlier: str = UNKNOWN) -> str:
     """Return the mark of a trial.
 
     In S3, only keys after the last one of the earlier mark are listed: steps have ascending keys.
-    A trial with few files, which may be replaced as they grow, is asked for their times and sizes.
+    A trial with few files, which may be replaced as they grow, is checked by their times and sizes.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ class WatchOptions:
     jobs
         The job files, read, by their paths.
     once
-        Whether to judge what is there, and end.
+        Whether to judge the existing trials and end.
     expiry
         Which outputs to remove; None: none.
     commands

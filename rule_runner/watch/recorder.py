@@ -123,7 +123,7 @@ class Recorder:
             self._result_marks = marks
 
     def refresh_judged(self) -> None:
-        """Record acknowledgements of judged trials, and that they no longer hold.
+        """Record acknowledgements of judged trials, and their withdrawal.
 
         Events that were sent later, as by ``events replay``, are recorded with them.
         """

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from rule_core.clock import Clock
+from rule_core.clock import Clock, pause_after
 from rule_runner.errors import (
     EXIT_CLIENT,
     EXIT_TEMPORARY,
@@ -240,7 +240,7 @@ class Scheduler:
         """Queue a trial whose evaluation died, or give it up."""
         trial_input = after_death(trial.restarts)
         if trial_input is TrialInput.RESTARTED:
-            pause = self._options.intervals.restart * 2**trial.restarts
+            pause = pause_after(trial.restarts + 1, self._options.intervals.restart)
             self._recorder.change(
                 trial,
                 trial_input,
@@ -260,7 +260,7 @@ class Scheduler:
         )
 
     def stop_evaluations(self) -> None:
-        """Stop the evaluations, and record what they have written."""
+        """Stop the evaluations and record their results."""
         self._evaluations.terminate()
         deadline = self._clock.monotonic() + self._options.intervals.stop
         while len(self._evaluations) and self._clock.monotonic() < deadline:

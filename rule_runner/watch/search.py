@@ -6,6 +6,7 @@ from typing import Final
 
 from rule_core.failures import OnError
 from rule_runner.errors import ClientError
+from rule_runner.escape import is_text
 from rule_runner.index.database import NewTrial
 from rule_runner.logs import get_logger
 from rule_runner.watch.discovery import WatchRoot, new_trials
@@ -116,11 +117,11 @@ class RootSearch:
 
     def _add(self, trials: Sequence[NewTrial]) -> None:
         """Hand over trials, a batch at a time, except those whose paths are no text."""
-        texts = [trial for trial in trials if _is_text(trial.path)]
+        texts = [trial for trial in trials if is_text(trial.path)]
         for begin in range(0, len(texts), BATCH):
             self._add_texts(texts[begin : begin + BATCH])
         for trial in trials:
-            if not _is_text(trial.path):
+            if not is_text(trial.path):
                 _log.warning("trial_left_out", trial=trial.path, reason="Its path is not UTF-8.")
         self.known.update(trial.path for trial in trials)
 
@@ -131,12 +132,3 @@ def _folders_of(address: str) -> Iterator[str]:
     while folder and not folder.endswith("/"):
         yield folder
         folder = folder.rpartition("/")[0]
-
-
-def _is_text(path: str) -> bool:
-    """Return whether a path is UTF-8, which the index and requests need."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -31,7 +31,7 @@ class Turns:
     evaluations
         The running evaluations.
     quiet_s
-        After so many seconds without new data a trial is judged as it is.
+        The seconds without new data after which a trial is judged as far as it goes.
     once
         Whether evaluations end by themselves.
     """

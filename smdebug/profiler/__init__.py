@@ -15,10 +15,10 @@ from rule_core.profiler.system.legacy_parser import (
     SystemProfilerEventParser as SystemProfilerEventParser,
 )
 from rule_core.profiler.traces.event import TraceEvent as TraceEvent
-from rule_core.profiler.traces.legacy_parser import TraceEventParser as TraceEventParser
 from rule_core.profiler.traces.legacy_parsers import (
     HorovodProfilerEvents as HorovodProfilerEvents,
     SMDataParallelProfilerEvents as SMDataParallelProfilerEvents,
     SMProfilerEvents as SMProfilerEvents,
     TensorboardProfilerEvents as TensorboardProfilerEvents,
+    TraceEventParser as TraceEventParser,
 )

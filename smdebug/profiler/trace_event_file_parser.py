@@ -11,4 +11,4 @@ from rule_core.profiler.traces.event import (
     ThreadInfo as ThreadInfo,
     TraceEvent as TraceEvent,
 )
-from rule_core.profiler.traces.legacy_parser import TraceEventParser as TraceEventParser
+from rule_core.profiler.traces.legacy_parsers import TraceEventParser as TraceEventParser

@@ -1,6 +1,5 @@
 """Evaluations with actions, in processes of their own."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import evaluating
 import numpy as np
 import rawtrial
+import saved
 
 ROOT = Path(__file__).parents[2]
 ABOVE = """
@@ -78,7 +78,7 @@ def _run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
 
 def result(folder: Path) -> dict[str, Any]:
     """Return the result."""
-    document: dict[str, Any] = json.loads((folder / "out" / "rule_result.json").read_text())
+    document: dict[str, Any] = saved.result(folder / "out")
     return document
 
 

@@ -16,6 +16,7 @@ import structlog
 from rule_core.storage import TrialStore
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.config.request import EvaluationRequest
+from rule_runner.config.resolve import options_of
 from rule_runner.engine.runner import Runner
 from rule_runner.loading.loader import LoadedRule, load_builtin
 from smdebug.rules import Rule
@@ -88,7 +89,8 @@ def configured(
     """Return an evaluation of some rules."""
     jobs = tuple(rule if isinstance(rule, RuleJobConfig) else rule_job(rule) for rule in rules)
     own = {name: more.pop(name) for name in EvaluationConfig.__slots__ if name in more}
-    return EvaluationConfig(EvaluationRequest(trial=trial, **more), jobs, trial, output, **own)
+    options = options_of(EvaluationRequest(trial=trial, **more))
+    return EvaluationConfig(jobs, trial, output, **(options | own))
 
 
 @contextmanager

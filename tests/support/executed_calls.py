@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from rule_core.clock import SystemClock
-from rule_runner.executors.stop_calls import on_stop
+from rule_runner.executors.protocol import on_stop
 
 
 def doubled(number: int) -> int:

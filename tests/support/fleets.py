@@ -9,6 +9,7 @@ from typing import Any, Final
 import evaluating
 import numpy as np
 import rawtrial
+import saved
 import uncounted
 from click.testing import CliRunner, Result
 
@@ -73,12 +74,13 @@ def lines(result: Result) -> list[dict[str, Any]]:
 
 
 def verdicts(output: Path) -> dict[str, Mapping[str, Any]]:
-    """Return all results below a folder without times, by their paths."""
+    """Return all results below a folder without times, by their folders and names."""
     return {
-        path.relative_to(output).as_posix(): {
-            name: value for name, value in json.loads(path.read_text()).items() if name not in TIMES
+        f"{path.parent.relative_to(output).as_posix()}/{rule}": {
+            name: value for name, value in result.items() if name not in TIMES
         }
-        for path in output.rglob("rule_result.json")
+        for path in output.rglob("results.json")
+        for rule, result in saved.results(path.parent).items()
     }
 
 

@@ -24,7 +24,8 @@ import numpy as np
 import rawtrial
 
 from rule_core.storage import aws
-from rule_runner.commands.evaluate import _run, _s3_output
+from rule_runner.commands.evaluate import _s3_output, evaluate_to
+from rule_runner.config.request import EvaluationRequest
 from rule_runner.engine.stop_requests import Signals
 from rule_runner.notify.sinks import spec
 from rule_runner.report.progress import LogObserver
@@ -52,7 +53,7 @@ class At(Rule):
 
 def evaluate(trial: Path, name: str, place: str, after_verdict: Path) -> int:
     """Evaluate ten rules as the command does, to the report and the upload; check the verdicts."""
-    s3_output = _s3_output(f"{place}/{name}")
+    s3_output = _s3_output(EvaluationRequest(output=f"{place}/{name}"))
     output = s3_output.folder if s3_output else Path(place, name)
     jobs = [
         evaluating.rule_job(At, f"rule-{number}", parameters={"at": str(at)})
@@ -63,7 +64,7 @@ def evaluate(trial: Path, name: str, place: str, after_verdict: Path) -> int:
     )
     watching = Watching(after_verdict)
     with Signals() as signals:
-        found = _run(s3_output, config, spec.parse_sinks([SINK]), watching, signals)
+        found = evaluate_to(s3_output, config, spec.parse_sinks([SINK]), watching, signals)
     if found.undelivered_events or found.output_error:
         return LEFT
     if found.report is None:

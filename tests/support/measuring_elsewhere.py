@@ -14,7 +14,7 @@ import numpy as np
 import rawtrial
 from evaluating import Script, WoundClock, configured, rule_job
 
-from rule_core.reading import trial_files
+from rule_core.reading import native_index
 from rule_core.reading.measuring import block, executor_measurer
 from rule_core.rules.rule import Rule
 from rule_runner.config.model import RuleJobConfig
@@ -71,7 +71,7 @@ def small_blocks() -> Iterator[None]:
         mock.patch.object(executor_measurer, "LEAST_PARTS", 1),
         mock.patch.object(executor_measurer, "PARTS_PER_BLOCK", 5),
         mock.patch.object(executor_measurer, "KEYS_PER_BLOCK", 3),
-        mock.patch.object(trial_files, "LEAST_KEYS", 1),
+        mock.patch.object(native_index, "LEAST_KEYS", 1),
     ):
         yield
 
@@ -97,16 +97,16 @@ def judged(
     """Evaluate, and return what must not depend on where a trial is measured."""
     own = {name: more.pop(name) for name in ("executor", "clock", "waiter") if name in more}
     own = {"waiter": Script(clock := WoundClock()), "clock": clock} | own
-    config = configured(output, rules, str(trial), keep_going=True, own_folders=True, **more)
-    result = Runner(config, handle_signals=False, **own).run().result
+    config = configured(output, rules, str(trial), keep_going=True, **more)
+    result = Runner(config, **own).run().result
     content: dict[str, Any] = {"notes": result.notes}
     for rule in msgspec.to_builtins(result.rules):
         name = rule["configuration_name"]
         content[name] = {key: value for key, value in rule.items() if key not in TIMES}
-        for file in ("findings.jsonl", "measurements.json"):
-            path = output / name / file
-            text = path.read_text() if path.exists() else ""
-            content[f"{name}/{file}"] = _ID.sub("", text)
+    for file in ("findings.jsonl", "measurements.json"):
+        path = output / file
+        text = path.read_text() if path.exists() else ""
+        content[file] = _ID.sub("", text)
     return content
 
 

@@ -1,4 +1,4 @@
-"""Output folders of rule jobs as they lie on disk, for whoever reads them again."""
+"""Output folders of evaluations as they lie on disk, for whoever reads them again."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,10 +6,20 @@ from typing import Any
 
 import msgspec
 
+from rule_runner.results.file_names import MEASUREMENTS, RESULTS
 from rule_runner.results.json_text import dump_json
-from rule_runner.results.measurements import MeasurementsRecord, QuantityRecord, SeriesRecord
-from rule_runner.results.output_folder import MEASUREMENTS, RESULT
-from rule_runner.results.schema import Evidence, RuleResult
+from rule_runner.results.measurements import (
+    MeasurementsFile,
+    MeasurementsRecord,
+    QuantityRecord,
+    SeriesRecord,
+)
+from rule_runner.results.schema import (
+    EvaluationResult,
+    Evidence,
+    RuleResult,
+    summary_of_trial,
+)
 from rule_runner.results.state import Coverage
 
 MEAN = QuantityRecord("mean", "mean |gradient|", "below", log=True)
@@ -68,13 +78,26 @@ def series(
 
 def measurements(*records: SeriesRecord, left_out: int = 0) -> MeasurementsRecord:
     """Return what is written for series of `MEAN`."""
-    return MeasurementsRecord(1, [MEAN], list(records), left_out)
+    return MeasurementsRecord([MEAN], list(records), left_out)
 
 
 def save(folder: Path, one: RuleResult, record: MeasurementsRecord | None = None) -> Path:
-    """Write the files of a rule job into `folder`, and return it."""
+    """Write the files of an evaluation of one rule into `folder`, and return it."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / RESULT).write_text(dump_json(one))
+    write(folder, one)
     if record is not None:
-        (folder / MEASUREMENTS).write_text(dump_json(record))
+        file = MeasurementsFile(rules={one.configuration_name: record})
+        (folder / MEASUREMENTS).write_text(dump_json(file))
     return folder
+
+
+def write(folder: Path, *rules: RuleResult) -> None:
+    """Write the results of an evaluation into a folder, which exists."""
+    ends = [rule.ended_at for rule in rules if rule.ended_at]
+    path = rules[0].trial
+    evaluation = EvaluationResult(
+        trial=summary_of_trial(path.rpartition("/")[2], path, rules),
+        rules=[*rules],
+        ended_at=max(ends) if len(ends) == len(rules) else None,
+    )
+    (folder / RESULTS).write_text(dump_json(evaluation))

@@ -21,7 +21,7 @@ def read(source_format: SourceFormat, store: TrialStore, key: str = "") -> Sourc
 def content(index: SourceIndex) -> list[tuple[int, str, str, str]]:
     """Return every number of an index: step, mode, name and value, as text because of NaN."""
     return sorted(
-        (step, file.mode.name, name, repr(float(index.tensor(name, step, part)[0])))
+        (step, file.mode.name, name, repr(float(index.tensors.value(name, step, part)[0])))
         for step in index.steps
         for part, file in index.files[step].items()
         for name in file.entries

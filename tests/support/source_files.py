@@ -51,7 +51,7 @@ class Followed:
         for step in self.index.steps:
             for part, file in self.index.files[step].items():
                 for name in file.entries:
-                    value = float(self.index.tensor(name, step, part)[0])
+                    value = float(self.index.tensors.value(name, step, part)[0])
                     content.setdefault(name, []).append((step_text(step), value))
         return content
 

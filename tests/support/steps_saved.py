@@ -8,7 +8,7 @@ from typing import Any
 import rawtrial
 from evaluating import WoundClock
 
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_core.storage import TrialStore
 from smdebug.trials import Trial
 
@@ -61,10 +61,10 @@ def step_files(
 
 def trial_of(store: TrialStore, *, prefetch: bool = True, ended: bool = True) -> Trial:
     """Return a trial of which all that is there is known."""
-    index = TrialIndex(store)
+    index = NativeIndex(store)
     index.refresh()
     if ended:
         index.finish()
     if not prefetch:
-        index.local_prefetch = None
+        index.tensors.local_prefetch = None
     return Trial("t", "/t", index, WoundClock())

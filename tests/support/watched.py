@@ -9,10 +9,8 @@ import reports
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.index.database import WatchDatabase
 from rule_runner.index.records import TrialRecord
-from rule_runner.notify.outbox import EVENTS
 from rule_runner.results.durable_files import make_folder
-from rule_runner.results.json_text import dump_json
-from rule_runner.results.output_folder import REPORT, RESULT
+from rule_runner.results.file_names import EVENTS, REPORT
 from rule_runner.results.schema import RuleResult
 from rule_runner.results.versions import versions
 from rule_runner.watch.config import WatchConfig
@@ -36,12 +34,10 @@ def result(trial: Path | str, name: str = "LossSpike", **more: Any) -> RuleResul
 
 
 def save(output: Path, *results: RuleResult, report: bool = True) -> None:
-    """Write results as an evaluation does, each in its folder."""
-    for rule_result in results:
-        folder = output / rule_result.configuration_name
-        make_folder(folder)
-        (folder / RESULT).write_text(dump_json(rule_result))
-        (folder / EVENTS).touch()
+    """Write results as an evaluation does."""
+    make_folder(output)
+    reports.write(output, *results)
+    (output / EVENTS).touch()
     if report:
         (output / REPORT).write_text("report")
 

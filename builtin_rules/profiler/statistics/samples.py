@@ -19,7 +19,7 @@ NETWORK: Final = "Algorithm"
 MEMORY_USED: Final = "MemoryUsedPercent"  # a name, not a dimension
 NO_GPU: Final = "no GPU utilisation in this window"
 # Larger values are meaningless, and their sums and squares overflow.
-LARGEST: Final = 1e30
+LARGEST_VALUE: Final = 1e30
 # The largest time difference of samples of one moment.
 MOMENT_US: Final = 20_000
 
@@ -33,7 +33,7 @@ class Device(NamedTuple):
 
 def finite(samples: SystemSamples) -> SystemSamples:
     """Return the samples without non-finite and absurdly large values."""
-    return samples.where(np.abs(samples.value) < LARGEST)
+    return samples.where(np.abs(samples.value) < LARGEST_VALUE)
 
 
 def of_dimension(samples: SystemSamples, dimension: str) -> SystemSamples:

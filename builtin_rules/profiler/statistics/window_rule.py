@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.profiler.statistics.report_file import write_report
@@ -15,12 +15,6 @@ if TYPE_CHECKING:
     from builtin_rules.profiler.statistics.samples import Device
     from smdebug.profiler.trace_event_file_parser import TraceEvent
     from smdebug.rules.extensions import SystemSamples
-
-# How to save what rules read, on their pages.
-SAVE_STEPS: Final = "Framework profiling, which writes a timeline with an event for each step."
-SAVE_SYSTEM_METRICS: Final = (
-    "Nothing in the training script: the platform's profiler samples the system metrics."
-)
 
 
 class WindowRule(DeclaredRule):
@@ -140,9 +134,9 @@ class WindowRule(DeclaredRule):
     def invoke_at_end(self, step: int) -> bool:
         """Write the report to the rule's output folder, if it has one."""
         del step
-        if self.output_dir is not None:
-            try:
+        try:
+            if self.output_dir is not None:
                 write_report(Path(self.output_dir), self.rule_name, self.report)
-            except OSError as err:
-                self.logger.warning("Report not written: %s", err)
+        except OSError as err:
+            self.logger.warning("Report not written: %s", err)
         return False

@@ -5,7 +5,7 @@ from typing import Any, Final
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.profiler.traces.process_groups import ProcessGroup, ProcessGroups, named
-from smdebug.rules.extensions import FlightRecorderDumps, IntParam, Page, Quantity, Severity
+from smdebug.rules.extensions import FlightRecorderDumps, IntParam, Quantity, Severity
 
 BEHIND: Final = "behind"
 MISMATCHED: Final = "mismatched"
@@ -42,41 +42,6 @@ class CollectiveNotJoined(WindowRule):
         Quantity(NO_DUMP, "missing dumps of a rank"),
     )
     SEVERITY = Severity.ERROR
-    PAGE = Page(
-        why="""
-        A collective ends when all ranks have joined it. If one never does, the others wait until
-        the timeout ends the job, and their errors name the collective but not the rank to look at.
-        """,
-        save="""
-        Set `TORCH_FR_BUFFER_SIZE=2000`: PyTorch then writes a pickle for each rank when a
-        collective of NCCL times out, to the path in `TORCH_FR_DUMP_TEMP_FILE` followed by the rank.
-        Pickles are never loaded: `rule-runner profile show` prints the command that converts them.
-        A process can also write `torch._C._distributed_c10d._dump_fr_trace_json()`, for Gloo too,
-        to a file whose name ends with `rank_<rank>.json`.
-        """,
-        missing="""
-        Windows before the last one are skipped. A rank without a dump is a finding of its own, and
-        nothing else is said about it.
-        """,
-        remedy="""
-        - Look at what the rank did instead: its log, its last stack (`py-spy dump`), another branch
-          of the code, an exception, a loader with fewer batches, a longer checkpoint.
-        - If collectives differ from a number on: the ranks call them in another order, or one of
-          them calls one more. The first number is where they part.
-        - If sizes or types differ: data of another shape or precision on that rank.
-        - If a dump is missing: the process had died, or its node could not write.
-        """,
-        limits="""
-        Where one rank calls a collective too many, all others have not joined it: the sentence says
-        how many did. Dumps of a job that runs on are written at different moments; set `behind` to
-        the number of collectives that ranks may be apart. Ranks that wait for each other in two
-        process groups join all collectives, and are not found. Without `pg_config` for a group, as
-        in dumps of Gloo with several groups, its ranks are those that used it.
-        """,
-        severity="""
-        An error: the training has stopped, or computes with wrong data.
-        """,
-    )
     REPORTED = ("behind",)
     behind: int
 

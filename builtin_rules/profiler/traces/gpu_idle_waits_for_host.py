@@ -7,8 +7,8 @@ import numpy as np
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, percentage
 from builtin_rules.profiler.statistics.samples import Device
 from builtin_rules.profiler.traces.kernel_rule import KernelRule, idle_percent
-from builtin_rules.profiler.traces.kernels import SAVE_TRACES, Kernels
-from smdebug.rules.extensions import Page, Quantity, Severity
+from builtin_rules.profiler.traces.kernels import Kernels
+from smdebug.rules.extensions import Quantity, Severity
 
 HOST_WAIT: Final = "host_wait"
 NO_LAUNCHES: Final = "no launches of kernels in this window"
@@ -30,31 +30,6 @@ class GPUIdleWaitsForHost(KernelRule):
     )
     QUANTITIES = (Quantity(HOST_WAIT, "time in which the GPU waits for the process (%)"),)
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        A GPU is kept busy by a queue of launched kernels. Where the queue runs empty, the GPU waits
-        for Python, for the data loader, or for a call that synchronises.
-        """,
-        save=SAVE_TRACES,
-        missing="""
-        Windows without kernels, or without their launches, are skipped: traces of processors only,
-        and of traces that were not made by torch.profiler.
-        """,
-        remedy="""
-        - Look at the gaps in the timeline of the trace: what does the process do meanwhile?
-        - Avoid calls that wait for the GPU: `.item()`, `.cpu()`, `print` of a tensor,
-          `torch.cuda.synchronize`.
-        - Load data ahead, in more processes, with `pin_memory` and `non_blocking=True`.
-        - Launch less: `torch.compile`, CUDA graphs, fused optimizers, larger batches.
-        """,
-        limits="""
-        A profiler slows the process down, most with `with_stack` or `record_shapes`, and so adds to
-        the waits. A gap counts in full, also the few microseconds that each launch takes.
-        """,
-        severity="""
-        A warning: the training is right, and wastes a part of the GPU.
-        """,
-    )
     REPORTED = ("threshold",)
     threshold: float
 

@@ -20,10 +20,6 @@ from smdebug.rules.extensions import union
 if TYPE_CHECKING:
     from smdebug.profiler.trace_event_file_parser import TraceEvent
 
-SAVE_TRACES: Final = (
-    "Run a few steps under `torch.profiler.profile`, and write its trace, for example with "
-    "`on_trace_ready=torch.profiler.tensorboard_trace_handler(folder)`."
-)
 NO_KERNELS: Final = "no kernels of a trace in this window"
 _PHASE: Final = "gpu_functions-dev:"
 _CALLS: Final = frozenset({"cuda_runtime", "cuda_driver"})

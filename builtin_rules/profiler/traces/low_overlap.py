@@ -8,12 +8,11 @@ from builtin_rules.profiler.traces.kernel_rule import KernelRule
 from builtin_rules.profiler.traces.kernels import (
     COMMUNICATES,
     COMPUTES,
-    SAVE_TRACES,
     Kernels,
     common,
     total,
 )
-from smdebug.rules.extensions import Page, Quantity, Severity
+from smdebug.rules.extensions import Quantity, Severity
 
 OVERLAP: Final = "overlap"
 EXPOSED: Final = "exposed"
@@ -41,30 +40,6 @@ class LowOverlap(KernelRule):
         Quantity(EXPOSED, "time of communication without computation (%)"),
     )
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        Gradients can be exchanged while the backward pass still computes. Communication that
-        nothing hides adds to each step on each GPU.
-        """,
-        save=SAVE_TRACES,
-        missing="""
-        Windows without kernels of NCCL or RCCL are skipped: trainings on one GPU or on processors.
-        """,
-        remedy="""
-        - DistributedDataParallel: smaller buckets (`bucket_cap_mb`) start the exchange earlier,
-          larger ones have less overhead; `static_graph=True` and `gradient_as_bucket_view=True`.
-        - FSDP: prefetch (`backward_prefetch`, `forward_prefetch`), and fewer, larger shards.
-        - Accumulate gradients under `no_sync()`; exchange them in half precision.
-        - See `StragglerRank` first: who waits for a slow rank communicates for long.
-        """,
-        limits="""
-        The kernel of a collective also runs while it waits for other ranks. Collectives of tensor
-        parallelism cannot be hidden in most models.
-        """,
-        severity="""
-        A warning: the training is right, and wastes a part of the GPUs.
-        """,
-    )
     REPORTED = ("threshold", "tolerated")
     threshold: float
     tolerated: float

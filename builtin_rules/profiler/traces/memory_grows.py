@@ -10,8 +10,7 @@ import numpy as np
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, positive
 from builtin_rules.profiler.statistics.samples import Device
 from builtin_rules.profiler.statistics.window_rule import WindowRule
-from builtin_rules.profiler.traces.kernels import SAVE_TRACES
-from smdebug.rules.extensions import IntParam, Page, Quantity, Severity, TorchTraces, is_step
+from smdebug.rules.extensions import IntParam, Quantity, Severity, TorchTraces, is_step
 
 if TYPE_CHECKING:
     from smdebug.profiler.trace_event_file_parser import TraceEvent
@@ -44,34 +43,6 @@ class MemoryGrows(WindowRule):
     )
     QUANTITIES = (Quantity(GROWTH, "rise of the least memory over steps that all rise (%)"),)
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        Memory that each step keeps a little more of ends in an out-of-memory error, maybe after
-        hours. A trace of a few steps shows it at once.
-        """,
-        save=f"{SAVE_TRACES} Set `profile_memory=True`.",
-        missing="""
-        Windows without steps or without samples of memory are skipped, as are all windows before
-        there are more than `steps` steps: call `profiler.step()`, and set `profile_memory=True`.
-        """,
-        remedy="""
-        - Look for tensors that are kept from step to step with their graph: `loss` instead of
-          `loss.item()` in a running sum, hidden states that are not detached, lists of outputs.
-        - Record `torch.cuda.memory._record_memory_history()`, and look at what the newest blocks
-          were allocated by.
-        - Increase `steps` if the first steps fill caches or the state of the optimizer.
-        """,
-        limits="""
-        Memory outside of PyTorch's allocator is not in the trace. Memory of the process is counted
-        from the start of the trace. A leak that pauses at some steps is not found, and neither is
-        one slower than `increase` over the steps of the trace. A step that ends in the next window
-        counts with the samples of that window.
-        """,
-        severity="""
-        A warning: the training is right until the memory is full, and memory may stop growing
-        before that.
-        """,
-    )
     REPORTED = ("steps", "increase")
     steps: int
     increase: float

@@ -7,8 +7,8 @@ import numpy as np
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, percentage, positive
 from builtin_rules.profiler.statistics.samples import Device
 from builtin_rules.profiler.traces.kernel_rule import KernelRule, idle_percent
-from builtin_rules.profiler.traces.kernels import COMPUTES, SAVE_TRACES, Kernels
-from smdebug.rules.extensions import Page, Quantity, Severity
+from builtin_rules.profiler.traces.kernels import COMPUTES, Kernels
+from smdebug.rules.extensions import Quantity, Severity
 
 SMALL: Final = "small"
 IDLE: Final = "idle"
@@ -38,28 +38,6 @@ class SmallKernels(KernelRule):
         Quantity(IDLE, "time without a kernel (%)"),
     )
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        To launch a kernel takes a few microseconds. If kernels take no longer than that, the GPU
-        is idle for much of the time, however fast it is.
-        """,
-        save=SAVE_TRACES,
-        missing="""
-        Windows without kernels are skipped, as are GPUs with fewer than 100 kernels that compute.
-        """,
-        remedy="""
-        - Use a larger batch, if the memory allows it.
-        - Let `torch.compile` fuse operators, or capture steps in a CUDA graph.
-        - Use fused or `foreach` optimizers, and fused attention and normalisation.
-        - Look for Python loops over samples, time steps or parameters.
-        """,
-        limits="""
-        A GPU that runs short kernels back to back is not found: it loses nothing by launches.
-        """,
-        severity="""
-        A warning: the training is right, and wastes a part of the GPU.
-        """,
-    )
     REPORTED = ("shortest", "share", "idle")
     shortest: float
     share: float

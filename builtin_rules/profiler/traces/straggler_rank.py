@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, percentage
 from builtin_rules.profiler.statistics.window_rule import WindowRule
-from builtin_rules.profiler.traces.kernels import SAVE_TRACES, is_collective
-from smdebug.rules.extensions import Page, Quantity, Severity, TorchTraces, is_step
+from builtin_rules.profiler.traces.kernels import is_collective
+from smdebug.rules.extensions import Quantity, Severity, TorchTraces, is_step
 
 if TYPE_CHECKING:
     from smdebug.profiler.trace_event_file_parser import TraceEvent
@@ -51,30 +51,6 @@ class StragglerRank(WindowRule):
     )
     QUANTITIES = (Quantity(AWAITED, "time that other ranks wait for a rank (%)"),)
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        A distributed training is as fast as its slowest rank. All others pay for waiting.
-        """,
-        save=f"{SAVE_TRACES} Write the traces of all ranks to one folder.",
-        missing="""
-        Windows with fewer than four collectives that several ranks have in common are skipped:
-        trainings of one process, and folders with the trace of one rank.
-        """,
-        remedy="""
-        - Compare the traces of this rank and another: which operators or waits take longer?
-        - If its kernels are slower: a GPU that is throttled, shared or damaged.
-        - If its process is slower: its data, its disk, other work on its machine, work that only
-          one rank does, such as checkpoints and logs.
-        - If it has more to do: longer samples, or an uneven split of layers or experts.
-        """,
-        limits="""
-        A rank is found, not its reason. Two ranks that take turns share the blame. Traces without
-        process groups, from versions of PyTorch before 2.2, must have one group only.
-        """,
-        severity="""
-        A warning: the training is right, and wastes a part of its processors.
-        """,
-    )
     REPORTED = ("threshold",)
     threshold: float
 

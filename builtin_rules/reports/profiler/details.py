@@ -13,6 +13,7 @@ from builtin_rules.reports.profiler.moments import FindingMoment, moments
 from builtin_rules.reports.profiler.report_data import ReportData
 from builtin_rules.reports.profiler.sub_rules import SubRule
 from builtin_rules.reports.profiler.wording import counted, meaning, number, place
+from builtin_rules.rule_page import rule_page
 
 MAX_FINDINGS: Final = 20
 MAX_STEP_NUMBERS: Final = 100
@@ -86,8 +87,7 @@ def _section(data: ReportData, rule: SubRule) -> RuleSection:
 
 def remedy(rule: SubRule) -> Markup:
     """Return a rule's own advice as HTML."""
-    page = rule.rule.PAGE
-    html = MarkdownIt("commonmark", {"html": False}).render(page.remedy if page else "")
+    html = MarkdownIt("commonmark", {"html": False}).render(rule_page(type(rule.rule)).remedy)
     return Markup(html)  # noqa: S704 - the text of a rule; HTML in it is escaped
 
 

@@ -13,7 +13,7 @@ from builtin_rules.reports.profiler.step_history import StepHistory
 from builtin_rules.reports.profiler.sub_rules import SUB_RULES, SharedWindow, SubRule
 from builtin_rules.reports.profiler.usage_history import UsageHistory
 from builtin_rules.reports.report_writer import ReportWriter
-from smdebug.rules.extensions import Clock, Page, Severity, SystemClock, set_parameters
+from smdebug.rules.extensions import Clock, Severity, SystemClock, set_parameters
 
 NOTHING: Final = "no profiler data in this window"
 TRIGGERED: Final = "triggered"
@@ -41,32 +41,6 @@ class ProfilerReport(WindowRule):
     READS = "the system metrics and framework events that its rules read."
     PARAMS = parameters.declared()
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        One page shows how a job used its machines, what slowed it down, and what to do first. You
-        can archive, share and print it.
-        """,
-        save="""
-        Nothing in the training script: the platform's profiler samples the system metrics. With
-        framework profiling, the report also covers steps, operators and data loading.
-        """,
-        missing="""
-        Windows without profiler data are skipped. Where data for a chart is missing, the page says
-        so. For each rule it shows how many windows were judged, and why others were skipped.
-        """,
-        remedy="""
-        - The rule does not fire by default. Open `profiler-output/profiler-report.html` in the
-          output folder; the most important advice is at the top.
-        - For an exit code or an action, evaluate the single rules or set `met_if_triggered`.
-        """,
-        limits="""
-        Charts of long jobs show intervals: the minimum and maximum of each interval are exact, the
-        median is accurate to one percentage point. Only the first 600 devices have charts.
-        """,
-        severity="""
-        A warning, and only with `met_if_triggered`: the rules that it sums up find warnings.
-        """,
-    )
     scan_interval_us = MINUTE_US
     met_if_triggered: bool
 

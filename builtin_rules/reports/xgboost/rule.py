@@ -10,7 +10,7 @@ from builtin_rules.reports.xgboost.documents import documents
 from builtin_rules.reports.xgboost.history import RoundHistory
 from builtin_rules.reports.xgboost.reading import OF_XGBOOST, read_round
 from smdebug.rules import Rule
-from smdebug.rules.extensions import Clock, LocalOutput, Page, Severity, SystemClock, publish
+from smdebug.rules.extensions import Clock, LocalOutput, Severity, SystemClock, publish
 
 FOLDER: Final = "xgboost-reports"
 
@@ -34,41 +34,6 @@ class CreateXgboostReport(Rule):
     READS = "the collections metrics, feature_importance, hyperparameters, predictions and labels."
     PARAMS = ()
     SEVERITY = Severity.NOTE
-    PAGE = Page(
-        why="""
-        One page summarises the training: metrics, confusion matrix, errors and feature importance.
-        You can archive, share and print it.
-        """,
-        save="""
-        The collections of the XGBoost hook, every fifth round:
-
-            Hook(
-                out_dir,
-                include_collections=[
-                    "metrics", "feature_importance", "hyperparameters", "predictions", "labels"
-                ],
-                hyperparameters=params,
-                train_data=train,
-                validation_data=validation,
-                save_config=SaveConfig(save_interval=5),
-            )
-        """,
-        missing="""
-        Data that was not saved has no section. Steps without XGBoost data are skipped; a trial
-        without any gets no report. Labels and predictions alone do not count, as trials of every
-        framework can have them.
-        """,
-        remedy="""
-        - The rule never fires. Open `xgboost_report.html` in the output folder.
-        """,
-        limits="""
-        Other objectives have no plots of labels and predictions. Metrics without a hyphen in their
-        name are not XGBoost metrics and are left out.
-        """,
-        severity="""
-        It finds nothing by itself. Its report is evidence only.
-        """,
-    )
 
     required_inputs = (OF_XGBOOST,)
 

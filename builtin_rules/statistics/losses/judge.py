@@ -11,35 +11,35 @@ from builtin_rules.statistics.series.noise_levels import Levels
 from builtin_rules.statistics.series.robust_window import RobustWindow
 
 # Why these, and how often they are wrong: docs/decisions/0047-one-judge-of-losses.md.
-START: Final = 5  # first finite rows whose median is the level at the start
+START_ROWS: Final = 5  # first finite rows whose median is the level at the start
 MIN_ROWS: Final = 24  # that tell at the end of the data whether a loss has fallen
 LEARNING_ROWS: Final = 100  # that tell so before; language models begin to learn after some 70
 MIN_PLATEAU: Final = 200
 SPIKE_ROWS: Final = 20  # before a spike can be told
 SPIKE_NOISES: Final = 10.0
 SPIKE_SHARE: Final = 0.2  # of the level
-RECOVERY: Final = 50  # rows after which a spike has not recovered
-BACK: Final = 3  # rows whose median ends a spike if it is near the level of before
+RECOVERY_ROWS: Final = 50  # rows after which a spike has not recovered
+BACK_ROWS: Final = 3  # rows whose median ends a spike if it is near the level of before
 BLOWN_UP: Final = 10.0  # times the level at the start
 BLOWN_UP_ROWS: Final = 3
 ZERO_ROWS: Final = 3
 NON_FINITE_ROWS: Final = 10
 NON_FINITE_END: Final = 3  # at the end of the data
 NEAR_ZERO: Final = 0.05  # of the level at the start; a loss that came so far down may reach 0
-LEARNT: Final = 0.01  # of the level at the start; nothing is left to learn but single samples
-LOST: Final = 0.5  # share of the fall
-REGAINED: Final = 0.1  # share of the fall that a slow rise takes back
+LEARNT_SHARE: Final = 0.01  # of the level at the start; nothing is left to learn but single samples
+LOST_SHARE: Final = 0.5  # share of the fall
+REGAINED_SHARE: Final = 0.1  # share of the fall that a slow rise takes back
 NOISES: Final = 4.0
 LEARNED_PERCENT: Final = 4.0  # of the level at the start
 EQUAL_PERCENT: Final = 2.5
 NEGLIGIBLE_PERCENT: Final = 1.0
 PLATEAU_PERCENT: Final = 1.0
 STUCK_ROWS: Final = 5
-UNCONVERGED: Final = 0.8  # of the level at the start
-CHANCE: Final = 1.5  # noises by which the first row may be above the others by chance
+UNCONVERGED_SHARE: Final = 0.8  # of the level at the start
+CHANCE_NOISES: Final = 1.5  # noises by which the first row may be above the others by chance
 ONE_SIDED: Final = 1.64  # standard errors that chance exceeds in one of twenty cases
-MIXED: Final = 0.1  # share of rows below zero, and above: such a loss is a difference
-TINY: Final = 1e-300
+MIXED_SHARE: Final = 0.1  # share of rows below zero, and above: such a loss is a difference
+TINY_VALUE: Final = 1e-300
 
 
 class LossState(enum.StrEnum):
@@ -119,14 +119,14 @@ class LossJudge:
         negligible_percent: float = 0.1,
         tolerated_percent: float = 5.0,
     ) -> None:
-        self._level_rows = max(START, level_rows)
+        self._level_rows = max(START_ROWS, level_rows)
         self._negligible = negligible_percent
         self._tolerated = tolerated_percent / 100.0
         self._rows = 0
         self._finite = 0
         self._non_finite = 0  # in a row
         self._zeros = 0  # in a row
-        self._first: list[float] = []  # at most START
+        self._first: list[float] = []  # at most START_ROWS
         self._latest: deque[tuple[int, float]] = deque(maxlen=2 * self._level_rows)
         self._window = RobustWindow(self._level_rows)
         self._plain = RobustWindow()  # spikes replaced by the level
@@ -153,7 +153,7 @@ class LossJudge:
     def _learning_start(self) -> float:
         """Return the level at the start, without a first row that may be high by chance."""
         usual = statistics.median(self._first)
-        return usual if self._first[0] < usual + CHANCE * self._plain.noise() else self.start
+        return usual if self._first[0] < usual + CHANCE_NOISES * self._plain.noise() else self.start
 
     def is_outlier(self, value: float) -> bool:
         """Return whether a spike to `value` is worth counting.
@@ -161,7 +161,9 @@ class LossJudge:
         At a hundredth of the loss at the start, a single sample can lift a batch far above the
         level: there, a spike must cost half of the loss at the start.
         """
-        return self._plain.level() > LEARNT * abs(self.start) or value > LOST * self.start
+        return (
+            self._plain.level() > LEARNT_SHARE * abs(self.start) or value > LOST_SHARE * self.start
+        )
 
     def end(self) -> StateVerdict | None:
         """Return the verdict that only the end of the data allows, or None."""
@@ -189,7 +191,7 @@ class LossJudge:
         self._zeros = 0
         self._finite += 1
         self._below_zero += value < 0
-        if len(self._first) < START:
+        if len(self._first) < START_ROWS:
             self._first.append(value)
         self._latest.append((row, value))
         self._window.add(value)
@@ -198,7 +200,7 @@ class LossJudge:
             usual = value if self._spike is None else self._plain.level()
             self._levels.add(usual)
         self._at_end = None
-        if MIXED <= self._below_zero / self._finite <= 1 - MIXED:
+        if MIXED_SHARE <= self._below_zero / self._finite <= 1 - MIXED_SHARE:
             return spike or StateVerdict(LossState.ABOUT_ZERO, row)
         diverged = self._of_divergence(row)
         if diverged is not None:
@@ -244,15 +246,15 @@ class LossJudge:
             return None
         self._peak = max(self._peak, value)
         excess = spike.excess(value)
-        back = statistics.median(self._window.latest(BACK)) <= spike.recovered
-        if back and row - spike.row >= BACK:
-            self._end_spike(BACK)
-            length = row + 1 - BACK - spike.row
+        back = statistics.median(self._window.latest(BACK_ROWS)) <= spike.recovered
+        if back and row - spike.row >= BACK_ROWS:
+            self._end_spike(BACK_ROWS)
+            length = row + 1 - BACK_ROWS - spike.row
             note = f"It began {row - spike.row} rows ago and was back after {length}."
             return StateVerdict(
                 LossState.SPIKE_RECOVERED, spike.row, self._peak, spike.limit, note, excess
             )
-        if row - spike.row >= RECOVERY:
+        if row - spike.row >= RECOVERY_ROWS:
             self._end_spike(SPIKE_ROWS)
             note = f"It began {row - spike.row} rows ago and has not recovered."
             return StateVerdict(
@@ -296,7 +298,7 @@ class LossJudge:
         usual = statistics.median(self._first)  # the first row may be far above the others
         margin = self._tolerated * max(abs(usual), abs(best)) + NOISES * noise
         above_start = self.start + margin
-        lost = best + max(LOST * (usual - best), margin)
+        lost = best + max(LOST_SHARE * (usual - best), margin)
         if lowest > above_start:
             note = "Above the loss at the start, and not falling."
             return StateVerdict(
@@ -329,7 +331,7 @@ class LossJudge:
             return StateVerdict(LossState.TOO_FEW, row)
         first, second, third, last = quarters.means
         start, error = self._learning_start(), quarters.error
-        percent = max(abs(start), TINY) / 100.0
+        percent = max(abs(start), TINY_VALUE) / 100.0
         fall = (second - last) / percent
         doubt = ONE_SIDED * error / percent
         equal = fall + doubt < EQUAL_PERCENT
@@ -351,9 +353,11 @@ class LossJudge:
             self._at_end = self._at_end or never
         lowest = min(quarters.means)
         margin = self._tolerated * abs(lowest) + NOISES * error
-        rises = min(third, last) > lowest + margin and last - lowest > REGAINED * (start - lowest)
+        rises = min(third, last) > lowest + margin and last - lowest > REGAINED_SHARE * (
+            start - lowest
+        )
         if rises and self._finite >= LEARNING_ROWS:
-            note = f"It rose by {100 * (last - lowest) / max(abs(lowest), TINY):.2g} percent."
+            note = f"It rose by {100 * (last - lowest) / max(abs(lowest), TINY_VALUE):.2g} percent."
             return StateVerdict(LossState.PLATEAU, row - self._finite // 2, last, lowest, note)
         falls = max(fall, (third - last) / percent) > doubt
         if falls or not flat:
@@ -361,7 +365,7 @@ class LossJudge:
         tight = abs(third - last) + 2 * error < PLATEAU_PERCENT / 100.0 * abs(last)
         tight = tight and abs(second - last) + 2 * error < PLATEAU_PERCENT / 100.0 * abs(last)
         since = row - 3 * self._finite // 4
-        if tight and self._finite >= MIN_PLATEAU and last > UNCONVERGED * start:
+        if tight and self._finite >= MIN_PLATEAU and last > UNCONVERGED_SHARE * start:
             note = f"Level for three quarters of {self._finite} rows."
             return StateVerdict(LossState.PLATEAU, since, last, second, note)
         return StateVerdict(LossState.CONVERGED, since, last, second)

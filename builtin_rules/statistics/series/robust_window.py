@@ -8,8 +8,8 @@ from typing import Final
 
 from builtin_rules.statistics.series.noise_levels import noise
 
-LEVEL: Final = 10  # values whose median is the level
-NOISE: Final = 128  # values whose differences estimate the noise
+LEVEL_ROWS: Final = 10  # values whose median is the level
+NOISE_ROWS: Final = 128  # values whose differences estimate the noise
 
 
 class RobustWindow:
@@ -21,7 +21,7 @@ class RobustWindow:
         The numbers of latest values that tell the level and the noise.
     """
 
-    def __init__(self, level: int = LEVEL, spread: int = NOISE) -> None:
+    def __init__(self, level: int = LEVEL_ROWS, spread: int = NOISE_ROWS) -> None:
         self._level = level
         self._values: deque[float] = deque(maxlen=max(level, spread))
         self._noise: float | None = None  # of these values, once it was asked for

@@ -9,11 +9,11 @@ from builtin_rules.statistics.parameters import share
 from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
 from builtin_rules.statistics.tensor_selection import SavedTensor
 from builtin_rules.tensors.activations.attention import PROBABILITIES, entropies, probabilities
-from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
+from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
 ENTROPY: Final = "median entropy of the heads"
 SAVED: Final = r"^attention/.*entropy$"
-MOST: Final = 0.5  # share of the heads
+COLLAPSED_SHARE: Final = 0.5  # share of the heads
 
 
 class AttentionCollapse(SustainedRule):
@@ -37,36 +37,6 @@ class AttentionCollapse(SustainedRule):
     )
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(ENTROPY, "entropy / ln(visible keys), median head", worse="below"),)
-    PAGE = Page(
-        why="""
-        When attention scores grow, softmax saturates: heads look at one key, hardly get a gradient,
-        and the training becomes unstable or diverges soon after (Zhai et al., arXiv 2303.06296).
-        """,
-        save="""
-        The hook's preset for language models saves `attention/<module>/entropy`. Or save the
-        probabilities in the script:
-
-            hook.save_tensor("attn_weights", weights)  # (batch, heads, queries, keys)
-        """,
-        missing="""
-        Steps without entropies, and tensors with NaN or infinity, are skipped: they neither extend
-        nor end a series. Queries that see fewer than two keys have no entropy.
-        """,
-        remedy="""
-        - Lower the learning rate, or lengthen its warm-up.
-        - Normalise queries and keys (QK norm), or reparametrise their weights (sigma-Reparam).
-        - Check the scale of the scores: divide by the square root of the head's size, once.
-        """,
-        limits="""
-        Heads that look at one position on purpose (the previous token, the first token) are
-        healthy; more than half of a layer's heads are rare. Copying tasks have them: lower
-        `threshold`. Uniform attention, entropy 1, is not judged.
-        """,
-        severity="""
-        A warning: the loss may still fall for a while; divergence itself is an error of other
-        rules.
-        """,
-    )
     threshold: float
     tensor_regex: tuple[str, ...]
 
@@ -86,5 +56,5 @@ class AttentionCollapse(SustainedRule):
         heads = heads.reshape(-1)
         low = int(np.count_nonzero(heads < self.threshold))
         note = f"{low} of {heads.size} heads are below {self.threshold:g}."
-        is_bad = low > MOST * heads.size
+        is_bad = low > COLLAPSED_SHARE * heads.size
         return TensorState(float(np.median(heads)), self.threshold, is_bad, note)

@@ -8,7 +8,7 @@ from builtin_rules.statistics.parameters import share
 from builtin_rules.statistics.sustained import finite_array
 from builtin_rules.statistics.tensor_selection import SavedTensor, any_met, record, saved_tensors
 from builtin_rules.tensors.activations.attention import PROBABILITIES, future_mass, probabilities
-from smdebug.rules.extensions import BoolParam, Page, Quantity, Severity, TensorInput
+from smdebug.rules.extensions import BoolParam, Quantity, Severity, TensorInput
 
 MASS: Final = "mass above the diagonal"
 SAVED: Final = r"^attention/.*future_mass$"
@@ -38,36 +38,6 @@ class AttentionMaskLeak(DeclaredRule):
     )
     SEVERITY = Severity.ERROR
     QUANTITIES = (Quantity(MASS, "attention mass above the diagonal", log=True),)
-    PAGE = Page(
-        why="""
-        A language model that sees the token it has to predict copies it: the loss falls to almost
-        nothing, and the model generates nonsense.
-        """,
-        save="""
-        The hook's preset for language models saves `attention/<module>/future_mass`. Or save the
-        probabilities in the script, and set `causal`:
-
-            hook.save_tensor("attn_weights", weights)  # (batch, heads, queries, keys)
-        """,
-        missing="""
-        Steps without attention, and tensors with NaN or infinity, are skipped. One step suffices.
-        """,
-        remedy="""
-        - Check the mask: `tril`, not `triu`; True means "visible" in `scaled_dot_product_attention`
-          and "hidden" in `nn.MultiheadAttention`.
-        - Check that the mask has the type of the scores, and -inf, not 0 or 1.
-        - Check that labels are shifted by one position, once.
-        """,
-        limits="""
-        Encoders, prefixes and cross-attention see later positions by design: do not set `causal`
-        for them. A leak outside of attention, such as a convolution or a norm over positions, is
-        not seen.
-        """,
-        severity="""
-        An error: what the model learns is worthless, since it sees the answers. Masked
-        probabilities are exactly 0, so that there is no doubt.
-        """,
-    )
     threshold: float
     causal: bool
     tensor_regex: tuple[str, ...]

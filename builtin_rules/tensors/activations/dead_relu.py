@@ -7,7 +7,6 @@ from builtin_rules.statistics.parameters import percentage
 from builtin_rules.statistics.tensor_selection import LITERAL, by_role
 from smdebug.rules.extensions import (
     Activity,
-    Page,
     PatternsParam,
     Quantity,
     Severity,
@@ -69,44 +68,6 @@ class DeadRelu(UnitsRule):
     )
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(DEAD, "dead units, percent of the layer"),)
-    PAGE = Page(
-        why="""
-        A ReLU whose input is negative for every sample outputs 0 and has a gradient of 0, so it
-        never recovers. A layer of dead units passes no signal on, and the layers before it do not
-        learn.
-        """,
-        save="""
-        The collection `relu_output`, which the hooks fill by the classes of modules and layers:
-
-            Hook(out_dir, include_collections=["relu_output"])
-
-        If activations are functions (`F.relu`), use modules instead, or save their outputs with
-        `hook.record_tensor_value("relu1", values)`.
-        """,
-        missing="""
-        NaN is not a sample. Steps are skipped until some layer has 100 samples since it was last
-        judged, as are steps with reductions only, which do not distinguish units.
-        """,
-        remedy="""
-        - Find the first dead layer: later ones may only follow from it.
-        - Lower the learning rate, or warm it up: a single large update of the biases is enough to
-          kill units.
-        - Check whether biases are initialised to large negative values.
-        - Normalise the inputs of the layer, with batch norm or in the data.
-        - Use LeakyReLU, ELU or GELU, which have gradients on both sides.
-        """,
-        limits="""
-        Layers that are sparse on purpose fire if nine of ten units are dead: raise
-        `threshold_layer`, or lower `threshold_inactivity`. Small batches delay the judgement:
-        with 8 samples it takes 13 saved steps, and a finding takes three judgements. In sequences
-        of a fixed length each position is a unit, so a dead channel of a one-dimensional
-        convolution is counted once per position. In an array `(batch, height, width, channels)`
-        with a PyTorch name, rows are mistaken for channels.
-        """,
-        severity="""
-        A warning: the other units of the layer may carry the training, only with less capacity.
-        """,
-    )
     CERTAIN = 90.0
     tensor_regex: tuple[str, ...]
 

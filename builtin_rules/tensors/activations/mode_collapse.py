@@ -9,7 +9,7 @@ import numpy as np
 from builtin_rules.statistics.parameters import share
 from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
 from builtin_rules.statistics.tensor_selection import SavedTensor, TensorKey, by_role
-from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity
+from smdebug.rules.extensions import PatternsParam, Quantity, Severity
 
 SPREAD: Final = "spread of the samples"
 SAMPLES: Final = PatternsParam(
@@ -19,8 +19,8 @@ SAMPLES: Final = PatternsParam(
     also=(r"(?i)(^|[./_])(generator|net_?g)_output_0$",),
     collection="samples",
 )
-FEWEST: Final = 8  # rows
-RECENT: Final = 5  # saved steps whose median is compared with its maximum
+MIN_ROWS: Final = 8  # rows
+RECENT_STEPS: Final = 5  # saved steps whose median is compared with its maximum
 
 
 class ModeCollapse(SustainedRule):
@@ -43,33 +43,6 @@ class ModeCollapse(SustainedRule):
     )
     SEVERITY = Severity.ERROR
     QUANTITIES = (Quantity(SPREAD, "spread of the samples / its maximum so far", worse="below"),)
-    PAGE = Page(
-        why="""
-        A generator that has found a sample that the discriminator accepts may produce nothing else.
-        The losses do not show it.
-        """,
-        save="""
-        The output of the generator, or samples by hand:
-
-            hook.save_tensor("samples", generator(noise), "samples")
-        """,
-        missing="""
-        Steps without samples, with NaN or infinity, or with fewer than 8 rows are skipped: they
-        neither extend nor end a series. The first five saved steps only set the maximum.
-        """,
-        remedy="""
-        - Lower the learning rate of the generator, or train the discriminator more often.
-        - Use a loss with a gradient penalty, or spectral norm in the discriminator.
-        - Let the discriminator compare the samples of a batch (minibatch deviation).
-        """,
-        limits="""
-        A generator that never had variety has no larger maximum, and one that has lost some modes
-        still has spread: neither is noticed. Samples of a single condition are alike by right.
-        """,
-        severity="""
-        An error: a generator that produces one sample is worthless, and rarely recovers.
-        """,
-    )
     threshold: float
     tensor_regex: tuple[str, ...]
 
@@ -81,13 +54,13 @@ class ModeCollapse(SustainedRule):
 
     def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
         samples = finite_array(saved, step)
-        if samples is None or samples.ndim <= 1 or len(samples) < FEWEST:
+        if samples is None or samples.ndim <= 1 or len(samples) < MIN_ROWS:
             return None
         spread = float(np.sqrt(samples.var(axis=0).mean()))
         key = saved.name, saved.worker
-        recent = self._recent.setdefault(key, deque(maxlen=RECENT))
+        recent = self._recent.setdefault(key, deque(maxlen=RECENT_STEPS))
         recent.append(spread)
-        if len(recent) < RECENT:
+        if len(recent) < RECENT_STEPS:
             return None
         largest = self._largest[key] = max(self._largest.get(key, 0.0), median(recent))
         relative = spread / largest if largest else 0.0  # all samples were equal from the start

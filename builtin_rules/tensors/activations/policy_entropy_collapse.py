@@ -14,14 +14,14 @@ from builtin_rules.statistics.parameters import count, share
 from builtin_rules.statistics.tensor_selection import TensorKey, any_met
 from builtin_rules.statistics.training_kind import TrainingKind, training_kind
 from builtin_rules.statistics.training_scalars import scalars_of_mode
-from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
+from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
 ENTROPY: Final = "entropy"
 SUPERVISED: Final = "not judged: the entropy of a supervised training is no policy's"
 CONTINUOUS: Final = "not judged: the actions are continuous"
 TOO_FEW: Final = "too few rows below the limit"
-SLOWER: Final = 0.5  # of the mean fall since the first row
-SOLVED: Final = 0.9  # of the range of rewards
+SLOWER_SHARE: Final = 0.5  # of the mean fall since the first row
+SOLVED_SHARE: Final = 0.9  # of the range of rewards
 REWARDS_AT_LEAST: Final = 20
 
 _NUMBER: Final = r"([_ ]?(loss|mean|avg))?(_output_0)?$"
@@ -70,7 +70,7 @@ class _Entropies:
         if not half or self.first is None:
             return True
         fall = statistics.median(values[:half]) - statistics.median(values[-half:])
-        return fall / half < SLOWER * (self.first - values[-1]) / self.rows
+        return fall / half < SLOWER_SHARE * (self.first - values[-1]) / self.rows
 
 
 class PolicyEntropyCollapse(DeclaredRule):
@@ -96,36 +96,6 @@ class PolicyEntropyCollapse(DeclaredRule):
         count("patience", "Rows for which the entropy stays below it.", 30, "rows"),
     )
     QUANTITIES = (Quantity(ENTROPY, "entropy of the policy", worse="below"),)
-    PAGE = Page(
-        why="""
-        A policy without entropy always takes the same action and sees nothing new: if it has not
-        solved its task by then, it never will.
-        """,
-        save="""
-        Stable Baselines 3 writes `train/entropy_loss`, CleanRL `losses/entropy`, TRL
-        `objective/entropy` or `entropy`. With a hook:
-
-            hook.save_scalar("policy_entropy", entropy.item(), sm_metric=False)
-        """,
-        missing="""
-        NaN and infinity are left out; steps without an entropy are skipped, and so are all before
-        `patience` rows below the limit.
-        """,
-        remedy="""
-        - Raise the coefficient of the entropy bonus, or let it decay more slowly.
-        - Lower the learning rate or the number of epochs for each batch; limit the change of the
-          policy (clip range, target KL divergence).
-        - Check the scale of the rewards and advantages: normalise them.
-        """,
-        limits="""
-        Deterministic policies are the goal of some tasks: without a saved reward this looks like a
-        collapse. The first value is the yardstick: a run resumed after the collapse shows none.
-        """,
-        severity="""
-        A warning: the training goes on, and some tasks need no exploration. Since A3C (arXiv
-        1602.01783) most methods add the entropy to their objective for this reason.
-        """,
-    )
     threshold: float
     patience: int
 
@@ -188,4 +158,4 @@ def _is_highest(rewards: Collection[float]) -> bool:
         return False
     latest = statistics.median(islice(reversed(list(rewards)), REWARDS_AT_LEAST // 2))
     low, high = min(rewards), max(rewards)
-    return latest > low + SOLVED * (high - low) and high > low
+    return latest > low + SOLVED_SHARE * (high - low) and high > low

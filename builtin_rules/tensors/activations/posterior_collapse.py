@@ -7,7 +7,7 @@ import numpy as np
 from builtin_rules.statistics.parameters import positive
 from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
 from builtin_rules.statistics.tensor_selection import SavedTensor, TensorKey, by_role
-from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity
+from smdebug.rules.extensions import PatternsParam, Quantity, Severity
 
 VARIANCE: Final = "largest variance of a latent mean"
 MEANS: Final = PatternsParam(
@@ -19,9 +19,9 @@ MEANS: Final = PatternsParam(
     ),
     collection="latent_means",
 )
-FEWEST: Final = 8  # rows
-RISING: Final = 1.5  # a variance that has grown by this factor since the first one recovers
-TINY: Final = 0.1  # of the threshold; a smaller variance does not recover, however it grows
+MIN_ROWS: Final = 8  # rows
+RISING_FACTOR: Final = 1.5  # a variance that has grown by this factor since the first one recovers
+TINY_SHARE: Final = 0.1  # of the threshold; a smaller variance does not recover, however it grows
 
 
 class PosteriorCollapse(SustainedRule):
@@ -46,33 +46,6 @@ class PosteriorCollapse(SustainedRule):
     QUANTITIES = (
         Quantity(VARIANCE, "largest variance of a latent mean over a batch", "below", log=True),
     )
-    PAGE = Page(
-        why="""
-        When the divergence from the prior outweighs the reconstruction, the encoder ignores its
-        input, and the decoder produces the same output for every latent code.
-        """,
-        save="""
-        The outputs of the layer that computes the latent means, or the means by hand:
-
-            hook.save_tensor("mu", mu, "latent_means")
-        """,
-        missing="""
-        Steps without latent means, with NaN or infinity, or with fewer than 8 rows are skipped:
-        they neither extend nor end a series.
-        """,
-        remedy="""
-        - Warm up the weight of the divergence, lower it, or use free bits.
-        - Check that reconstruction and divergence are both summed, or both averaged.
-        - Weaken the decoder: one that predicts each part from the previous ones needs no code.
-        """,
-        limits="""
-        The threshold is that of Burda et al. (arXiv 1509.00519) for active units. Some inactive
-        units are normal and not reported. Sequences and images of latent units are not judged.
-        """,
-        severity="""
-        An error: a latent code without information is worthless for whatever is done with it.
-        """,
-    )
     threshold: float
     tensor_regex: tuple[str, ...]
 
@@ -83,7 +56,7 @@ class PosteriorCollapse(SustainedRule):
 
     def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
         means = finite_array(saved, step)
-        if means is None or means.ndim != 2 or len(means) < FEWEST:  # noqa: PLR2004 - rows, units
+        if means is None or means.ndim != 2 or len(means) < MIN_ROWS:  # noqa: PLR2004 - rows, units
             return None
         variances = means.var(axis=0)
         active = int(np.count_nonzero(variances > self.threshold))
@@ -93,5 +66,5 @@ class PosteriorCollapse(SustainedRule):
             self._first.pop(key, None)
             return TensorState(largest, self.threshold, is_bad=False, note=note)
         first = self._first.setdefault(key, largest)
-        is_bad = largest < max(RISING * first, TINY * self.threshold)
+        is_bad = largest < max(RISING_FACTOR * first, TINY_SHARE * self.threshold)
         return TensorState(largest, self.threshold, is_bad, note)

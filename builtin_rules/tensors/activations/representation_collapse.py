@@ -7,7 +7,7 @@ import numpy as np
 from builtin_rules.statistics.parameters import positive
 from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
 from builtin_rules.statistics.tensor_selection import SavedTensor, TensorKey, by_role
-from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity
+from smdebug.rules.extensions import PatternsParam, Quantity, Severity
 
 SPREAD: Final = "spread of the embeddings"
 EMBEDDINGS: Final = PatternsParam(
@@ -17,9 +17,9 @@ EMBEDDINGS: Final = PatternsParam(
     also=(r"(?i)^(embeddings|representations|projections|z_?[12])$",),
     collection="embeddings",
 )
-FEWEST: Final = 8  # rows
-TINY: Final = 0.1  # of the threshold: a spread that has not recovered from nothing
-RISING: Final = 1.5  # a spread that has grown by this factor since it was too small recovers
+MIN_ROWS: Final = 8  # rows
+TINY_SHARE: Final = 0.1  # of the threshold: a spread that has not recovered from nothing
+RISING_FACTOR: Final = 1.5  # a spread that has grown by this factor since it was too small recovers
 
 
 class RepresentationCollapse(SustainedRule):
@@ -42,35 +42,6 @@ class RepresentationCollapse(SustainedRule):
     )
     SEVERITY = Severity.ERROR
     QUANTITIES = (Quantity(SPREAD, "spread of normalised rows x sqrt(columns)", worse="below"),)
-    PAGE = Page(
-        why="""
-        Self-supervised losses have a trivial solution: the same embedding for every input. The loss
-        then looks perfect, and the embeddings are worthless (Chen & He, arXiv 2011.10566).
-        """,
-        save="""
-        The outputs of the projection head, or the embeddings by hand:
-
-            hook.save_tensor("embeddings", z, "embeddings")
-        """,
-        missing="""
-        Steps without embeddings, with NaN or infinity, or with fewer than 8 rows are skipped: they
-        neither extend nor end a series.
-        """,
-        remedy="""
-        - Stop the gradient of one branch (SimSiam, BYOL), and keep the predictor.
-        - With contrastive losses, check that there are negatives, and the temperature.
-        - Keep batch norm in the projection head, or add a variance term (VICReg).
-        """,
-        limits="""
-        A collapse to a few dimensions or to a few clusters has spread and is not noticed.
-        Embeddings of inputs that are all alike are close by right: raise `patience`.
-        """,
-        severity="""
-        An error: embeddings that are the same for all inputs are worthless, and do not recover. In
-        SimSiam's paper the spread is close to 1 in healthy trainings and falls to 0 in collapsed
-        ones; small ones without batch norm go down to 0.1, hence half of that as the limit.
-        """,
-    )
     threshold: float
     tensor_regex: tuple[str, ...]
 
@@ -81,7 +52,7 @@ class RepresentationCollapse(SustainedRule):
 
     def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
         rows = finite_array(saved, step)
-        if rows is None or rows.ndim != 2 or len(rows) < FEWEST:  # noqa: PLR2004 - rows, columns
+        if rows is None or rows.ndim != 2 or len(rows) < MIN_ROWS:  # noqa: PLR2004 - rows, columns
             return None
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         unit = rows / np.where(lengths > 0, lengths, 1.0)
@@ -92,5 +63,7 @@ class RepresentationCollapse(SustainedRule):
         else:
             self._first.setdefault(key, spread)
         first = self._first.get(key, 0.0)
-        is_bad = spread < self.threshold and spread < max(RISING * first, TINY * self.threshold)
+        is_bad = spread < self.threshold and spread < max(
+            RISING_FACTOR * first, TINY_SHARE * self.threshold
+        )
         return TensorState(spread, self.threshold, is_bad, f"Rows: {len(rows)}.")

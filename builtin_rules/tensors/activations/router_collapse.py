@@ -7,7 +7,7 @@ import numpy as np
 from builtin_rules.statistics.parameters import share
 from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
 from builtin_rules.statistics.tensor_selection import SavedTensor, by_role
-from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity
+from smdebug.rules.extensions import PatternsParam, Quantity, Severity
 
 ENTROPY: Final = "entropy of the loads"
 LOADS: Final = PatternsParam(
@@ -18,7 +18,7 @@ LOADS: Final = PatternsParam(
         r"(?i)(router|routing|gate|gating)_?(prob(abilitie)?s?|weights|scores|logits)(_output_0)?$",
     ),
 )
-_FEWEST: Final = 2  # experts
+_MIN_EXPERTS: Final = 2  # experts
 
 
 class RouterCollapse(SustainedRule):
@@ -41,35 +41,6 @@ class RouterCollapse(SustainedRule):
     )
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(ENTROPY, "entropy of the loads / ln(experts)", worse="below"),)
-    PAGE = Page(
-        why="""
-        Experts that get more tokens learn faster and get even more. Unused experts cost memory and
-        learn nothing, and the model is as good as a small one.
-        """,
-        save="""
-        The hook's preset for language models saves `router/<module>/load`. Or save the
-        probabilities in the script:
-
-            hook.save_tensor("router_probs", router_logits.softmax(-1))
-        """,
-        missing="""
-        Steps without loads, and tensors with NaN or infinity, are skipped: they neither extend nor
-        end a series. Fewer saved steps than `patience` find nothing.
-        """,
-        remedy="""
-        - Add or raise the auxiliary loss that balances loads (0.01 in the Switch Transformer).
-        - Check that the loss that balances loads is added to the loss that is differentiated.
-        - Lower the learning rate of the router, add noise to its logits, or add a z-loss.
-        """,
-        limits="""
-        The threshold is a starting point after the Switch Transformer (arXiv 2101.03961), whose
-        loads are nearly equal. Batches with fewer tokens than experts have unequal loads by chance.
-        Mean probabilities show less of a collapse than the loads of the chosen experts.
-        """,
-        severity="""
-        A warning: the model still learns with the experts that are left, only with less capacity.
-        """,
-    )
     threshold: float
     tensor_regex: tuple[str, ...]
 
@@ -79,7 +50,7 @@ class RouterCollapse(SustainedRule):
 
     def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
         array = finite_array(saved, step)
-        if array is None or not array.ndim or array.shape[-1] < _FEWEST:
+        if array is None or not array.ndim or array.shape[-1] < _MIN_EXPERTS:
             return None
         loads = _loads(array)
         if loads is None:

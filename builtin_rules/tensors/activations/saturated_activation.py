@@ -9,7 +9,6 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.extensions import (
     Activity,
     FloatParam,
-    Page,
     PatternsParam,
     Quantity,
     Severity,
@@ -73,40 +72,6 @@ class SaturatedActivation(UnitsRule):
     )
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(SATURATED, "saturated units, percent of the layer"),)
-    PAGE = Page(
-        why="""
-        Far from 0, tanh and sigmoid are flat: their derivative is almost 0, so the layer and all
-        layers before it stop learning.
-        """,
-        save="""
-        The collections `tanh_input` and `sigmoid_input`, which the hooks fill by the classes of
-        modules and layers:
-
-            Hook(out_dir, include_collections=["tanh_input", "sigmoid_input"])
-
-        Hooks do not see the input of a Keras activation inside another layer
-        (`Dense(..., activation="tanh")`): make the activation a layer of its own.
-        """,
-        missing="""
-        NaN is not a sample; infinity is saturated. Steps are skipped until some layer has 100
-        samples since it was last judged, as are steps with reductions only.
-        """,
-        remedy="""
-        - Scale the data: raw features in the hundreds saturate the first layer.
-        - Use an initialisation that suits the activation (Xavier for tanh and sigmoid), with a gain
-          near 1.
-        - Lower the learning rate, or clip gradients; add weight decay.
-        - Normalise before the activation, or use ReLU or GELU between layers.
-        """,
-        limits="""
-        The default ranges are wide: beyond them the gradient in float32 is practically 0. Training
-        suffers long before; `threshold_tanh_min=-3`, `threshold_tanh_max=3` (and -6, 6 for sigmoid)
-        detect that. Hooks do not see the gates inside recurrent layers.
-        """,
-        severity="""
-        A warning: layers after it still learn, and gates are saturated on purpose at times.
-        """,
-    )
     collection_names: tuple[str, ...]
     tensor_regex: tuple[str, ...]
 

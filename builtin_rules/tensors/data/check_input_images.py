@@ -17,12 +17,12 @@ from builtin_rules.statistics.tensor_selection import (
     numbers,
     saved_tensors,
 )
-from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity
+from smdebug.rules.extensions import PatternsParam, Quantity, Severity
 
 MEAN: Final = "mean of a channel"
-PIECE: Final = 2**20  # pixels
-CENTRED: Final = 0.4  # standard deviations: a mean so near to 0 is near enough
-SCALED: Final = 1.0  # pixels from -1 or 0 to 1 are scaled as usual, whatever their mean
+PIECE_PIXELS: Final = 2**20  # pixels
+CENTRED_DEVIATIONS: Final = 0.4  # standard deviations: a mean so near to 0 is near enough
+SCALED_LIMIT: Final = 1.0  # pixels from -1 or 0 to 1 are scaled as usual, whatever their mean
 ROUNDING: Final = 0.02
 IMAGES: Final = PatternsParam(
     "regex",
@@ -56,12 +56,12 @@ class _Channels:
     @property
     def is_scaled(self) -> bool:
         """Whether the pixels of all channels span an interval from -1 or 0 to at most 1."""
-        is_start = min(abs(self.lowest + SCALED), abs(self.lowest)) < ROUNDING
-        return is_start and 0 < self.highest < SCALED + ROUNDING
+        is_start = min(abs(self.lowest + SCALED_LIMIT), abs(self.lowest)) < ROUNDING
+        return is_start and 0 < self.highest < SCALED_LIMIT + ROUNDING
 
     def widen(self, images: Any) -> None:
         """Widen the interval of the pixels, as long as they may be scaled to it."""
-        if images.size and max(-self.lowest, self.highest) < SCALED + ROUNDING:
+        if images.size and max(-self.lowest, self.highest) < SCALED_LIMIT + ROUNDING:
             with np.errstate(all="ignore"):  # NaN
                 lowest = np.fmin.reduce(images, axis=None)
                 highest = np.fmax.reduce(images, axis=None)
@@ -127,40 +127,6 @@ class CheckInputImages(DeclaredRule):
     )
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(MEAN, "largest |mean| of a channel, over all images so far"),)
-    PAGE = Page(
-        why="""
-        Weights are initialised for inputs around 0 that vary by about 1. Images from 0 to 255, or
-        normalised by the wrong numbers, shift the input of every unit of the first layer: training
-        is slower or unstable, and a model pretrained on normalised images does not recognise them.
-        """,
-        save="""
-        The collection `input_image`, or the model's inputs by name; with PyTorch:
-
-            Hook(out_dir, include_collections=["input_image"])
-        """,
-        missing="""
-        Pixels that are NaN or infinite are left out. Steps are skipped before there are
-        `threshold_samples` images, without images, or with reductions only, which do not
-        distinguish channels.
-        """,
-        remedy="""
-        - Subtract the mean of each channel and divide by its deviation, both of the training set
-          (`transforms.Normalize` in PyTorch, `Normalization` in Keras).
-        - Do the same in training, validation and serving.
-        - With a pretrained model, use the values it was trained with.
-        """,
-        limits="""
-        Models that normalise internally (a `Rescaling` or `Normalization` layer) take raw images:
-        let `regex` select the output of that layer. The deviation alone is not judged. Images with
-        other than 1, 3 or 4 channels are judged only if `regex` selects them. Batches sorted by
-        class may differ from the whole: raise `threshold_samples`.
-        """,
-        severity="""
-        A warning: the training is slower or less stable, but the model may learn. A note, if the
-        pixels are on a usual scale and not centred: most models learn as well, but a pretrained one
-        needs the values it was trained with.
-        """,
-    )
     threshold_mean: float
     threshold_samples: int
     regex: tuple[str, ...]
@@ -241,8 +207,8 @@ class CheckInputImages(DeclaredRule):
         is_usual = np.full(means.shape, not self.literal and channels.is_scaled)
         if not self.literal:
             deviations = channels.deviations()
-            limits = np.maximum(limits, CENTRED * deviations)
-            is_usual |= (np.abs(means) < deviations) & (np.hypot(means, deviations) <= SCALED)
+            limits = np.maximum(limits, CENTRED_DEVIATIONS * deviations)
+            is_usual |= (np.abs(means) < deviations) & (np.hypot(means, deviations) <= SCALED_LIMIT)
         excess = np.abs(means) - limits
         serious = np.where(is_usual, -math.inf, excess)
         worst = int(np.nanargmax(serious if np.nanmax(serious) > 0 else excess))
@@ -279,7 +245,7 @@ def _sums(images: Any, axis: int | None) -> tuple[Any, Any, Any]:
 
     Images are added up in pieces of 8 MiB: squares need a copy.
     """
-    rows = len(images) if axis == 0 else max(1, PIECE // max(1, images[:1].size))
+    rows = len(images) if axis == 0 else max(1, PIECE_PIXELS // max(1, images[:1].size))
     pieces = [images[at : at + rows] for at in range(0, len(images), rows)] or [images]
     other_axes = tuple(other_axis for other_axis in range(images.ndim) if other_axis != axis)
     totals: Any = 0.0

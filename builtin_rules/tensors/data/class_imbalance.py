@@ -24,7 +24,6 @@ from smdebug.core.modes import ModeKeys
 from smdebug.rules.extensions import (
     BoolParam,
     FloatParam,
-    Page,
     PatternsParam,
     Quantity,
     Severity,
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
 IMBALANCE: Final = "imbalance"
 MISPREDICTION: Final = "misprediction"
 MOST_CLASSES: Final = 1000
-GOOD: Final = 0.1  # share of mispredictions of a model that has learned its classes
-LASTING: Final = 20  # steps for which what the latest labels show must last
+GOOD_SHARE: Final = 0.1  # share of mispredictions of a model that has learned its classes
+LASTING_STEPS: Final = 20  # steps for which what the latest labels show must last
 LASTING_EVALUATIONS: Final = 5  # steps of evaluations, likewise
 OUTPUT_LOGITS: Final = r"_output_logits$"  # the outputs of Hugging Face models
 LABELS: Final = PatternsParam(
@@ -132,39 +131,6 @@ class ClassImbalance(DeclaredRule):
         Quantity(IMBALANCE, "labels of the largest / the smallest class, at least", log=True),
         Quantity(MISPREDICTION, "wrong predictions of a class / its labels, at least"),
     )
-    PAGE = Page(
-        why="""
-        A model that rarely sees a class learns to ignore it: the loss hardly changes, and the class
-        is mispredicted from then on.
-        """,
-        save="""
-        The inputs of the loss. The PyTorch hook fills the collections by itself:
-
-            Hook(out_dir, include_collections=["labels", "predictions"])
-            hook.register_loss(criterion)
-
-        XGBoost: `Hook(out_dir, validation_data=data, include_collections=["labels",
-        "predictions"])`.
-        """,
-        missing="""
-        Steps without both, or with shapes that do not match, are skipped. Labels that are not
-        integers, and predictions with NaN, are not classes. Labels of -100 ("ignore") are left out.
-        Tokens, pixels and more than 50 classes are not judged, and the reason says so.
-        """,
-        remedy="""
-        - Weight the classes in the loss, or sample rare ones more often.
-        - Shuffle the samples: sorted ones arrive class by class.
-        - Check whether the labels of the mispredicted class are correct.
-        """,
-        limits="""
-        Tokens and pixels are judged with `literal` only: raise `threshold_imbalance` there. A
-        validation set sorted by class looks imbalanced: raise `samples` to its size. With many
-        classes, 500 labels prove little: raise `samples`. A class that never occurs is not noticed.
-        """,
-        severity="""
-        A warning: the model still learns the other classes, and the imbalance may be intended.
-        """,
-    )
     threshold_imbalance: float
     threshold_misprediction: float
     samples: int
@@ -200,7 +166,7 @@ class ClassImbalance(DeclaredRule):
             if nature:
                 reason = nature
                 continue
-            patience = LASTING_EVALUATIONS if mode is ModeKeys.EVAL else LASTING
+            patience = LASTING_EVALUATIONS if mode is ModeKeys.EVAL else LASTING_STEPS
             window = self._windows.setdefault((label_tensor.name, mode), ClassWindow(patience))
             window.add(sample, None if self.literal else self.samples)
             names.append(label_tensor.name)
@@ -278,7 +244,7 @@ class ClassImbalance(DeclaredRule):
         worst = max(shares, key=shares.__getitem__)
         other_labels, wrong_others = counts.total() - counts[worst], wrong.total() - wrong[worst]
         lost = wrong.total() > self.threshold_misprediction * counts.total()
-        stands_out = wrong[worst] == counts[worst] and 0 < other_labels >= wrong_others / GOOD
+        stands_out = wrong[worst] == counts[worst] and 0 < other_labels >= wrong_others / GOOD_SHARE
         note = f"{wrong[worst]} of {counts[worst]} labels of class {worst} are mispredicted."
         is_judged = self.literal or stands_out or (window.settled and not lost)
         return WorstClass(shares[worst], note), is_judged

@@ -15,7 +15,7 @@ from builtin_rules.statistics.class_labels import (
     label_prediction_pairs,
 )
 from builtin_rules.statistics.confusion_matrix import (
-    BLOCKS,
+    MIN_BLOCKS,
     MOST_CLASSES,
     ColumnShare,
     ConfusionLimits,
@@ -28,11 +28,11 @@ from builtin_rules.statistics.parameters import share
 from builtin_rules.statistics.tensor_selection import LITERAL, SavedTensor, mode_of, tensor_names
 from smdebug.core.collection import CollectionKeys
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import IntParam, Page, Quantity, Severity, TensorInput, TextParam
+from smdebug.rules.extensions import IntParam, Quantity, Severity, TensorInput, TextParam
 
 DIAGONAL: Final = "diagonal"
 BESIDE: Final = "off-diagonal"
-TOO_FEW: Final = f"too few samples so far: {BLOCKS} matrices are compared"
+TOO_FEW: Final = f"too few samples so far: {MIN_BLOCKS} matrices are compared"
 TOO_MANY: Final = f"more than {MOST_CLASSES} classes"
 FILLING: Final = "the current matrix has too few samples or steps"
 LANGUAGE: Final = "labels of a language model are tokens, which confuse each other by nature"
@@ -132,42 +132,6 @@ class Confusion(DeclaredRule):
             DIAGONAL, "correct predictions of the worst class (share, at most)", worse="below"
         ),
         Quantity(BESIDE, "largest share of one wrong label (at least)", worse="above"),
-    )
-    PAGE = Page(
-        why="""
-        A good average hides a class that the model does not know: its labels are wrong, it was
-        never learned, or it cannot be distinguished from another.
-        """,
-        save="""
-        Labels and predictions, above all of evaluations:
-
-            Hook(out_dir, include_collections=["labels", "predictions"])
-            hook.register_loss(criterion)  # PyTorch: the inputs of the loss
-            hook.set_mode(ModeKeys.EVAL)  # before each evaluation; ModeKeys.TRAIN after it
-
-        XGBoost: the collections `labels` and `predictions`.
-        """,
-        missing="""
-        Steps without matching labels and predictions are skipped, with the reason: not classes
-        (regression), NaN, different lengths. All steps before there are five matrices are skipped
-        too: of five evaluations, rounds of boosting, or runs of steps. Label -100 is left out.
-        """,
-        remedy="""
-        - Look at samples of the class and label in the note: are they labelled correctly?
-        - Check whether the class is in the training data, and often enough (`ClassImbalance`).
-        - Check whether training and evaluation number their labels in the same way.
-        - If the classes cannot be distinguished, lower `min_diag` and raise `max_off_diag`.
-        """,
-        limits="""
-        Many good models predict a class correctly in less than 90 % of the cases: set `min_diag` to
-        what the task allows. With fewer than six evaluations nothing is reported, and with few
-        samples only gross confusion is: judge a finished model with `literal` and `--start-step` at
-        its last evaluation. A model that learns nothing for a long time at its start is reported
-        meanwhile. Tokens of a language model and more than 1000 classes are not judged.
-        """,
-        severity="""
-        A warning: the other classes are learned, and some classes cannot be told apart by anyone.
-        """,
     )
     category_no: int | None
     labels: str

@@ -12,7 +12,7 @@ from builtin_rules.statistics.tensor_selection import (
     numbers,
     saved_tensors,
 )
-from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity, TensorInput
+from smdebug.rules.extensions import PatternsParam, Quantity, Severity, TensorInput
 
 SHARE: Final = "share of the top features"
 _THRESHOLD: Final = 0.8
@@ -23,8 +23,8 @@ YOUNG_ROUNDS: Final = 10
 # The most important features are at most this share of all: 0012-importances-of-young-models.md.
 MOST_OF_ALL: Final = 0.2
 # Shares of young healthy models: docs/decisions/0012-importances-of-young-models.md.
-USUAL: Final = 0.85
-CLEAR: Final = 0.95  # a leak, even if it falls
+USUAL_SHARE: Final = 0.85
+CLEAR_SHARE: Final = 0.95  # a leak, even if it falls
 _DEFAULT_NAME: Final = re.compile(r"f(\d+)\Z")  # XGBoost's name of a column without a name
 # The kind of importance ends before the name of the feature, which may contain slashes.
 _KIND: Final = re.compile(r".*?feature_importance/[^/]+(?=/)")
@@ -77,41 +77,6 @@ class FeatureImportanceOverweight(DeclaredRule):
     )
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(SHARE, "share of the most important features (0 to 1)"),)
-    PAGE = Page(
-        why="""
-        A model that relies on one or two features often relies on a leak: a copy of the label, an
-        id, a date after the event. It does well in validation and badly in production.
-        """,
-        save="""
-        The collection `feature_importance` of the XGBoost hook:
-
-            Hook(
-                out_dir,
-                include_collections=["feature_importance"],
-                save_config=SaveConfig(save_interval=10),
-            )
-        """,
-        missing="""
-        Steps without importances are skipped, as are kinds with NaN, infinite or negative numbers.
-        A kind with a total of 0 has shares of 0.
-        """,
-        remedy="""
-        - Check whether the features in the evidence are known when the model is used, or only
-          afterwards.
-        - Train without them: if the result is nearly as good, leave them out.
-        - If the features are legitimate (few of them, or a law of nature), raise `threshold`.
-        """,
-        limits="""
-        The importance `weight` counts splits: a leak that needs a single split has a small share of
-        them; `tensor_regex=feature_importance/gain` finds it. A model with fewer than two
-        saved steps, or with more than ten rounds between them and fewer features than that, is
-        judged late: save every tenth round or more often.
-        """,
-        severity="""
-        A warning: the features may be legitimate, which only a person can tell. A share
-        that falls from round to round is a note, as that of young healthy models does.
-        """,
-    )
     threshold: float
     nfeatures: int
     tensor_regex: tuple[str, ...]
@@ -190,7 +155,7 @@ class FeatureImportanceOverweight(DeclaredRule):
         met = top.share > self.threshold
         before = self._shares.get(group, math.inf)
         self._shares[group] = top.share
-        is_usual = top.share <= (CLEAR if top.share < before else USUAL)
+        is_usual = top.share <= (CLEAR_SHARE if top.share < before else USUAL_SHARE)
         is_note = is_usual and self.threshold == _THRESHOLD and not self.literal
         note = f"{', '.join(top.names)}, of {top.used} features used."
         return self.measured(

@@ -8,7 +8,7 @@ import numpy as np
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.tensor_selection import LITERAL, by_role, numbers, saved_tensors
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import NamesParam, Page, PatternsParam, Quantity, Severity
+from smdebug.rules.extensions import NamesParam, PatternsParam, Quantity, Severity
 
 DEFAULT_PERCENT: Final = "50"
 USUAL_PERCENT: Final = 200 / 3  # up to here, padding makes each text three times as long at most
@@ -92,35 +92,6 @@ class NLPSequenceRatio(DeclaredRule):
     )
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity("share of token 0", "share of token 0, percent of all tokens"),)
-    PAGE = Page(
-        why="""
-        Every token costs the same. If most are padding, most of the computation is wasted; if many
-        are unknown or end tokens, the vocabulary or the splitting into sequences is wrong.
-        """,
-        save="""
-        The collection `input_sequence`, or the inputs of the embedding by name; with PyTorch:
-
-            Hook(out_dir, include_collections=["input_sequence"])
-        """,
-        missing="""
-        Steps without tokens, or with reductions only, are skipped. NaN counts among all tokens.
-        """,
-        remedy="""
-        - Pad to the longest sequence of the batch, not to a fixed length.
-        - Group sequences of similar length into batches, or pack several into one.
-        - Reduce the maximum length.
-        - For unknown tokens: use subwords, or a larger vocabulary.
-        """,
-        limits="""
-        Padding is token 0 by default: set other padding tokens (1 in RoBERTa, 50256 in GPT-2) with
-        `token_values`. A single batch with one long sequence fires: raise
-        `token_thresholds_percent`, or group sequences of similar length.
-        """,
-        severity="""
-        A warning: padding wastes time, but the model is valid. A note up to two thirds, with the
-        default percentage.
-        """,
-    )
     tensor_regex: tuple[str, ...]
     token_values: tuple[str, ...]
     token_thresholds_percent: tuple[str, ...]

@@ -10,7 +10,7 @@ from builtin_rules.statistics.parameters import count
 from builtin_rules.statistics.previous_values import is_learning_step
 from builtin_rules.statistics.sustained import NOT_TRAINING, finite_array, patience
 from builtin_rules.statistics.tensor_selection import SavedTensor, TensorKey, any_met, saved_tensors
-from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
+from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
 STEPS: Final = "suspect steps"
 TOLERANCE: Final = 1e-3  # of the sum of probabilities
@@ -54,37 +54,6 @@ class ProbabilitiesAsLogits(DeclaredRule):
     )
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(STEPS, "saved steps in a row with predictions of the wrong kind"),)
-    PAGE = Page(
-        why="""
-        Softmax of probabilities is nearly uniform: the loss of ten classes cannot fall below 1.46,
-        gradients are small, and the model learns slowly without any error message. Negative
-        log-likelihood of logits falls without bound.
-        """,
-        save="""
-        The inputs of the loss:
-
-            Hook(out_dir, include_collections=["predictions"])
-            hook.register_loss(criterion)
-        """,
-        missing="""
-        Steps with fewer than `rows` rows, NaN, infinity or reductions only are skipped: they
-        neither extend nor end a series.
-        """,
-        remedy="""
-        - `CrossEntropyLoss`: give it the outputs of the last linear layer, without softmax.
-        - `NLLLoss`: give it `log_softmax(outputs)`, or use `CrossEntropyLoss`.
-        - `BCEWithLogitsLoss`: remove the sigmoid, or use `BCELoss`.
-        """,
-        limits="""
-        Losses that are functions (`F.cross_entropy`) have no inputs that hooks see. Logits that
-        happen to lie between 0 and 1 for ten saved steps fire. A sigmoid before cross entropy is
-        not noticed, nor is any other loss.
-        """,
-        severity="""
-        A warning: the model learns, but slowly and worse. An error for logits given to negative
-        log-likelihood, which has no minimum then.
-        """,
-    )
     patience: int
     rows: int
 

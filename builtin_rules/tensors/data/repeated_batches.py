@@ -11,7 +11,7 @@ from builtin_rules.statistics.tensor_selection import any_met, numbers, saved_te
 from builtin_rules.statistics.training_kind import TrainingKind
 from builtin_rules.tensors.data.row_hashes import SeenRows, hashes
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
+from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
 REPEATED: Final = "repeated batches"
 FEW_CLASSES: Final = "batches of few classes"
@@ -21,26 +21,26 @@ INPUTS: Final = TensorInput(
     "inputs", ("input_image", "input_sequence"), (f"^{FINGERPRINTS}inputs$",)
 )
 LABELS: Final = TensorInput("labels", ("labels",), (f"^{FINGERPRINTS}labels$",))
-BATCHES: Final = 8  # that are judged together
-SAME: Final = 0.9  # share of the rows of a batch that another batch holds too
+JUDGED_BATCHES: Final = 8  # that are judged together
+SAME_SHARE: Final = 0.9  # share of the rows of a batch that another batch holds too
 TIMES_MORE: Final = 2  # rows of the data, compared with those that repeat
-FEW: Final = 2  # classes of a batch
-CLASSES: Final = 4  # that a shuffled batch is expected to hold
+SORTED_CLASSES: Final = 2  # in a batch of sorted data
+MIN_CLASSES: Final = 4  # that a shuffled batch is expected to hold
 MOST_CLASSES: Final = 50
-ROWS: Final = 8  # of a batch
-EVALUATED: Final = 100  # rows
-HITS: Final = 5  # fewer evaluated rows are natural duplicates
+MIN_ROWS: Final = 8  # of a batch
+EVALUATED_ROWS: Final = 100  # rows
+MIN_HITS: Final = 5  # fewer evaluated rows are natural duplicates
 TIMES_NATURAL: Final = 2  # evaluated rows, compared with those that natural duplicates explain
 FULL: Final = "the batches repeat all rows so far: full batches, or a single one"
-TOO_FEW: Final = f"fewer than {BATCHES} batches of inputs so far"
+TOO_FEW: Final = f"fewer than {JUDGED_BATCHES} batches of inputs so far"
 
 
 @dataclass(slots=True)
 class _Batches:
     """The batches that one worker trained with and evaluated."""
 
-    recent: deque[frozenset[int]] = field(default_factory=lambda: deque(maxlen=BATCHES))
-    repeats: deque[bool] = field(default_factory=lambda: deque(maxlen=BATCHES))
+    recent: deque[frozenset[int]] = field(default_factory=lambda: deque(maxlen=JUDGED_BATCHES))
+    repeats: deque[bool] = field(default_factory=lambda: deque(maxlen=JUDGED_BATCHES))
     trained: SeenRows = field(default_factory=SeenRows)
     evaluated: SeenRows = field(default_factory=SeenRows)
     clean: int = 0  # evaluated rows in batches that were not trained with as a whole
@@ -48,7 +48,7 @@ class _Batches:
     twins: int = 0  # of those, rows that their own batch holds twice
     sizes: int = 0  # of their batches, summed over the rows
     labels: Counter[int] = field(default_factory=Counter)
-    few_classes: deque[bool] = field(default_factory=lambda: deque(maxlen=BATCHES))
+    few_classes: deque[bool] = field(default_factory=lambda: deque(maxlen=JUDGED_BATCHES))
 
 
 class RepeatedBatches(DeclaredRule):
@@ -88,36 +88,6 @@ class RepeatedBatches(DeclaredRule):
         Quantity(FEW_CLASSES, "share of the last 8 batches with two classes or fewer"),
         Quantity(LEAKED, "share of evaluated rows that were trained with"),
     )
-    PAGE = Page(
-        why="""
-        A loader that returns the same batch, or data sorted by class, trains a model that forgets
-        the rest. Evaluated rows that were trained with make the evaluation look better than it is.
-        """,
-        save="""
-        The hook's preset for language models saves fingerprints. Or save the inputs and labels
-        themselves:
-
-            Hook(out_dir, include_collections=["input_image", "labels"])
-        """,
-        missing="""
-        Steps without inputs or labels are skipped, as are those before there are 8 batches. NaN is
-        a value like any other here.
-        """,
-        remedy="""
-        - Shuffle: `DataLoader(shuffle=True)`, or `sampler.set_epoch(epoch)` when distributed.
-        - Create the iterator of the loader once in an epoch, not in every step.
-        - Remove duplicates before splitting the data, and split by person, document or day.
-        """,
-        limits="""
-        Random augmentation makes each row unique: repeats and leaks are not seen then. A set of
-        fewer than 8 batches, or a single batch that repeats from the start, is not judged unless
-        evaluations are larger. With a save interval, batches between saved steps are not seen.
-        """,
-        severity="""
-        A warning: overfitting one batch on purpose is a common test, and duplicates may be part of
-        the data.
-        """,
-    )
     UNSUITED = MappingProxyType(
         {TrainingKind.REINFORCEMENT: "reinforcement learning repeats batches by design"}
     )
@@ -145,7 +115,7 @@ class RepeatedBatches(DeclaredRule):
                 answers.append(self._leaks(step, worker, batches, rows))
                 continue
             answers.append(self._repeats(step, worker, batches, rows))
-            if answers[-1] is None and len(batches.recent) == BATCHES:
+            if answers[-1] is None and len(batches.recent) == JUDGED_BATCHES:
                 reason = FULL
         if mode is not ModeKeys.EVAL:
             for worker, labels in self._rows(LABELS, step).items():
@@ -168,36 +138,38 @@ class RepeatedBatches(DeclaredRule):
         self, step: int, worker: str, batches: _Batches, rows: tuple[int, ...]
     ) -> bool | None:
         batch = frozenset(rows)
-        enough = SAME * max(len(batch), 1)
+        enough = SAME_SHARE * max(len(batch), 1)
         earlier = frozenset().union(*batches.recent)
         batches.repeats.append(len(batch & earlier) >= enough)
         batches.recent.append(batch)
         batches.trained.add(rows)
-        if len(batches.repeats) < BATCHES:
+        if len(batches.repeats) < JUDGED_BATCHES:
             return None
-        measured = sum(batches.repeats) / BATCHES
+        measured = sum(batches.repeats) / JUDGED_BATCHES
         is_bad = measured >= self.threshold_repeats
         trained, latest = len(batches.trained), len(frozenset().union(*batches.recent))
         # Several batches may be all that a save interval shows of an epoch in a fixed order.
-        evaluated = len(batches.evaluated) if latest * SAME <= len(batch) else 0
+        evaluated = len(batches.evaluated) if latest * SAME_SHARE <= len(batch) else 0
         if is_bad and max(trained / latest, evaluated / trained) < TIMES_MORE:
             return None
-        note = f"The last {BATCHES} batches hold {latest} of {trained} different rows so far."
+        note = (
+            f"The last {JUDGED_BATCHES} batches hold {latest} of {trained} different rows so far."
+        )
         return self._record(step, REPEATED, measured, worker, met=is_bad, note=note)
 
     def _has_few_classes(
         self, step: int, worker: str, batches: _Batches, labels: tuple[int, ...]
     ) -> bool | None:
-        if len(labels) < ROWS or len(batches.labels) > MOST_CLASSES:
+        if len(labels) < MIN_ROWS or len(batches.labels) > MOST_CLASSES:
             return None
         batches.labels.update(labels)
         classes = len(set(labels))
-        batches.few_classes.append(classes <= FEW)
+        batches.few_classes.append(classes <= SORTED_CLASSES)
         total = batches.labels.total()
         expected = sum(1 - (1 - count / total) ** len(labels) for count in batches.labels.values())
-        if len(batches.few_classes) < BATCHES or expected < CLASSES:
+        if len(batches.few_classes) < JUDGED_BATCHES or expected < MIN_CLASSES:
             return None
-        measured = sum(batches.few_classes) / BATCHES
+        measured = sum(batches.few_classes) / JUDGED_BATCHES
         met = measured >= self.threshold_repeats
         note = f"This batch holds {classes} classes; a shuffled one would hold {expected:.1f}."
         return self._record(step, FEW_CLASSES, measured, worker, met=met, note=note)
@@ -214,11 +186,11 @@ class RepeatedBatches(DeclaredRule):
             counts = Counter(rows)
             batches.twins += sum(counts[row] > 1 for row in fresh)
             batches.sizes += len(rows) * len(fresh)
-        if batches.clean < EVALUATED:
+        if batches.clean < EVALUATED_ROWS:
             return None
         measured = batches.leaked / batches.clean
         natural = batches.twins * max(1.0, len(batches.trained) * batches.clean / batches.sizes)
-        is_leak = batches.leaked >= max(HITS, TIMES_NATURAL * natural)
+        is_leak = batches.leaked >= max(MIN_HITS, TIMES_NATURAL * natural)
         met = measured > self.threshold_leak and is_leak
         note = f"{batches.leaked} of {batches.clean} different rows."
         limit = self.threshold_leak

@@ -15,11 +15,11 @@ from builtin_rules.statistics.tensor_selection import (
     saved_tensors,
     view,
 )
-from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
+from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
 LEVELS: Final = "depth"
 _DEPTH: Final = 4.0
-USUAL: Final = 6  # XGBoost's own max_depth
+USUAL_DEPTH: Final = 6  # XGBoost's own max_depth
 _TREES: Final = "trees/"
 TREES: Final = TensorInput("trees", patterns=(f"^{_TREES}",))
 ESTIMATED: Final = "Estimated from the largest node id; exact if ids are heap positions."
@@ -58,38 +58,6 @@ class TreeDepth(DeclaredRule):
     )
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(LEVELS, "depth of the deepest tree (levels)", worse="above"),)
-    PAGE = Page(
-        why="""
-        Each level can double the leaves of a tree. Deep trees fit single rows of the training data:
-        they cost memory and time, and the model generalises worse.
-        """,
-        save="""
-        The collection `trees` of the XGBoost hook:
-
-            Hook(
-                out_dir,
-                include_collections=["trees"],
-                save_config=SaveConfig(save_interval=10),
-            )
-        """,
-        missing="""
-        Rounds without `trees/...` are skipped. NaN among the node ids is ignored.
-        """,
-        remedy="""
-        - Lower `max_depth`, or raise `min_child_weight` or `gamma`.
-        - With `grow_policy=lossguide`, limit `max_leaves` and set `max_depth`, which is 0 by
-          default there.
-        - Check whether the validation loss rises at the same time (`Overfit`, `Overtraining`).
-        """,
-        limits="""
-        The documented default of 4 is below XGBoost's default of 6. Set `depth` to a value other
-        than 4 to be warned at it. Only trees of saved rounds are seen.
-        """,
-        severity="""
-        A warning: deep trees cost time and generalise worse, but the model is valid. A note up to
-        the depth that XGBoost itself prefers.
-        """,
-    )
     depth: float
     literal: bool
 
@@ -117,7 +85,7 @@ class TreeDepth(DeclaredRule):
             levels, name, note = (largest + 1).bit_length() - 1, "Node", ESTIMATED
         else:
             return None
-        is_usual = self.depth == _DEPTH and levels <= USUAL and not self.literal
+        is_usual = self.depth == _DEPTH and levels <= USUAL_DEPTH and not self.literal
         return self.measured(
             step,
             LEVELS,

@@ -31,7 +31,6 @@ from builtin_rules.statistics.tensor_selection import (
 )
 from smdebug.core.collection import CollectionKeys
 from smdebug.rules.extensions import (
-    Page,
     Quantity,
     Severity,
     WantedMeasure,
@@ -72,41 +71,6 @@ class AllZero(DeclaredRule):
     )
     QUANTITIES = (Quantity(ZEROS, "zeros among the elements (percent)", worse="above"),)
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        Weights or gradients that are all zero do nothing and learn nothing: a layer is
-        disconnected, was initialised with zeros, or is multiplied by zero somewhere.
-        """,
-        save="""
-        The selected collections, or just their reduction `abs_max`:
-
-            Hook(
-                out_dir,
-                include_collections=["weights", "gradients"],
-                reduction_config=ReductionConfig(abs_reductions=["max"]),
-            )
-        """,
-        missing="""
-        NaN is not zero. Empty tensors, strings, and reductions that do not determine the share are
-        skipped; steps without anything else are skipped too.
-        """,
-        remedy="""
-        - Zero weights: check the initialisation, and whether a checkpoint was loaded correctly.
-        - Zero gradients: check whether the layer is used, frozen, detached or dead (`DeadRelu`).
-        - Zero inputs or labels: check the data pipeline.
-        - Keep tensors that are sparse on purpose (masks, embeddings) out of the selected
-          collections.
-        """,
-        limits="""
-        Layers that stay at zero on purpose beyond their first saved step fire: start later with
-        `--start-step`. In a trial with one saved step, parameters of zeros are not judged, nor are
-        gradients in one with fewer than five: set `literal` or `tensor_regex`.
-        """,
-        severity="""
-        A warning: tensors of zeros pass no signal on, but some are zero on purpose, and the rest of
-        the model may learn.
-        """,
-    )
     collection_names: tuple[str, ...]
     tensor_regex: tuple[str, ...]
     threshold: float

@@ -25,7 +25,6 @@ from smdebug.rules.extensions import (
     BoolParam,
     NonFiniteCount,
     NonFiniteCounts,
-    Page,
     Quantity,
     Severity,
     WantedMeasure,
@@ -82,48 +81,6 @@ class ExplodingTensor(DeclaredRule):
         LITERAL,
     )
     QUANTITIES = (Quantity(NOT_FINITE, "NaN and infinite elements", worse="above"),)
-    PAGE = Page(
-        why="""
-        A single NaN or infinity spreads through a network within a step or two. Everything trained
-        afterwards is lost, including its cost.
-        """,
-        save="""
-        Any tensors: losses show the problem late, gradients and weights show where it started. The
-        reductions `min` and `max` are enough:
-
-            Hook(
-                out_dir,
-                include_collections=["losses", "gradients"],
-                reduction_config=ReductionConfig(reductions=["min", "max"]),
-            )
-        """,
-        missing="""
-        NaN is what the rule looks for. Integers, booleans and strings are skipped, as are steps
-        without floating-point tensors.
-        """,
-        remedy="""
-        - Look at the first tensor in order of execution, which the evidence names: the cause is in
-          its layer, or in what the layer was given.
-        - If the first one is a gradient, the cause is in the backward of its layer: a square root
-          or a norm at 0, a division, an overflow in half precision.
-        - Lower the learning rate, warm it up, or clip the gradients.
-        - With float16, use a loss scaler or bfloat16.
-        - Look for divisions by zero, logarithms of zero, square roots of negative numbers, and NaN
-          in the data.
-        """,
-        limits="""
-        Minus infinity on purpose in tensors that are neither named after a mask nor consist of
-        zeros otherwise: select other tensors with `tensor_regex`, or set `only_nan`. Where hooks
-        did not save the order of execution, layers are listed by name. A gradient that is broken
-        at a single saved step is a note, even if most steps are not saved. In a saved sum or norm
-        only NaN counts.
-        """,
-        severity="""
-        The findings are errors: after an update with NaN or infinity, nothing that the training
-        computes is of use. Values that pass are notes. A metric that stays broken is a warning: the
-        training itself may be sound.
-        """,
-    )
     collection_names: tuple[str, ...]
     tensor_regex: tuple[str, ...]
     only_nan: bool

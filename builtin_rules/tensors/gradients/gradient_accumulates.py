@@ -17,10 +17,10 @@ from builtin_rules.statistics.tensor_selection import (
 )
 from builtin_rules.statistics.training_kind import TrainingKind
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
+from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
 COSINE: Final = "cosine of successive gradients"
-BAND: Final = 2.0  # see docs/decisions/0049-parameters.md
+BAND_FACTOR: Final = 2.0  # see docs/decisions/0049-parameters.md
 NORM: Final = "optimizer/grad_norm"
 SECOND_NORM: Final = "optimizer/1/grad_norm"  # of a second optimizer
 STALE: Final = "optimizer/stale_grad_norm"
@@ -78,49 +78,6 @@ class GradientAccumulates(DeclaredRule):
         Quantity(LEFT, "norm of the gradients left by the last update", worse="above", log=True),
         Quantity(COSINE, "median cosine with the previous gradient", worse="above"),
         Quantity(SUMS, "norm at the optimizer / norm of the backward", worse="above", log=True),
-    )
-    PAGE = Page(
-        why="""
-        Frameworks add gradients up until they are set to zero. If that is forgotten, each update
-        repeats all earlier ones, with growing size: the training swings, diverges, or looks merely
-        slow because clipping hides the size.
-        """,
-        save="""
-        The numbers of the optimizer, as the preset "llm" does, too. They need one optimizer, whose
-        parameters are on one device and not sharded:
-
-            Hook(out_dir, include_collections=["gradient_norms", "optimizer"])
-
-        Otherwise all gradients of successive steps:
-
-            Hook(
-                out_dir,
-                save_config=SaveConfig(save_interval=1, end_step=50),
-                include_collections=["gradients", "gradient_norms"],
-            )
-        """,
-        missing="""
-        Without the norm of gradients that were left, and without values of gradients, nothing is
-        judged: norms alone do not tell gradients that add up from gradients that grow. At least
-        `patience` + 1 saved steps are needed; of accumulated
-        batches, the first one after each update counts.
-        """,
-        remedy="""
-        - Call `optimizer.zero_grad()` once for each `step()`, and check that it is the optimizer
-          that has the parameters.
-        - With gradient accumulation, set them to zero after the update, not only at the end of an
-          epoch.
-        """,
-        limits="""
-        The norm of gradients that were left leaves out the parameter that gets its gradient first.
-        Without this norm, gradients that add up, but of batches that do not agree, grow slowly and
-        may fall in between, and those of sparsely saved steps leap; they are found through the norm
-        at the optimizer only. Gradients of a full batch agree from step to step and may grow; they
-        do so more slowly than sums at first, or faster.
-        """,
-        severity="""
-        The findings are errors: the optimizer follows sums of gradients of weights that are gone.
-        """,
     )
     UNSUITED = MappingProxyType(
         {TrainingKind.ADVERSARIAL: "adversarial training: models pass gradients to each other"}
@@ -243,4 +200,4 @@ def _is_linear(norms: Iterable[float]) -> bool:
     """Return whether norms grow as those of sums do: the n-th is about n times the first."""
     first, *later = norms
     shares = [norm / (first * number) for number, norm in enumerate(later, start=2)]
-    return min(shares) >= 1 / BAND and max(shares) <= BAND
+    return min(shares) >= 1 / BAND_FACTOR and max(shares) <= BAND_FACTOR

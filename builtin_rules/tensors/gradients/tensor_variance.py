@@ -20,11 +20,11 @@ from builtin_rules.statistics.tensor_selection import (
 )
 from smdebug.core.collection import CollectionKeys
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Page, Quantity, Severity, WantedMeasure
+from smdebug.rules.extensions import Quantity, Severity, WantedMeasure
 
 LARGE: Final = "large variance"
 SMALL: Final = "small variance"
-SETTLED: Final = 10  # saved values of a parameter from its first one on
+SETTLED_VALUES: Final = 10  # saved values of a parameter from its first one on
 _LENGTHS: Final = re.compile(r"original0$|weight_g$|magnitude")  # of weight norm, and DoRA
 _PARAMETERS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
 
@@ -68,40 +68,6 @@ class TensorVariance(DeclaredRule):
         Quantity(SMALL, "variance, squared unit of the tensor", worse="below", log=True),
     )
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        Weights or activations whose spread keeps growing are about to overflow; those that have
-        collapsed to (almost) one number carry no information and saturate the layers after them.
-        """,
-        save="""
-        The selected tensors, or just their reduction `variance`:
-
-            Hook(
-                out_dir,
-                include_collections=["weights"],
-                reduction_config=ReductionConfig(reductions=["variance"]),
-            )
-        """,
-        missing="""
-        Tensors with NaN or infinity are left to `ExplodingTensor`. Tensors with fewer than two
-        elements, non-numeric ones, and steps without the tensors are skipped.
-        """,
-        remedy="""
-        - Above the bound: lower the learning rate, clip gradients, add weight decay or
-          normalisation.
-        - Below it: check whether the layer is dead or saturated (`DeadRelu`,
-          `SaturatedActivation`), and whether its initialisation suits its activation.
-        - Compare with the variance of the first steps before you choose bounds.
-        """,
-        limits="""
-        The bounds are absolute, so one pair rarely suits tensors of different kinds: run the rule
-        once per kind, with `tensor_regex`. Patterns also include the scales of norm layers, which
-        collections leave out.
-        """,
-        severity="""
-        A warning: the bounds are rules of thumb, and healthy trainings cross them for a time.
-        """,
-    )
     collection_names: tuple[str, ...]
     tensor_regex: tuple[str, ...]
     max_threshold: float | None
@@ -158,8 +124,8 @@ class TensorVariance(DeclaredRule):
         if is_parameter and self._starts_constant(name, step, spread, shape):
             del bounds[SMALL]
         is_small = self.min_threshold is not None and spread < self.min_threshold
-        self._small[key] = self._small.get(key, 0) + 1 if is_small else SETTLED
-        lasts = self.literal or not is_parameter or self._small[key] >= SETTLED
+        self._small[key] = self._small.get(key, 0) + 1 if is_small else SETTLED_VALUES
+        lasts = self.literal or not is_parameter or self._small[key] >= SETTLED_VALUES
         met = None
         for quantity, limit in bounds.items():
             if limit is None:

@@ -8,7 +8,7 @@ from typing import Final
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.lasting_zeros import (
     IDLE,
-    LASTING,
+    LASTING_VALUES,
     LastingZeros,
     is_routed,
     layer_of,
@@ -26,14 +26,14 @@ from builtin_rules.statistics.tensor_selection import (
     wanted,
 )
 from smdebug.exceptions import TensorUnavailableForStep
-from smdebug.rules.extensions import Page, Quantity, Severity, WantedMeasure
+from smdebug.rules.extensions import Quantity, Severity, WantedMeasure
 
 MEAN: Final = "mean |gradient|"
 ZERO: Final = "Exactly 0: no gradient reaches the parameter."
 
 MATRIX_RANK: Final = 2
 # Gradients between this share of the threshold and the threshold must stay there.
-CLOSE: Final = 0.5
+CLOSE_SHARE: Final = 0.5
 # The same for queries and keys at the first saved steps, where those of healthy transformers of
 # little width are that small.
 CLOSE_AT_FIRST: Final = 0.1
@@ -82,43 +82,6 @@ class VanishingGradient(DeclaredRule):
     )
     QUANTITIES = (Quantity(MEAN, MEAN, worse="below", log=True),)
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        A layer whose gradients are (almost) zero does not learn, and neither does any layer before
-        it: the loss stops improving while the training keeps running.
-        """,
-        save="""
-        The collection `gradients`; its reduction `abs_mean` is enough:
-
-            Hook(
-                out_dir,
-                include_collections=["gradients"],
-                reduction_config=ReductionConfig(abs_reductions=["mean"]),
-            )
-        """,
-        missing="""
-        NaN never meets the condition (`ExplodingTensor` reports it). Steps without gradients, with
-        reductions other than `abs_mean`, or with a loss of exactly 0 are skipped: they neither
-        extend nor end a series.
-        """,
-        remedy="""
-        - Find the last layer above the threshold: the cause is in the layer after it.
-        - Replace saturating activations (sigmoid, tanh) with ReLU or GELU, or add normalisation
-          between layers.
-        - Use residual connections in deep networks, and initialise them for their activation.
-        - If the note says that a gradient is exactly 0, check whether its layer is frozen,
-          disconnected or dead (`DeadRelu`).
-        """,
-        limits="""
-        Layers that are frozen on purpose but still have gradients fire. If the scale of the loss is
-        very small, all gradients are small: lower `threshold`. Where a block is scaled by a
-        parameter that starts near 0 (LayerScale at 1e-6), its gradients are that small at the first
-        saved steps.
-        """,
-        severity="""
-        A warning: the layers with vanishing gradients stand still, and the others may still learn.
-        """,
-    )
     threshold: float
     literal: bool
 
@@ -184,7 +147,7 @@ class VanishingGradient(DeclaredRule):
                 others.setdefault(worker, []).append(mean)
         largest = {worker: max(of_worker) for worker, of_worker in others.items()}
         never_moved = self._never_moved(small, means, step)
-        is_young = self._total <= LASTING
+        is_young = self._total <= LASTING_VALUES
         for key, mean in small.items():
             worker = key[1]
             is_small = mean < self.threshold and (
@@ -195,9 +158,9 @@ class VanishingGradient(DeclaredRule):
             self._rows[key] = self._rows.get(key, 0) + 1 if is_small else 0
             has_vanished = self._zeros.add(key, is_zero=not mean)
             if mean:
-                close = CLOSE_AT_FIRST if is_young and _ATTENTION.search(key[0]) else CLOSE
+                close = CLOSE_AT_FIRST if is_young and _ATTENTION.search(key[0]) else CLOSE_SHARE
                 is_clear = is_small and mean < close * self.threshold
-                has_vanished = is_clear or self._rows[key] >= LASTING
+                has_vanished = is_clear or self._rows[key] >= LASTING_VALUES
             if has_vanished:
                 vanished.append(key)
         return vanished

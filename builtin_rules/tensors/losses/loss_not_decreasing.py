@@ -29,7 +29,7 @@ from builtin_rules.statistics.tensor_selection import (
     tensors_of_mode,
 )
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import BoolParam, ChoiceParam, Page, Quantity, Severity, TensorInput
+from smdebug.rules.extensions import BoolParam, ChoiceParam, Quantity, Severity, TensorInput
 
 # Why these, and how they judge: docs/decisions/0047-one-judge-of-losses.md.
 LOSS: Final = "loss"
@@ -109,40 +109,6 @@ class LossNotDecreasing(DeclaredRule):
         LITERAL,
     )
     QUANTITIES = (Quantity(LOSS, "level of the loss, and what it must stay below"),)
-    PAGE = Page(
-        why="""
-        A loss that no longer falls means that the training makes no progress or diverges; the
-        sooner you know, the less it costs.
-        """,
-        save="""
-        The collection `losses`, which every hook saves; more often than the default of every 500
-        steps:
-
-            Hook(out_dir, save_config=SaveConfig(save_interval=10))
-        """,
-        missing="""
-        A NaN or infinity that passes is left out; `ExplodingTensor` reports it. Fewer than 24 rows
-        are judged for divergence and zeros only. Tensors with more than one element, and steps
-        without a training loss, are skipped.
-        """,
-        remedy="""
-        - Diverged: lower the learning rate, clip gradients, or warm it up.
-        - Dead at zero: check the labels (all ignored?), the precision, and the loss scale.
-        - Never learned: check that the optimizer has all parameters and is called, and that labels
-          match their inputs; see `VanishingGradient` and `UnchangedTensor`.
-        - Plateau: lower the learning rate with a schedule, or stop (`Overtraining`).
-        """,
-        limits="""
-        Noise hides a lack of decrease: at 5 % from row to row it takes some 100 rows. A loss that
-        has come down by a fifth and stays there counts as converged. A single spike is the matter
-        of `LossSpike`, a rising validation loss that of `Overfit`.
-        """,
-        severity="""
-        A loss that has diverged, is exactly zero or stays non-finite trains nothing any more: an
-        error. A loss that does not fall may still be fine, as at the end of a fine-tuning: a
-        warning.
-        """,
-    )
     collection_names: tuple[str, ...]
     tensor_regex: tuple[str, ...]
     use_losses_collection: bool

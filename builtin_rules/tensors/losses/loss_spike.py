@@ -7,18 +7,18 @@ from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.losses.judge import LossJudge, LossState
 from builtin_rules.statistics.losses.loss_statistics import NO_LOSS
 from builtin_rules.statistics.losses.objective import no_objective, objectives, training_losses
-from builtin_rules.statistics.series.robust_window import NOISE
+from builtin_rules.statistics.series.robust_window import NOISE_ROWS
 from builtin_rules.statistics.tensor_selection import LOSSES, any_met
-from smdebug.rules.extensions import BoolParam, Page, Quantity, Severity
+from smdebug.rules.extensions import BoolParam, Quantity, Severity
 
 # Why these, and how they judge: docs/decisions/0047-one-judge-of-losses.md.
 SPIKE: Final = "loss"
-OFTEN: Final = 6  # rows of spikes among the latest NOISE: one in twenty
-FAR: Final = 3.0  # times the tolerated distance from the level: 30 times the noise
-REPEATED: Final = 3  # separate spikes so far above the level
+OFTEN_ROWS: Final = 6  # rows of spikes among the latest NOISE_ROWS: one in twenty
+FAR_FACTOR: Final = 3.0  # times the tolerated distance from the level: 30 times the noise
+REPEATED_SPIKES: Final = 3  # separate spikes so far above the level
 MAX_LOSSES: Final = 64  # judged at the same time
-REPORTED: Final = frozenset({LossState.SPIKE_RECOVERED, LossState.SPIKE_LASTING})
-UNJUDGED: Final = frozenset({LossState.TOO_FEW, LossState.NON_FINITE_PASSING})
+REPORTED_STATES: Final = frozenset({LossState.SPIKE_RECOVERED, LossState.SPIKE_LASTING})
+UNJUDGED_STATES: Final = frozenset({LossState.TOO_FEW, LossState.NON_FINITE_PASSING})
 
 
 class LossSpike(DeclaredRule):
@@ -45,37 +45,6 @@ class LossSpike(DeclaredRule):
     READS = "the collection losses in the mode TRAIN, or without modes: values."
     PARAMS = (BoolParam("only_lasting", "Leave out spikes that recovered.", default=False),)
     QUANTITIES = (Quantity(SPIKE, "training loss, and the limit of a spike"),)
-    PAGE = Page(
-        why="""
-        A spike is a bad batch, a too large learning rate or an optimizer state that no longer fits
-        the gradients. Most recover; one that does not has cost the model what it had learned.
-        """,
-        save="""
-        The collection `losses`, often enough to tell a spike from a trend:
-
-            Hook(out_dir, include_collections=["losses"], save_config=SaveConfig(save_interval=1))
-        """,
-        missing="""
-        Fewer than 20 rows are not judged. Non-finite losses and steps without a training loss are
-        skipped.
-        """,
-        remedy="""
-        - Go back to a checkpoint before the spike and skip its batches.
-        - Clip gradients, lower the learning rate, or lower Adam's second decay rate.
-        - Look at the batch of that step.
-        """,
-        limits="""
-        The threshold follows practice: OLMo-core takes six standard deviations over 128 steps,
-        Megatron-LM ten times the maximum. A falling start inflates a standard deviation, which is
-        why the noise here comes from differences. Losses that are heavy-tailed by nature, such as
-        those of single samples, spike often: save a mean over several batches.
-        """,
-        severity="""
-        A spike that recovered costs little: a note. One that lasts, one row in twenty, or outliers
-        that repeat are worth a look: a warning. If it destroyed the model, `LossNotDecreasing`
-        reports an error.
-        """,
-    )
     only_lasting: bool
 
     required_inputs = (LOSSES,)
@@ -83,8 +52,8 @@ class LossSpike(DeclaredRule):
     def _prepare(self) -> None:
         self._judges: dict[str, LossJudge] = {}  # by objective
         # Rows by objective: those above the limit, and the first ones of those far above it.
-        self._spikes: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=OFTEN))
-        self._far: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=REPEATED))
+        self._spikes: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=OFTEN_ROWS))
+        self._far: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=REPEATED_SPIKES))
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the training losses of global step `step`."""
@@ -107,28 +76,28 @@ class LossSpike(DeclaredRule):
     def _report(self, step: int, name: str, value: float, judge: LossJudge) -> bool | None:
         """Record a verdict; return whether it is a lasting spike, None if there is none yet."""
         rows, verdict = judge.rows, judge.add(value)
-        if verdict.state in UNJUDGED:
+        if verdict.state in UNJUDGED_STATES:
             return None
         spikes, far = self._spikes[name], self._far[name]
         is_spike = verdict.excess > 0 and judge.is_outlier(value)
         excess = verdict.excess if is_spike else 0.0
-        is_far = excess > FAR and rows - 1 not in spikes
+        is_far = excess > FAR_FACTOR and rows - 1 not in spikes
         if excess > 1:
             spikes.append(rows)
         if is_far:
             far.append(rows)
-        repeated = len(far) == REPEATED and rows - far[0] < NOISE
+        repeated = len(far) == REPEATED_SPIKES and rows - far[0] < NOISE_ROWS
         note = verdict.note
         if is_far and repeated:
-            note = f"{note} One of {REPEATED} outliers in {rows - far[0] + 1} rows.".lstrip()
-        elif verdict.state not in REPORTED:
+            note = f"{note} One of {REPEATED_SPIKES} outliers in {rows - far[0] + 1} rows.".lstrip()
+        elif verdict.state not in REPORTED_STATES:
             if verdict.state is LossState.SPIKE:
                 self.measured(step, SPIKE, value, verdict.limit, met=False, tensor=name)
             return False
         lasting = verdict.state is LossState.SPIKE_LASTING
         if not lasting and self.only_lasting:
             return False
-        often = repeated or (len(spikes) == OFTEN and rows - spikes[0] < NOISE)
+        often = repeated or (len(spikes) == OFTEN_ROWS and rows - spikes[0] < NOISE_ROWS)
         return self.measured(
             step,
             SPIKE,

@@ -17,16 +17,16 @@ from builtin_rules.statistics.parameters import count, non_negative
 from builtin_rules.statistics.series.noise_levels import mean
 from builtin_rules.statistics.series.robust_window import RobustWindow
 from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES, TENSOR_REGEX, selection_input
-from smdebug.rules.extensions import Page, Quantity, Severity, step_in_segment
+from smdebug.rules.extensions import Quantity, Severity, step_in_segment
 
 # Why these, and how they judge: docs/decisions/0010-overfit.md.
 GAP: Final = "gap"
-DEVIATIONS: Final = 2.0  # of the gap
+GAP_DEVIATIONS: Final = 2.0  # of the gap
 RISE_DEVIATIONS: Final = 3.0  # more, as the best of many levels is low by chance
-RISE: Final = 0.01  # of the best validation loss: a smaller rise counts as none
+MIN_RISE: Final = 0.01  # of the best validation loss: a smaller rise counts as none
 END_RISE: Final = 0.05  # that one phase needs at the end; a run that is stopped early ends lower
 END_PATIENCE: Final = 3  # phases at the end of the data, if the rise is smaller
-SMOOTHED: Final = 3  # phases whose mean is the level
+SMOOTHED_PHASES: Final = 3  # phases whose mean is the level
 MIN_PHASES: Final = 4  # that tell a trend from its noise
 MIN_PATIENCE: Final = 10  # phases; a hump of the first epochs is shorter
 
@@ -44,16 +44,16 @@ class _Watched:
     def add(self, validation: float) -> bool:
         """Add a phase and return whether the validation loss is clearly above its best level."""
         self.window.add(validation)
-        latest = self.window.latest(SMOOTHED)
-        if len(latest) < SMOOTHED:
+        latest = self.window.latest(SMOOTHED_PHASES)
+        if len(latest) < SMOOTHED_PHASES:
             return False
         level = mean(latest)
         self.best = min(self.best, level)
-        error = self.window.noise_about_trend() * math.sqrt(2 / SMOOTHED)
+        error = self.window.noise_about_trend() * math.sqrt(2 / SMOOTHED_PHASES)
         rise = level - self.best
         self.high = rise > END_RISE * abs(self.best)
         enough = len(self.window) >= MIN_PHASES
-        return enough and rise > RISE * abs(self.best) + RISE_DEVIATIONS * error
+        return enough and rise > MIN_RISE * abs(self.best) + RISE_DEVIATIONS * error
 
 
 class Overfit(DeclaredRule):
@@ -99,45 +99,6 @@ class Overfit(DeclaredRule):
         LITERAL,
     )
     QUANTITIES = (Quantity(GAP, "(validation - training) / training, less two standard errors"),)
-    PAGE = Page(
-        why="""
-        A model that performs much better on its training data than on unseen data has started to
-        memorise the samples: training longer makes it worse.
-        """,
-        save="""
-        The collection `losses`, in training and in evaluation, often enough for a mean:
-
-            Hook(
-                out_dir,
-                include_collections=["losses"],
-                save_config={ModeKeys.TRAIN: SaveConfigMode(save_interval=10),
-                             ModeKeys.EVAL: SaveConfigMode(save_interval=1)},
-            )
-            hook.set_mode(ModeKeys.EVAL)  # before each evaluation; ModeKeys.TRAIN after it
-
-        XGBoost: name the training set `train` in `evals`.
-        """,
-        missing="""
-        Non-finite losses are left out. Steps within a phase, phases without a preceding training
-        loss, and a mean training loss of 0 are skipped. A run that never sets a mode has no
-        validation losses, except with XGBoost.
-        """,
-        remedy="""
-        - Stop at the step with the lowest validation loss, or use its checkpoint.
-        - Use more or augmented data, fewer parameters, dropout or weight decay.
-        - XGBoost: use fewer rounds, a lower `max_depth`, a higher `min_child_weight`.
-        - Check that training and validation samples come from one distribution.
-        """,
-        limits="""
-        A gap is not reported while the validation loss does not rise; `literal` reports it. If both
-        losses are tiny, the ratio is large even for a good model: raise `ratio_threshold`. Runs
-        with fewer than twelve evaluation phases are judged at their end only, those with fewer
-        than four never.
-        """,
-        severity="""
-        The best checkpoint is still good, and accuracy may improve while the loss rises: a warning.
-        """,
-    )
     tensor_regex: tuple[str, ...]
     start_step: int
     patience: int
@@ -205,7 +166,7 @@ class Overfit(DeclaredRule):
         gap = phase.validation - training
         if not self.literal:
             margin = phase.training_error * (1 + self.ratio_threshold)
-            gap -= DEVIATIONS * math.hypot(margin, phase.validation_error)
+            gap -= GAP_DEVIATIONS * math.hypot(margin, phase.validation_error)
         return gap / abs(training)
 
     def _record(self, step: int, phase: EvaluationPhase, watched: _Watched) -> bool:

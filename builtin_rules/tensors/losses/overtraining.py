@@ -8,18 +8,18 @@ from builtin_rules.statistics.losses.objective import no_objective
 from builtin_rules.statistics.parameters import count, non_negative
 from builtin_rules.statistics.series.noise_levels import Levels, mean
 from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES
-from smdebug.rules.extensions import Page, Quantity, Severity
+from smdebug.rules.extensions import Quantity, Severity
 
 # Why these, and how they judge: docs/decisions/0013-overtraining.md.
 TRAINING: Final = "training loss"
 VALIDATION: Final = "validation loss"
-DEVIATIONS: Final = 2.0  # of validation losses
+LOSS_DEVIATIONS: Final = 2.0  # of validation losses
 LONE_DEVIATIONS: Final = 3.0  # of training losses alone
 PHASES_BEFORE: Final = 3  # minimum validation phases of an earlier level
-HALVED: Final = 0.5  # a loss near 0 improves by this share of it
+HALVED_SHARE: Final = 0.5  # a loss near 0 improves by this share of it
 LONE_FALL: Final = 0.2  # the same of training losses alone
-LEARNED: Final = 4.0  # times delta; a steady fall is a quarter of the total per level
-WASTED: Final = 1.25  # a training that goes on for so many times as long wastes time
+LEARNED_FACTOR: Final = 4.0  # times delta; a steady fall is a quarter of the total per level
+WASTED_FACTOR: Final = 1.25  # a training that goes on for so many times as long wastes time
 LONE_WASTED: Final = 2.0  # the same, without validation losses
 TOO_FEW: Final = "too few losses"
 WITHIN: Final = "no phase of evaluation ends here"
@@ -87,8 +87,8 @@ class LossTrend:
         enough = min(delta, share * abs(progress.best)) if deviations else delta
         margin = deviations * progress.error
         limit = progress.best - enough + margin
-        certain = margin + DEVIATIONS * progress.noise
-        learned = self.first - progress.best > LEARNED * delta + certain
+        certain = margin + LOSS_DEVIATIONS * progress.noise
+        learned = self.first - progress.best > LEARNED_FACTOR * delta + certain
         ended = progress.level >= limit and progress.best != 0.0  # nothing is better than 0
         return LossVerdict(progress.level, limit, ended=ended, learned=learned)
 
@@ -145,42 +145,6 @@ class Overtraining(DeclaredRule):
             VALIDATION, "validation loss, mean of the latest, against what it has to be below"
         ),
     )
-    PAGE = Page(
-        why="""
-        From this point on, training adds cost without benefit: at best the model stays the same, at
-        worst it overfits.
-        """,
-        save="""
-        The collection `losses`, in training and in evaluation:
-
-            Hook(out_dir, include_collections=["losses"], save_config=SaveConfig(save_interval=10))
-            hook.set_mode(ModeKeys.EVAL)  # before each evaluation; ModeKeys.TRAIN after it
-
-        XGBoost: name the training set `train` in `evals`.
-        """,
-        missing="""
-        Non-finite losses are left out. Steps without a loss are skipped, as are all steps before
-        there are two levels: twice `patience_train` training losses and, once there is a validation
-        loss, `patience_validation` evaluation phases plus three.
-        """,
-        remedy="""
-        - Stop earlier: early stopping uses the same criterion.
-        - If the losses should be lower, lower the learning rate or use a decaying schedule.
-        - Check whether the model is too small for its data.
-        """,
-        limits="""
-        Without validation losses, the rule decides late if noise is large compared with `delta`:
-        save them, or raise `delta`. A loss that improves by less than `delta` over a quarter of the
-        run has stopped improving: lower `delta` for losses that are expected to become very small.
-        While the training loss still falls, nothing is reported, whatever the validation loss does:
-        see `Overfit`. Runs with fewer than fourteen evaluation phases are not judged: lower
-        `patience_validation`.
-        """,
-        severity="""
-        Most healthy runs end converged: a note. If they go on for long after that, time is wasted:
-        a warning.
-        """,
-    )
     patience_train: int
     patience_validation: int
     delta: float
@@ -229,7 +193,7 @@ class Overtraining(DeclaredRule):
             name: series.latest() if self.literal else series.level(deviations, share, scale or 0.0)
             for name, series, deviations, share in (
                 (TRAINING, training, LONE_DEVIATIONS if alone else 0.0, LONE_FALL),
-                (VALIDATION, validation, DEVIATIONS, HALVED),
+                (VALIDATION, validation, LOSS_DEVIATIONS, HALVED_SHARE),
             )
             if series.first is not None
         }
@@ -241,7 +205,7 @@ class Overtraining(DeclaredRule):
             verdict.learned for verdict in verdicts.values()
         )
         decisive = verdicts.get(VALIDATION) or verdicts[TRAINING]
-        severity = self._severity(LONE_WASTED if alone else WASTED, decisive, met=met)
+        severity = self._severity(LONE_WASTED if alone else WASTED_FACTOR, decisive, met=met)
         judged_met = [
             self.measured(step, name, verdict.measured, verdict.limit, met=met, severity=severity)
             for name, verdict in verdicts.items()

@@ -10,7 +10,6 @@ from smdebug.rules import Rule
 from smdebug.rules.extensions import (
     BoolParam,
     Clock,
-    Page,
     Quantity,
     Severity,
     SystemClock,
@@ -66,41 +65,6 @@ class StalledTrainingRule(Rule):
     )
     QUANTITIES = (Quantity(SECONDS, "time since the step before (s)", worse="above"),)
     SEVERITY = Severity.ERROR
-    PAGE = Page(
-        why="""
-        A training that hangs (a deadlock between workers, a data loader that waits forever, a full
-        disk) costs as much as one that learns, and nobody notices until the bill arrives.
-        """,
-        save="""
-        Any tensors, more often than `threshold`; losses are enough:
-
-            Hook(
-                out_dir,
-                include_collections=["losses"],
-                save_config=SaveConfig(save_interval=100),
-            )
-        """,
-        missing="""
-        Steps whose event files record no time (shapes only, damaged, invalid times) are skipped, as
-        is the first step, which has no predecessor.
-        """,
-        remedy="""
-        - Look at the worker in the evidence first: the others may have waited for it.
-        - Look at its stacks (`py-spy dump`), and at what it waits for: data, a collective, a lock.
-        - Check whether disk, memory or network ran out at the time of the last saved step.
-        - A long validation or a checkpoint that saves nothing is normal: raise `threshold`.
-        """,
-        limits="""
-        The training must save more often than `threshold`. A training that was stopped and resumed
-        has a gap, which fires: start after it with `--start-step`. A worker that saves much less
-        often than the others is reported as silent: raise `threshold`. Clocks of different machines
-        are compared, so they must agree to within a fraction of `threshold`.
-        """,
-        severity="""
-        An error: a training that saves nothing for so long has most likely hung, and still costs
-        money. `stop_training_on_fire` therefore stops it without further options.
-        """,
-    )
     threshold: int
     stop_training_on_fire: bool
     training_job_name_prefix: str | None

@@ -23,27 +23,27 @@ from builtin_rules.statistics.training_scalars import (
     median_deviation,
     scalars_of_mode,
 )
-from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput, WantedMeasure
+from smdebug.rules.extensions import Quantity, Severity, TensorInput, WantedMeasure
 
 NORM: Final = "norm"
 GROWTH: Final = "growth"
 GLOBAL_NORM: Final = "norm of all gradients"
 TOO_FEW: Final = "fewer than 20 gradient norms before this step"
-WINDOW: Final = 128  # latest rows that give the level
-FEWEST: Final = 20  # rows before the first judged one
-RECENT: Final = 10  # rows whose median the level is at least, as norms may grow
-AFTER: Final = 20  # rows after which a spike has passed or not
-FOLLOWING: Final = 3  # rows, from the spike on, in which the loss may follow
+WINDOW_ROWS: Final = 128  # latest rows that give the level
+SPIKE_MIN_ROWS: Final = 20  # rows before the first judged one
+RECENT_ROWS: Final = 10  # rows whose median the level is at least, as norms may grow
+ROWS_AFTER_SPIKE: Final = 20  # rows after which a spike has passed or not
+FOLLOWING_ROWS: Final = 3  # rows, from the spike on, in which the loss may follow
 REPEATS_WITH_LOSS: Final = 4  # spikes within the window that the loss followed
-REPEATS: Final = 6  # spikes within the window, in a run without losses
+MIN_REPEATS: Final = 6  # spikes within the window, in a run without losses
 LARGEST_SHARE: Final = 0.1  # of the rows; more belong to another kind of batches
 LOSS_DEVIATIONS: Final = 5.0
-ALIKE: Final = 2.0  # times that a norm of the same kind of batches is lower at most
-RISE: Final = 0.05  # of the loss at a spike
+ALIKE_FACTOR: Final = 2.0  # times that a norm of the same kind of batches is lower at most
+LOSS_RISE: Final = 0.05  # of the loss at a spike
 LASTING_RISE: Final = 0.2  # of the loss after a spike
 FEWER_BELOW: Final = 5  # one in so many losses may be lower after a spike
-LATEST: Final = 5
-EXPLOSION: Final = 100.0
+LATEST_ROWS: Final = 5
+EXPLOSION_FACTOR: Final = 100.0
 
 
 @dataclass(slots=True)
@@ -59,38 +59,38 @@ class _Spike:
 
     def add_loss(self, loss: float, row: int) -> None:
         self.losses.append(loss)
-        if self.loss is not None and row < self.row + FOLLOWING:
-            self.follows |= loss > self.loss + max(self.margin, RISE * abs(self.loss))
+        if self.loss is not None and row < self.row + FOLLOWING_ROWS:
+            self.follows |= loss > self.loss + max(self.margin, LOSS_RISE * abs(self.loss))
 
     def loss_stayed_up(self) -> bool:
         """Return whether the loss since the spike is clearly above that before it."""
-        if self.loss is None or len(self.losses) <= RECENT:
+        if self.loss is None or len(self.losses) <= RECENT_ROWS:
             return False
         limit = self.loss + max(self.margin, LASTING_RISE * abs(self.loss))
-        halves = self.losses[:RECENT], self.losses[RECENT:]
+        halves = self.losses[:RECENT_ROWS], self.losses[RECENT_ROWS:]
         return all(sorted(half)[len(half) // FEWER_BELOW] > limit for half in halves)
 
 
 @dataclass(slots=True)
 class _Norms:
-    """The norms of one series; holds at most `WINDOW` of them, as logarithms."""
+    """The norms of one series; holds at most `WINDOW_ROWS` of them, as logarithms."""
 
     rows: int = 0
     first: list[float] = field(default_factory=list)
-    latest: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST))
-    logs: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW))
+    latest: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST_ROWS))
+    logs: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW_ROWS))
     spikes: deque[_Spike] = field(default_factory=deque)
-    with_spikes: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW))
+    with_spikes: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW_ROWS))
     pending: _Spike | None = None
     in_a_row: int = 0
     exploded: bool = False
 
     def limit(self, factor: float, deviations: float) -> float | None:
         """Return the norm above which the next one is a spike, or None if there are too few."""
-        if len(self.logs) < FEWEST:
+        if len(self.logs) < SPIKE_MIN_ROWS:
             return None
         logs = list(self.logs)
-        level = max(statistics.median(logs), statistics.median(logs[-RECENT:]))
+        level = max(statistics.median(logs), statistics.median(logs[-RECENT_ROWS:]))
         deviation = max(median_deviation(logs), noise(logs))
         return math.exp(min(700.0, level + max(math.log(factor), deviations * deviation)))
 
@@ -98,18 +98,20 @@ class _Norms:
         """Add a norm; a spike counts as the level, so that it does not hide the next one."""
         self.rows += 1
         self.latest.append(norm)
-        if len(self.first) < FEWEST:
+        if len(self.first) < SPIKE_MIN_ROWS:
             self.first.append(norm)
         self.in_a_row = self.in_a_row + 1 if is_spike else 0
         self.with_spikes.append(norm)
-        while self.spikes and self.spikes[0].row <= self.rows - WINDOW:
+        while self.spikes and self.spikes[0].row <= self.rows - WINDOW_ROWS:
             self.spikes.popleft()
         self.logs.append(statistics.median(self.logs) if is_spike else math.log(norm))
 
     def share_like(self, spikes: list[_Spike]) -> float:
         """Return the share of the latest rows whose norms are like those of spikes, or larger."""
         usual = statistics.median(spike.norm for spike in spikes)
-        return sum(norm >= usual / ALIKE for norm in self.with_spikes) / len(self.with_spikes)
+        return sum(norm >= usual / ALIKE_FACTOR for norm in self.with_spikes) / len(
+            self.with_spikes
+        )
 
     def growth(self) -> float:
         """Return how many times the first norms the latest ones are."""
@@ -156,39 +158,6 @@ class GradientNormSpike(DeclaredRule):
     QUANTITIES = (
         Quantity(NORM, "gradient norm, and the limit for spikes", log=True),
         Quantity(GROWTH, "median of the latest norms (times that of the first 20)", log=True),
-    )
-    PAGE = Page(
-        why="""
-        A batch whose gradient is many times the usual one moves the weights somewhere else, and
-        fills the moments of the optimizer for hundreds of steps. Spikes precede divergence, often
-        by many steps. See SPAM (arXiv 2501.06842), which finds spikes in all layers of language
-        models, and ZClip (arXiv 2504.02507), which clips by deviations of the recent norms.
-        """,
-        save="""
-        The PyTorch hook saves `optimizer/grad_norm`. Logs of Hugging Face's Trainer have
-        `grad_norm`. Otherwise, with the norm before clipping:
-
-            hook.save_scalar("grad_norm", norm.item(), sm_metric=False)
-        """,
-        missing="""
-        Norms that are 0 or not finite are left out: see `ExplodingTensor`. Steps without a norm,
-        and the first 20 rows, are skipped. A spike in the last 20 rows remains a note.
-        """,
-        remedy="""
-        - Look at the batches of the spikes: broken samples, extreme targets, very short sequences.
-        - Clip gradients to about the usual norm; skip updates whose norm is many times as large.
-        - Lower the learning rate or warm it up longer; lower Adam's `beta2`.
-        - If the loss did not recover, resume from a checkpoint before the spike, and skip the
-          batches around it.
-        """,
-        limits="""
-        Norms after clipping never spike: save those before. Saved every tenth step, nine of ten
-        spikes are missed. Heavy-tailed norms, as in reinforcement learning, raise the limit.
-        """,
-        severity="""
-        A warning: healthy trainings have spikes too, and many recover. Norms 100 times the first
-        ones under a risen loss are an error, because the training has diverged.
-        """,
     )
     factor: float
     deviations: float
@@ -254,7 +223,7 @@ class GradientNormSpike(DeclaredRule):
         for worker, loss in losses.items():
             self._losses.setdefault(worker, deque(maxlen=NOISE_WINDOW)).append(loss)
             first = self._first_losses.setdefault(worker, [])
-            if len(first) < FEWEST:
+            if len(first) < SPIKE_MIN_ROWS:
                 first.append(loss)
 
     def _judge(self, step: int, key: TensorKey, norm: float, loss: float | None) -> bool | None:
@@ -279,16 +248,16 @@ class GradientNormSpike(DeclaredRule):
         if begins:
             self._begin_spike(key[1], norms, norm)
         for spike in norms.spikes:
-            if loss is not None and norms.rows < spike.row + AFTER:
+            if loss is not None and norms.rows < spike.row + ROWS_AFTER_SPIKE:
                 spike.add_loss(loss, norms.rows)
         met = self._judge_passing(step, key, norms, limit)
         met |= self._judge_repeats(step, key, norms, limit)
         return met | self._judge_growth(step, key, norms)
 
     def _begin_spike(self, worker: str, norms: _Norms, norm: float) -> None:
-        losses = list(self._losses.get(worker, ()))[-AFTER:]
+        losses = list(self._losses.get(worker, ()))[-ROWS_AFTER_SPIKE:]
         level, margin = None, 0.0
-        if len(losses) >= LATEST:
+        if len(losses) >= LATEST_ROWS:
             level = statistics.median(losses)
             margin = LOSS_DEVIATIONS * max(noise(losses), median_deviation(losses))
         spike = _Spike(norms.rows, norm, level, margin)
@@ -298,46 +267,56 @@ class GradientNormSpike(DeclaredRule):
     def _judge_passing(self, step: int, key: TensorKey, norms: _Norms, limit: float) -> bool:
         """Judge the spike of 20 rows ago by what followed it."""
         spike = norms.pending
-        if spike is None or norms.rows < spike.row + AFTER - 1:
+        if spike is None or norms.rows < spike.row + ROWS_AFTER_SPIKE - 1:
             return False
         norms.pending = None
-        lasts = norms.in_a_row >= AFTER
+        lasts = norms.in_a_row >= ROWS_AFTER_SPIKE
         if spike.loss_stayed_up():
             return self._find(
-                step, key, spike.norm, limit, f"The loss has stayed higher for {AFTER} rows."
+                step,
+                key,
+                spike.norm,
+                limit,
+                f"The loss has stayed higher for {ROWS_AFTER_SPIKE} rows.",
             )
         if lasts and spike.loss is None:
-            return self._find(step, key, norms.latest[-1], limit, f"It lasts for {AFTER} rows.")
+            return self._find(
+                step, key, norms.latest[-1], limit, f"It lasts for {ROWS_AFTER_SPIKE} rows."
+            )
         if lasts:
             norms.logs.clear()
             self._find(step, key, norms.latest[-1], limit, "The new level.", Severity.NOTE)
         return False
 
     def _judge_repeats(self, step: int, key: TensorKey, norms: _Norms, limit: float) -> bool:
-        if not norms.in_a_row and norms.spikes and norms.rows - norms.spikes[-1].row >= FOLLOWING:
+        if (
+            not norms.in_a_row
+            and norms.spikes
+            and norms.rows - norms.spikes[-1].row >= FOLLOWING_ROWS
+        ):
             return False  # nothing new since it was judged
         has_losses = any(spike.loss is not None for spike in norms.spikes)
         spikes = [spike for spike in norms.spikes if spike.follows or not has_losses]
-        enough = REPEATS_WITH_LOSS if has_losses else REPEATS
+        enough = REPEATS_WITH_LOSS if has_losses else MIN_REPEATS
         if len(spikes) < enough or norms.share_like(spikes) > LARGEST_SHARE:
             return False
         followed = ", and the loss follows" if has_losses else ""
         largest = max(spike.norm for spike in spikes)
-        note = f"{len(spikes)} spikes within {min(norms.rows, WINDOW)} rows{followed}."
+        note = f"{len(spikes)} spikes within {min(norms.rows, WINDOW_ROWS)} rows{followed}."
         return self._find(step, key, largest, limit, note)
 
     def _judge_growth(self, step: int, key: TensorKey, norms: _Norms) -> bool:
-        if norms.rows < FEWEST + LATEST:
+        if norms.rows < SPIKE_MIN_ROWS + LATEST_ROWS:
             return False
         growth, (name, worker) = norms.growth(), key
         severity, note = self._severity_of_growth(worker)
-        is_first = growth > EXPLOSION and not (norms.exploded and severity is Severity.NOTE)
-        norms.exploded = growth > EXPLOSION
+        is_first = growth > EXPLOSION_FACTOR and not (norms.exploded and severity is Severity.NOTE)
+        norms.exploded = growth > EXPLOSION_FACTOR
         return self.measured(
             step,
             GROWTH,
             growth,
-            EXPLOSION,
+            EXPLOSION_FACTOR,
             met=is_first,
             tensor=name,
             worker=worker,
@@ -346,8 +325,8 @@ class GradientNormSpike(DeclaredRule):
         )
 
     def _severity_of_growth(self, worker: str) -> tuple[Severity, str]:
-        latest = list(self._losses.get(worker, ()))[-LATEST:]
-        if len(latest) < LATEST:
+        latest = list(self._losses.get(worker, ()))[-LATEST_ROWS:]
+        if len(latest) < LATEST_ROWS:
             return Severity.WARNING, "The norms have exploded."
         first = statistics.median(self._first_losses[worker])
         if statistics.median(latest) > first:

@@ -16,20 +16,20 @@ from builtin_rules.statistics.training_scalars import (
     TRAINING_LOSSES,
     scalars_of_mode,
 )
-from smdebug.rules.extensions import Page, Quantity, Severity
+from smdebug.rules.extensions import Quantity, Severity
 
 RATE: Final = "rate"
-NOTHING: Final = 1e-6  # of the highest rate; below it a rate counts as zero
-FEWEST: Final = 10  # rows for a verdict at the end, or on the end of a schedule
+ZERO_SHARE: Final = 1e-6  # of the highest rate; below it a rate counts as zero
+MIN_ROWS: Final = 10  # rows for a verdict at the end, or on the end of a schedule
 IDLE_SHARE: Final = 0.2  # of the rows; the printed tail of a cosine decay is shorter
 WARM_UP: Final = 20  # rows in which a rate may jump
-LATEST: Final = 10
+LATEST_ROWS: Final = 10
 PLATEAUS: Final = 5
 PLATEAU_ROWS: Final = 5
-MOVES: Final = 0.02  # of the highest rate
-LEARNED: Final = 0.9  # of the first losses
-DIGITS: Final = 100  # printing units of the highest rate: three significant digits
-SMALLEST: Final = 10  # printing units of the smallest positive rate
+MOVED_SHARE: Final = 0.02  # of the highest rate
+LEARNED_SHARE: Final = 0.9  # of the first losses
+RATE_UNITS: Final = 100  # printing units of the highest rate: three significant digits
+SMALLEST_UNITS: Final = 10  # printing units of the smallest positive rate
 
 
 class _Verdict(NamedTuple):
@@ -49,7 +49,7 @@ class _Rates:
     zero: int = 0  # latest rows in a row
     smallest: float = math.inf  # of the positive ones
     decimals: int = 0  # the most of any rate
-    latest: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST))
+    latest: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST_ROWS))
     is_noted: bool = False
     # Plateaus: their number, the length of the current one, the shortest and the longest before.
     plateaus: int = 0
@@ -77,7 +77,7 @@ class _Rates:
         if rate > 0:
             self.smallest = min(self.smallest, rate)
         self.decimals = max(self.decimals, _decimals(rate))
-        self.zero = self.zero + 1 if rate <= NOTHING * self.highest else 0
+        self.zero = self.zero + 1 if rate <= ZERO_SHARE * self.highest else 0
         self.last = rate
         self.rows += 1
         self.latest.append(rate)
@@ -85,7 +85,10 @@ class _Rates:
     def may_be_rounded(self) -> bool:
         """Return whether the rates have so few digits that zero may be a small rate."""
         unit = 10.0**-self.decimals
-        return self.highest < (DIGITS - 0.5) * unit or self.smallest < (SMALLEST - 0.5) * unit
+        return (
+            self.highest < (RATE_UNITS - 0.5) * unit
+            or self.smallest < (SMALLEST_UNITS - 0.5) * unit
+        )
 
     def is_by_epoch(self) -> bool:
         """Return whether the rate changed at regular intervals of many rows, in one direction."""
@@ -129,40 +132,6 @@ class LearningRate(DeclaredRule):
         positive("jump", "How many times the highest rate so far a jump is.", 10.0, "times"),
     )
     QUANTITIES = (Quantity(RATE, "learning rate", worse="below"),)
-    PAGE = Page(
-        why="""
-        A schedule that is stepped too often, too rarely or with the wrong length looks like a
-        training that does not learn, or wastes the hours after its rate has become zero.
-        """,
-        save="""
-        The PyTorch hook saves `optimizer/lr/<group>`. Logs of Hugging Face's Trainer have
-        `learning_rate`, those of Lightning's LearningRateMonitor `lr-<optimizer>`. Otherwise:
-
-            hook.save_scalar("lr", scheduler.get_last_lr()[0], sm_metric=False)
-        """,
-        missing="""
-        NaN and infinity are left out; steps without a rate are skipped. Runs of fewer than 10 rows
-        are judged for negative rates only.
-        """,
-        remedy="""
-        - Zero from the start: step the schedule, and check the number of warm-up steps.
-        - Zero too early: give the schedule the number of updates of the whole run. That is batches
-          times epochs, divided by the accumulated batches.
-        - Never moves: call `scheduler.step()` after each update, or count its length in epochs.
-        - A jump: check what changes the rate besides the schedule, such as a resume.
-        """,
-        limits="""
-        Warm-up from zero, one-cycle, cosine decay with restarts, staircases and a rate that is zero
-        in the last rows are healthy. A run that was stopped early in a schedule by epoch, after
-        less than 2 % of its fall, looks like a schedule that never moves. A log that prints all
-        rates as zero, for want of digits, cannot be told from a rate of zero without a loss. A
-        round rate, such as 0.001, that drops to zero at once gives a note only.
-        """,
-        severity="""
-        Zero from the start and negative rates are errors: nothing is learned, or the loss is
-        climbed. The others are warnings, because the training up to then is sound.
-        """,
-    )
     patience: int
     jump: float
 
@@ -171,7 +140,7 @@ class LearningRate(DeclaredRule):
     def _prepare(self) -> None:
         self._groups: dict[TensorKey, _Rates] = {}
         self._first_losses: list[float] = []
-        self._losses: deque[float] = deque(maxlen=LATEST)
+        self._losses: deque[float] = deque(maxlen=LATEST_ROWS)
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the learning rates of global step `step`."""
@@ -190,7 +159,7 @@ class LearningRate(DeclaredRule):
         met = [
             self._report(step, key, group.last, verdict)
             for key, group in self._groups.items()
-            if group.rows >= FEWEST
+            if group.rows >= MIN_ROWS
             for verdict in self._at_end(group)
         ]
         return any(met)
@@ -199,7 +168,7 @@ class LearningRate(DeclaredRule):
         if losses:
             mean = sum(losses) / len(losses)
             self._losses.append(mean)
-            if len(self._first_losses) < LATEST:
+            if len(self._first_losses) < LATEST_ROWS:
                 self._first_losses.append(mean)
 
     def _judge(
@@ -236,13 +205,13 @@ class LearningRate(DeclaredRule):
         """Yield what is wrong with a group after its latest row."""
         if group.zero == group.rows >= self.patience:
             yield self._zero(group, "Zero in all rows so far.")
-        elif FEWEST <= group.zero < group.rows and group.zero > IDLE_SHARE * group.rows:
+        elif MIN_ROWS <= group.zero < group.rows and group.zero > IDLE_SHARE * group.rows:
             note = f"Zero for {group.zero} of {group.rows} rows: the schedule has ended."
             severity = Severity.NOTE if group.others_move else Severity.WARNING
             if group.may_be_rounded():
                 note = f"{note[:-1]}, or is printed with too few digits."
                 severity = Severity.NOTE
-            yield _Verdict(NOTHING * group.highest, note, severity)
+            yield _Verdict(ZERO_SHARE * group.highest, note, severity)
         elif group.rows == WARM_UP and group.first == group.highest:
             kind = training_kind(self.base_trial)
             if kind is TrainingKind.LANGUAGE_MODEL:
@@ -252,14 +221,14 @@ class LearningRate(DeclaredRule):
         """Yield what is wrong with the whole schedule of a group."""
         if group.zero == group.rows < self.patience:
             yield self._zero(group, "Zero in all rows.")
-        elif FEWEST <= group.zero < group.rows and group.zero <= IDLE_SHARE * group.rows:
+        elif MIN_ROWS <= group.zero < group.rows and group.zero <= IDLE_SHARE * group.rows:
             note = f"Zero in the last {group.zero} of {group.rows} rows."
-            yield _Verdict(NOTHING * group.highest, note, Severity.NOTE)
+            yield _Verdict(ZERO_SHARE * group.highest, note, Severity.NOTE)
         if not group.is_by_epoch():
             return
-        if group.falls and group.last > (1.0 - MOVES) * group.highest:
+        if group.falls and group.last > (1.0 - MOVED_SHARE) * group.highest:
             note = f"It moved {group.falls} times, but hardly: its schedule is stepped too rarely."
-            yield _Verdict((1.0 - MOVES) * group.highest, note, Severity.WARNING)
+            yield _Verdict((1.0 - MOVED_SHARE) * group.highest, note, Severity.WARNING)
         elif group.rises:
             note = "Still warming up: its schedule is stepped too rarely."
             yield _Verdict(group.last, note, Severity.WARNING)
@@ -275,10 +244,10 @@ class LearningRate(DeclaredRule):
 
     def _has_learned(self) -> bool:
         """Return whether the latest losses are below nine tenths of the first ones."""
-        if len(self._first_losses) < LATEST:
+        if len(self._first_losses) < LATEST_ROWS:
             return False
-        first = sorted(self._first_losses)[LATEST // 2]
-        return sorted(self._losses)[LATEST // 2] < first - (1.0 - LEARNED) * abs(first)
+        first = sorted(self._first_losses)[LATEST_ROWS // 2]
+        return sorted(self._losses)[LATEST_ROWS // 2] < first - (1.0 - LEARNED_SHARE) * abs(first)
 
     def _report(self, step: int, key: TensorKey, rate: float, verdict: _Verdict) -> bool:
         """Record a verdict; of notes, the first of each group."""

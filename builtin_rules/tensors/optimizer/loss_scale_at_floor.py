@@ -11,12 +11,12 @@ from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count, positive
 from builtin_rules.statistics.tensor_selection import TensorKey, any_met
 from builtin_rules.statistics.training_scalars import LOSS_SCALES, scalars_of_mode
-from smdebug.rules.extensions import Page, Quantity, Severity
+from smdebug.rules.extensions import Quantity, Severity
 
 SCALE: Final = "scale"
 FALLS: Final = "falls"
-START: Final = 20  # rows in which a scaler looks for its scale
-WINDOW: Final = 20  # latest rows in which falls are counted
+START_ROWS: Final = 20  # rows in which a scaler looks for its scale
+WINDOW_ROWS: Final = 20  # latest rows in which falls are counted
 LEAST_FALL: Final = 2.0**8  # over these rows: equilibrium wanders by much less
 
 
@@ -27,14 +27,14 @@ class _Scales:
     rows: int = 0
     highest: float = 0.0
     at_floor: int = 0  # rows in a row
-    latest: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW + 1))
+    latest: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW_ROWS + 1))
 
     def add(self, scale: float, floor: float) -> None:
         self.rows += 1
         self.highest = max(self.highest, scale)
-        if self.rows >= START:
+        if self.rows >= START_ROWS:
             self.latest.append(scale)
-        is_low = scale <= floor < self.highest and self.rows > START
+        is_low = scale <= floor < self.highest and self.rows > START_ROWS
         self.at_floor = self.at_floor + 1 if is_low else 0
 
     def falls(self) -> int:
@@ -64,38 +64,6 @@ class LossScaleAtFloor(DeclaredRule):
         Quantity(SCALE, "loss scale", worse="below", log=True),
         Quantity(FALLS, "rows of the latest 20 in which the loss scale fell"),
     )
-    PAGE = Page(
-        why="""
-        A scaler lowers the scale, and skips the update, whenever a gradient overflows. At a scale
-        of 1 scaling no longer helps: gradients are infinite or NaN by themselves, and the training
-        goes on without learning. Users have noticed this after many hours.
-        """,
-        save="""
-        The PyTorch hook saves `optimizer/loss_scale` if a gradient scaler is used. Logs of
-        DeepSpeed, Megatron-LM and fairseq have it. Otherwise:
-
-            hook.save_scalar("loss_scale", scaler.get_scale(), sm_metric=False)
-        """,
-        missing="""
-        NaN and infinity are left out. Steps without a loss scale, and the first 20 rows, are
-        skipped. Falls are counted from the 21st row on, so that they are judged from row 40 on.
-        """,
-        remedy="""
-        - Look for the first infinite or NaN value: `ExplodingTensor` names it.
-        - Train in bfloat16, which has the range of float32 and needs no scaler.
-        - Compute softmax, norms and losses in float32; lower the learning rate; clip gradients
-          after unscaling them.
-        """,
-        limits="""
-        A scaler whose lowest scale is above 1 stops there: set `floor` to it (`min_scale` in
-        DeepSpeed, `min_loss_scale` elsewhere). Saved every 2,000 steps or more rarely, a scale may
-        fall and grow again unseen.
-        """,
-        severity="""
-        A scale at its floor is an error: every further overflow loses an update, and DeepSpeed
-        gives up here too. A scale that keeps falling is a warning, since updates still happen.
-        """,
-    )
     floor: float
     patience: int
 
@@ -111,12 +79,14 @@ class LossScaleAtFloor(DeclaredRule):
         if not finite:
             return self.not_judged("no loss scale of training at this step")
         answers = [self._judge(step, key, scale) for key, scale in finite.items()]
-        return any_met(self, answers, f"the scaler looks for its scale in the first {START} rows")
+        return any_met(
+            self, answers, f"the scaler looks for its scale in the first {START_ROWS} rows"
+        )
 
     def _judge(self, step: int, key: TensorKey, scale: float) -> bool | None:
         scaler = self._scalers.setdefault(key, _Scales())
         scaler.add(scale, self.floor)
-        if scaler.rows <= START:
+        if scaler.rows <= START_ROWS:
             return None
         name, worker = key
         met = self.measured(
@@ -129,18 +99,18 @@ class LossScaleAtFloor(DeclaredRule):
             worker=worker,
             note=f"At its floor for {scaler.at_floor} rows, after up to {scaler.highest:.6g}.",
         )
-        if len(scaler.latest) <= WINDOW:
+        if len(scaler.latest) <= WINDOW_ROWS:
             return met
         falls, first = scaler.falls(), scaler.latest[0]
         met |= self.measured(
             step,
             FALLS,
             falls,
-            WINDOW / 2,
-            met=falls > WINDOW / 2 and scale * LEAST_FALL <= first,
+            WINDOW_ROWS / 2,
+            met=falls > WINDOW_ROWS / 2 and scale * LEAST_FALL <= first,
             tensor=name,
             worker=worker,
-            note=f"From {first:.6g} to {scale:.6g} in {WINDOW} rows.",
+            note=f"From {first:.6g} to {scale:.6g} in {WINDOW_ROWS} rows.",
             severity=Severity.WARNING,
         )
         return met

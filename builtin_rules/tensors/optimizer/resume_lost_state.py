@@ -20,21 +20,21 @@ from builtin_rules.statistics.training_scalars import (
     median_deviation,
     scalars_of_mode,
 )
-from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput, step_in_segment
+from smdebug.rules.extensions import Quantity, Severity, TensorInput, step_in_segment
 
 LOSS: Final = "loss"
 NORM: Final = "norm"
 RATE: Final = "rate"
 FIRST_SEGMENT: Final = "the run was not resumed yet"
 NOT_AFTER_A_RESUME: Final = "no rows after a resume to compare with rows before it"
-BEFORE: Final = 20  # rows before the resume that give the level
-FEWEST: Final = 10
-LATEST: Final = 5
+ROWS_BEFORE: Final = 20  # rows before the resume that give the level
+MIN_ROWS: Final = 10
+LATEST_ROWS: Final = 5
 AT_ONCE: Final = 3  # rows that show the loss of an untrained model
-BACK: Final = 0.7  # of the way back to the first loss
-DEVIATIONS: Final = 5.0
-RISE: Final = 0.1  # of the loss
-FACTOR: Final = 2.0  # of norms and rates
+BACK_SHARE: Final = 0.7  # of the way back to the first loss
+LEVEL_DEVIATIONS: Final = 5.0
+LOSS_RISE: Final = 0.1  # of the loss
+CHANGE_FACTOR: Final = 2.0  # of norms and rates
 ROWS_KEPT: Final = 20_000
 
 
@@ -62,14 +62,14 @@ class _History:
             self.segment = segment
             kept = bisect_left(self.steps, step)
             del self.steps[kept:], self.values[kept:]
-            self.before, self.after = list(self.values[-BEFORE:]), []
+            self.before, self.after = list(self.values[-ROWS_BEFORE:]), []
         self.steps.append(step)
         self.values.append(value)
         if len(self.values) > ROWS_KEPT:
             del self.steps[: ROWS_KEPT // 2], self.values[: ROWS_KEPT // 2]
-        if len(self.first) < LATEST:
+        if len(self.first) < LATEST_ROWS:
             self.first.append(value)
-        if len(self.before) >= FEWEST and len(self.after) <= patience:
+        if len(self.before) >= MIN_ROWS and len(self.after) <= patience:
             self.after.append(value)
 
 
@@ -105,37 +105,6 @@ class ResumeLostState(DeclaredRule):
         Quantity(LOSS, "loss after the resume, median of five"),
         Quantity(NORM, "gradient norm after the resume, median of five", log=True),
         Quantity(RATE, "learning rate after the resume"),
-    )
-    PAGE = Page(
-        why="""
-        A checkpoint that lacks the optimizer or the schedule, or that is not loaded at all, costs
-        the hours before the resume: the curve continues, a little higher, and nobody notices.
-        """,
-        save="""
-        Nothing more than a log that continues, as Hugging Face's Trainer, Lightning and most
-        loggers write it: each time the steps go back, a segment begins (docs/sources/segments.md).
-        """,
-        missing="""
-        Runs that were never resumed are not judged, nor is a run that begins again from its first
-        steps, or a resume after fewer than 10 rows. NaN and infinity are left out.
-        """,
-        remedy="""
-        - The loss of an untrained model: check that the checkpoint is loaded into the model that
-          is trained, before it is wrapped or compiled, and with all its keys.
-        - A higher loss or norm: save and load the state of the optimizer, the loss scaler and
-          moving averages, and the position in the data.
-        - A rate that begins anew: load the state of the schedule, or give it the last step.
-        """,
-        limits="""
-        A resume that repeats no step begins no segment and is not seen. A state that is lost but
-        made up within `patience` rows is only seen if the loss begins anew: with a row every
-        hundred steps, most are. A rate that was raised, or warmed up again, on purpose looks the
-        same.
-        """,
-        severity="""
-        Lost weights are an error: what was trained before the resume is gone. The others are
-        warnings, because the training recovers, or because they may be meant.
-        """,
     )
     patience: int
 
@@ -195,9 +164,9 @@ class ResumeLostState(DeclaredRule):
     def _judge_loss(self, step: int, key: TensorKey, history: _History) -> bool:
         before = history.before
         level = statistics.median(before)
-        margin = max(RISE * abs(level), DEVIATIONS * _spread(before))
+        margin = max(LOSS_RISE * abs(level), LEVEL_DEVIATIONS * _spread(before))
         bound = _Level(level, level + margin, statistics.median(history.first))
-        back = max(bound.limit, level + BACK * (bound.first - level))
+        back = max(bound.limit, level + BACK_SHARE * (bound.first - level))
         if len(history.after) == AT_ONCE and min(history.after) > back:
             note = f"From {level:.4g} to {history.after[0]:.4g}: the weights were lost."
             return self._record(step, LOSS, key, (min(history.after), back), note, Severity.ERROR)
@@ -205,10 +174,12 @@ class ResumeLostState(DeclaredRule):
 
     def _judge_norm(self, step: int, key: TensorKey, history: _History) -> bool:
         logs = [math.log(norm) for norm in history.before if norm > 0]
-        if len(logs) < FEWEST:
+        if len(logs) < MIN_ROWS:
             return False
         level = statistics.median(logs)
-        limit = math.exp(min(700.0, level + max(math.log(FACTOR), DEVIATIONS * _spread(logs))))
+        limit = math.exp(
+            min(700.0, level + max(math.log(CHANGE_FACTOR), LEVEL_DEVIATIONS * _spread(logs)))
+        )
         return self._judge_median(
             step, NORM, key, history, _Level(math.exp(level), limit, history.first[0])
         )
@@ -218,29 +189,29 @@ class ResumeLostState(DeclaredRule):
     ) -> bool:
         """Judge whether the values have stayed above the limit for all of `patience` rows."""
         after = history.after
-        if len(after) < LATEST:
+        if len(after) < LATEST_ROWS:
             return False
-        latest = statistics.median(after[-LATEST:])
+        latest = statistics.median(after[-LATEST_ROWS:])
         stays = len(after) == self.patience and all(
-            statistics.median(after[row : row + LATEST]) > bound.limit
-            for row in range(len(after) - LATEST + 1)
+            statistics.median(after[row : row + LATEST_ROWS]) > bound.limit
+            for row in range(len(after) - LATEST_ROWS + 1)
         )
         note = f"From {bound.level:.4g}; not back within {len(after)} rows."
         return self._record(step, quantity, key, (latest, bound.limit), note, None, met=stays)
 
     def _judge_rate(self, step: int, key: TensorKey, history: _History) -> bool:
         after, before = history.after, history.before
-        if len(after) != LATEST:
+        if len(after) != LATEST_ROWS:
             return False
         last = before[-1]
         warms_up = (
-            after[0] < last / FACTOR
+            after[0] < last / CHANGE_FACTOR
             and all(earlier < later for earlier, later in pairwise(after))
-            and before[-LATEST] >= last
+            and before[-LATEST_ROWS] >= last
         )
         starts = (history.first[0], max(history.values[: -len(after)]))
-        begins_anew = min(after) > FACTOR * last and any(
-            math.isclose(after[0], start, rel_tol=RISE) for start in starts
+        begins_anew = min(after) > CHANGE_FACTOR * last and any(
+            math.isclose(after[0], start, rel_tol=LOSS_RISE) for start in starts
         )
         note = f"From {last:.4g} to {after[0]:.4g}: the schedule began anew."
         met = last > 0 and (warms_up or begins_anew)

@@ -9,7 +9,7 @@ from builtin_rules.statistics.parameters import count
 from builtin_rules.statistics.tensor_selection import TensorKey, any_met
 from builtin_rules.statistics.training_scalars import scalars_of_mode
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
+from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
 EVALUATED: Final = "evaluated"
 TRAINED: Final = "trained"
@@ -50,36 +50,6 @@ class ValidationInTrainingMode(DeclaredRule):
     QUANTITIES = (
         Quantity(EVALUATED, "share of modules in training mode, in evaluation"),
         Quantity(TRAINED, "share of modules in training mode, in training", worse="below"),
-    )
-    PAGE = Page(
-        why="""
-        In training mode, dropout makes validation worse than the model is, and batch normalisation
-        learns from validation data. In evaluation mode, a training runs without dropout and with
-        stale statistics: it overfits, or diverges later.
-        """,
-        save="""
-        The PyTorch hook saves `model/training_mode` at saved steps. Tell it when you evaluate:
-
-            hook.set_mode(ModeKeys.EVAL)  # before each evaluation; ModeKeys.TRAIN after it
-        """,
-        missing="""
-        A model without dropout and normalisation, or a log of scalars, has no such tensor: from
-        losses alone nothing reliable can be said. NaN is left out.
-        """,
-        remedy="""
-        - Call `model.eval()` before each evaluation, and `model.train()` after it.
-        - Models of `from_pretrained` are in evaluation mode: call `model.train()` before training.
-        - Check that the mode is set on the model that is called, not on a copy or wrapper.
-        """,
-        limits="""
-        Monte Carlo dropout and adapting batch normalisation to new data keep all modules in
-        training mode on purpose. Fine-tuning a model that is in evaluation mode as a whole trains
-        with share 0 on purpose. Leave the rule out in these cases.
-        """,
-        severity="""
-        A warning, since both are done on purpose at times, and the training itself goes on. A
-        single module in training mode is a note.
-        """,
     )
     patience: int
 

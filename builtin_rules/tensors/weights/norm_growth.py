@@ -21,11 +21,11 @@ from builtin_rules.statistics.tensor_selection import (
 )
 from smdebug.core.collection import CollectionKeys
 from smdebug.exceptions import TensorUnavailableForStep
-from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput, WantedMeasure
+from smdebug.rules.extensions import Quantity, Severity, TensorInput, WantedMeasure
 
 SIZE: Final = "root mean square"
 # Smaller tensors, such as the weights of a regression, take the size that their data need.
-ELEMENTS: Final = 64
+MIN_ELEMENTS: Final = 64
 MATRIX_RANK: Final = 2
 _JUDGED: Final = TensorInput("weights", (CollectionKeys.WEIGHTS, PARAMETERS))
 
@@ -52,45 +52,6 @@ class NormGrowth(DeclaredRule):
         count("patience", "Number of rises in a row that count as growing.", 3, "saved steps"),
     )
     QUANTITIES = (Quantity(SIZE, "root mean square of the weight", worse="above", log=True),)
-    PAGE = Page(
-        why="""
-        Weights that keep growing make logits and attention scores larger and larger, until they
-        saturate, overflow in half precision, or leave the training so sharp that it diverges. This
-        shows thousands of steps before the loss does. PaLM added a loss on the logits (z-loss)
-        against it, and Wortsman et al. (arXiv 2309.14322) describe how small models show it too.
-        """,
-        save="""
-        The collection `weights`; its norm is enough:
-
-            Hook(
-                out_dir,
-                save_config=SaveConfig(save_interval=100),
-                include_collections=["weights"],
-                reduction_config=ReductionConfig(norms=["l2"]),
-                save_shape=True,
-            )
-        """,
-        missing="""
-        Weights without values, and without l2 and shape, are skipped, as are steps on which they
-        are not finite. At least `patience` + 1 saved steps are needed.
-        """,
-        remedy="""
-        - Lower the learning rate, or add weight decay to the weights that the evidence names.
-        - If they are an output layer, add a z-loss; if they are queries and keys, normalise those
-          (QK-norm).
-        - Behind a norm layer the size of a weight does not matter to the loss, but it slows
-          learning down: weight decay helps there as well.
-        """,
-        limits="""
-        A weight that grows by less than `factor`, or within one interval between saved steps, is
-        not found. Weights that start far too small and grow to a useful size above `floor` fire:
-        raise it.
-        """,
-        severity="""
-        The findings are warnings: growing weights are a sign of trouble to come, while the model is
-        still of use.
-        """,
-    )
     factor: float
     floor: float
     patience: int
@@ -140,7 +101,7 @@ def _root_mean_square(saved: SavedTensor, step: int) -> float | None:
         shape = saved.tensor.shape(step, worker=saved.worker)
     except TensorUnavailableForStep:
         return None
-    if sum(length > 1 for length in shape) < MATRIX_RANK or math.prod(shape) < ELEMENTS:
+    if sum(length > 1 for length in shape) < MATRIX_RANK or math.prod(shape) < MIN_ELEMENTS:
         return None
     norm = reduction(saved, step, "l2")
     if norm is None or not math.isfinite(norm):

@@ -30,7 +30,6 @@ from builtin_rules.statistics.tensor_selection import (
 from builtin_rules.statistics.training_kind import TrainingKind
 from smdebug.rules.extensions import (
     FloatParam,
-    Page,
     PatternsParam,
     Quantity,
     Severity,
@@ -49,9 +48,9 @@ INPUTS: Final = PatternsParam(
     collection="relu_input",
 )
 # Why these: docs/decisions/0011-poor-initialisation.md.
-NORMALISED: Final = 0.1  # distance from mean 0 and variance 1 behind a norm layer
-CLEAR: Final = 2.0  # times the threshold: variances that are too far apart at a single step
-SMALL: Final = 0.01  # of `distribution_range`: typical gradients that are small
+NORMALISED_DISTANCE: Final = 0.1  # distance from mean 0 and variance 1 behind a norm layer
+CLEAR_FACTOR: Final = 2.0  # times the threshold: variances that are too far apart at a single step
+SMALL_SHARE: Final = 0.01  # of `distribution_range`: typical gradients that are small
 MATRIX_RANK: Final = 2
 
 
@@ -131,43 +130,6 @@ class PoorWeightInitialization(DeclaredRule):
         Quantity(RATIO, "ratio of the variances of activation inputs", worse="above", log=True),
         Quantity(SPREAD, "95th - 5th percentile of a gradient", worse="below", log=True),
         Quantity(LOSS, "lowest of the latest losses", worse="above"),
-    )
-    PAGE = Page(
-        why="""
-        If initial weights are too large or too small, signals and gradients grow or shrink from
-        layer to layer; weights that start out equal stay equal. The network then learns slowly or
-        not at all. The first steps can show this long before the loss curve does.
-        """,
-        save="""
-        The collection `relu_input`, which our hooks fill by the class of a module, and `gradients`.
-        Only the first steps count, so save many of them:
-
-            Hook(
-                out_dir,
-                save_config=SaveConfig(save_interval=1, end_step=20),
-                include_collections=["relu_input", "gradients"],
-            )
-        """,
-        missing="""
-        A check without its tensors is skipped: (a) needs two activation inputs, (b) gradients with
-        values. NaN and infinity are skipped.
-        """,
-        remedy="""
-        - Use the initialisation that suits the activation: He for ReLU, Glorot for tanh and
-          sigmoid. Zeros suit the last layer at most.
-        - Normalise inputs to mean 0 and variance 1, and add norm layers between deep layers.
-        - The note names the two layers whose variances differ: look at the layers between them.
-        """,
-        limits="""
-        For activations other than ReLU, set `activation_inputs_regex`, for example to
-        `sigmoid_input`. Only the first `steps` saved steps are judged: with a save interval of 500
-        they span 5,000 steps. A layer whose inputs have mean 0 and variance 1 by its initial
-        weights looks like one behind a norm layer.
-        """,
-        severity="""
-        The findings are warnings: optimizers and norm layers make up for some bad initial weights,
-        at the price of time.
-        """,
     )
     activation_inputs_regex: tuple[str, ...]
     UNSUITED = MappingProxyType(
@@ -254,7 +216,7 @@ class PoorWeightInitialization(DeclaredRule):
                 before = self._far.get(worker, 0)
                 self._far[worker] = before + 1 if far and before >= 0 else -1
                 lasts = self._far[worker] >= (
-                    1 if ratio > CLEAR * self.threshold else self.patience
+                    1 if ratio > CLEAR_FACTOR * self.threshold else self.patience
                 )
                 yield self.measured(
                     step,
@@ -286,7 +248,7 @@ class PoorWeightInitialization(DeclaredRule):
         limit, are_small = self.distribution_range, True
         if judged and not self.literal:
             middle = float(np.median([spread for spread, _ in judged.values()]))
-            are_small = middle < SMALL * limit
+            are_small = middle < SMALL_SHARE * limit
             limit *= min(1.0, middle)
         for saved, (spread, note) in judged.items():
             narrow = (spread < limit and are_small) or (spread == 0 and not self.literal)
@@ -315,10 +277,10 @@ class PoorWeightInitialization(DeclaredRule):
 
 def _is_normalised(saved: SavedTensor, step: int, spread: float) -> bool:
     """Return whether a norm layer, and not the initial weights, made the variance what it is."""
-    if abs(spread - 1) > NORMALISED:
+    if abs(spread - 1) > NORMALISED_DISTANCE:
         return False
     mean = reduction(saved, step, "mean")
-    return mean is None or abs(mean) <= NORMALISED
+    return mean is None or abs(mean) <= NORMALISED_DISTANCE
 
 
 def _ratio(pair: tuple[_Layer, _Layer]) -> float:

@@ -24,11 +24,11 @@ from builtin_rules.statistics.tensor_selection import (
     value_shape,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import ChangeNorms, Page, Quantity, Severity, TensorInput
+from smdebug.rules.extensions import ChangeNorms, Quantity, Severity, TensorInput
 
 DIFFERENCE: Final = "relative difference"
 # Values that differ by more than this when first compared are shards, or were never replicas.
-SHARDED: Final = 0.1
+SHARDED_DIFFERENCE: Final = 0.1
 GRADIENT: Final = "gradient/"  # before the name of a parameter
 EQUAL_GRADIENTS: Final = 1e-3  # relative difference, of gradients summed in another order
 EQUAL_UPDATES: Final = 1e-2  # relative difference; weight decay differs with the values
@@ -77,49 +77,6 @@ class ReplicaDivergence(DeclaredRule):
     )
     QUANTITIES = (
         Quantity(DIFFERENCE, "norm of difference / norm of parameter", worse="above", log=True),
-    )
-    PAGE = Page(
-        why="""
-        In data-parallel training all workers start with the same parameters and apply the same
-        gradients, so that their parameters stay equal. If one worker misses a synchronisation, or
-        its memory is damaged, each trains a model of its own, and what is saved at the end is one
-        of them. The loss hardly shows it: the training of BLOOM ran for 15 days with replicas of
-        norm layers that had diverged.
-        """,
-        save="""
-        The parameters of all workers, or their norms, now and then:
-
-            Hook(
-                out_dir,
-                include_workers="all",
-                save_config=SaveConfig(save_interval=500),
-                include_collections=["weights", "biases"],
-                reduction_config=ReductionConfig(norms=["l2"]),
-            )
-        """,
-        missing="""
-        Steps at which only one worker saved a parameter are not judged; neither are parameters
-        without values and compared reductions.
-        """,
-        remedy="""
-        - Check that the model is wrapped (`DistributedDataParallel`) before its first forward, and
-          that every forward goes through the wrapper, not through `model.module`.
-        - Look for parameters that are changed outside of the optimizer, for seeds that differ in
-          what the ranks do to parameters, and for `no_sync()` that is never left.
-        - If one worker diverges again and again, check its accelerator's memory.
-        - Restart from the last checkpoint before the finding, or broadcast rank 0's parameters.
-        """,
-        limits="""
-        Methods that let workers drift between synchronisations (local SGD) fire: judge the steps of
-        synchronisation only, or raise `threshold`. Replicas that start with different parameters
-        look like shards, and get a note, unless their gradients or updates are equal. Reductions
-        show fewer differences than values, and no updates. In half precision, the smallest
-        difference of an element is 0.004 of it.
-        """,
-        severity="""
-        The findings are errors: workers that train different models waste all but one of them, and
-        averaged gradients fit none.
-        """,
     )
     threshold: float
 
@@ -191,7 +148,7 @@ class ReplicaDivergence(DeclaredRule):
     def _look_like_shards(self, pair: "_Pair", step: int) -> bool:
         """Return whether a pair differs too much for replicas when first compared."""
         return (
-            SHARDED < pair.difference < math.inf
+            SHARDED_DIFFERENCE < pair.difference < math.inf
             and pair.key not in self._compared
             and not _have_equal_gradients(pair, step)
         )
@@ -205,7 +162,9 @@ class ReplicaDivergence(DeclaredRule):
                 self._shards.add(pair.key)
                 self._doubtful[pair.key] = step
                 note = f"Differs from {first.worker!r} from the start: sharded, or never a replica."
-                return self.found(step, *pair.key, difference, SHARDED, note, Severity.NOTE)
+                return self.found(
+                    step, *pair.key, difference, SHARDED_DIFFERENCE, note, Severity.NOTE
+                )
         elif not met and not _has_one_value(first, step):
             self._replicas.add(pair.key)
         note = f"Compared with {first.worker!r}."

@@ -20,7 +20,6 @@ from builtin_rules.statistics.tensor_selection import (
 from smdebug.rules import Rule
 from smdebug.rules.extensions import (
     NamesParam,
-    Page,
     Quantity,
     Severity,
     Tolerance,
@@ -72,36 +71,6 @@ class SimilarAcrossRuns(Rule):
         Quantity(DIFFERENCE, "largest difference / tolerated difference", worse="above", log=True),
     )
     SEVERITY = Severity.WARNING
-    PAGE = Page(
-        why="""
-        A run that is repeated with the same seeds, or after a change that should have no effect (a
-        new library, another machine), should save the same numbers. The first step and tensor that
-        differ show where the runs diverge.
-        """,
-        save="""
-        The same tensors at the same steps in both runs, such as the collection `losses`, which is
-        always saved. Specify the other run with `--other-trial PATH` or the parameter
-        `other_trials`.
-        """,
-        missing="""
-        NaN equals NaN. Tensors, steps and workers that the other run does not have are skipped.
-        """,
-        remedy="""
-        - Look at the first finding (`--keep-going` lists all): inputs and weights at step 0 come
-          before losses and gradients.
-        - Different inputs: seed the shuffling and the workers of the data loader.
-        - Different weights at step 0: seed the initialisation, or start from the same checkpoint.
-        - Differences only at later steps: enable the framework's deterministic kernels.
-        """,
-        limits="""
-        The tolerance is that of `numpy.allclose` and is fixed: float16 and long trainings on GPUs
-        differ by more even if nothing is wrong. Choose early steps (`--end-step`) and few tensors
-        (`tensor_regex`).
-        """,
-        severity="""
-        A warning: runs may resemble each other on purpose, for example with the same seed.
-        """,
-    )
     collection_names: tuple[str, ...]
     tensor_regex: tuple[str, ...]
 

@@ -29,7 +29,6 @@ from builtin_rules.statistics.tensor_selection import (
 from smdebug.core.collection import CollectionKeys
 from smdebug.rules.extensions import (
     ChangeNorms,
-    Page,
     Quantity,
     Severity,
     TensorInput,
@@ -38,8 +37,8 @@ from smdebug.rules.extensions import (
 
 RATIO: Final = "relative update"
 NORMS: Final = "optimizer/update_norm/"  # before the name of a parameter
-TYPICAL: Final = 1e-3  # the relative update of a healthy parameter
-SPARSE: Final = 0.5  # a gradient with more zeros is that of an embedding with rare tokens
+TYPICAL_UPDATE: Final = 1e-3  # the relative update of a healthy parameter
+SPARSE_SHARE: Final = 0.5  # a gradient with more zeros is that of an embedding with rare tokens
 MATRIX_RANK: Final = 2
 _CHANGE: Final = ChangeNorms()
 _COLLECTIONS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, PARAMETERS)
@@ -97,43 +96,6 @@ class StalledParameters(DeclaredRule):
         count("patience", "Number of such steps in a row that is too many.", 4, "saved steps"),
     )
     QUANTITIES = (Quantity(RATIO, "norm of update / norm of parameter", worse="below", log=True),)
-    PAGE = Page(
-        why="""
-        A parameter may have a gradient and not move: bfloat16 has 8 bits, so an update below 2^-9
-        of an element is rounded away. Or it may be cut off by a `detach()` and never get a
-        gradient. The loss still falls, as the rest learns, only less far.
-        """,
-        save="""
-        Gradients, and weights or the norms of updates:
-
-            Hook(
-                out_dir,
-                save_config=SaveConfig(save_interval=100),
-                include_collections=["weights", "gradients", "optimizer", "parameters"],
-            )
-        """,
-        missing="""
-        Parameters without a gradient or without a second saved value are skipped, as are NaN and
-        infinity. At least `patience` + 1 saved steps are needed, or `patience` with update norms.
-        """,
-        remedy="""
-        - In bfloat16 or float16: keep a float32 copy of the parameters for the optimizer (mixed
-          precision), round stochastically, or use an optimizer with compensated sums.
-        - If the parameter got no gradient, look for a `detach()`, a `no_grad()`, or an output that
-          the loss does not use. If that is on purpose, set `requires_grad` to False.
-        - Check the learning rate of the parameter's group, and that the optimizer has it.
-        """,
-        limits="""
-        Saved steps may be far apart: an update since the previous saved step is at least as large
-        as that of one step, so that stalls are missed rather than made up. In half precision small
-        elements still move when large ones no longer do; the update is then above `threshold`.
-        Vectors are judged for missing gradients only.
-        """,
-        severity="""
-        A parameter that stalls is a warning, since the rest learns. One that requires a gradient
-        and gets none is an error: part of the model is cut off from the loss.
-        """,
-    )
     threshold: float
     patience: int
 
@@ -265,7 +227,7 @@ class StalledParameters(DeclaredRule):
             return least is not None and most is not None and 0 < least <= most < math.inf
         if not np.isfinite(values.astype(np.float64)).all():
             return False
-        return int(np.count_nonzero(values)) >= SPARSE * int(values.size)
+        return int(np.count_nonzero(values)) >= SPARSE_SHARE * int(values.size)
 
     def _gradient(self, parameter: str, step: int) -> SavedTensor | None:
         trial = self.base_trial
@@ -294,7 +256,7 @@ def _others_move(move: _Move, matrices: Sequence[float], step: int) -> bool:
     own = bisect_left(matrices, move.ratio) if move.is_matrix else len(matrices)
     number = len(matrices) - move.is_matrix
     middle = [at + (at >= own) for at in ((number - 1) // 2, number // 2)]
-    return number > 0 and sum(matrices[at] for at in middle) / 2 >= TYPICAL
+    return number > 0 and sum(matrices[at] for at in middle) / 2 >= TYPICAL_UPDATE
 
 
 def _is_matrix(shape: tuple[int, ...]) -> bool:

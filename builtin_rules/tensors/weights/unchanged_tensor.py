@@ -47,7 +47,6 @@ from smdebug.core.collection import CollectionKeys
 from smdebug.rules.extensions import (
     BoolParam,
     IntParam,
-    Page,
     Quantity,
     Severity,
     Tolerance,
@@ -55,9 +54,9 @@ from smdebug.rules.extensions import (
 )
 
 CHANGE: Final = "change"
-ACCUMULATED: Final = 16  # batches, or saved steps; more are rarely accumulated by hand
+ACCUMULATED_BATCHES: Final = 16  # batches, or saved steps; more are rarely accumulated by hand
 _LIMIT: Final = 1.0  # every element is within the tolerance
-_HALF: Final = 4  # times as many values, if they are rounded to half precision
+_HALF_FACTOR: Final = 4  # times as many values, if they are rounded to half precision
 _LOST_BITS: Final = 2**13  # of the 23 of a fraction, float16 keeps 10 and bfloat16 fewer
 # Shares of rows, which are often equal from step to step.
 _COUNTED: Final = re.compile(
@@ -128,51 +127,6 @@ class UnchangedTensor(DeclaredRule):
         LITERAL,
     )
     QUANTITIES = (Quantity(CHANGE, "largest change / tolerated change", worse="below", log=True),)
-    PAGE = Page(
-        why="""
-        A loss that no longer changes indicates that training has stopped making progress. A weight
-        that does not change does not learn: the optimizer does not know it, its step is never
-        called, or the learning rate has dropped to almost zero.
-        """,
-        save="""
-        The values of the selected tensors:
-
-            Hook(
-                out_dir,
-                save_config=SaveConfig(save_interval=100),
-                include_collections=["weights", "gradients"],
-            )
-
-        With `gradients` as well as `weights`, the rule can tell frozen parameters from forgotten
-        ones.
-        """,
-        missing="""
-        NaN is a change unless `equal_nan` is set. Tensors with fewer than `num_steps` saved values
-        are not judged yet; tensors with reductions only are never judged.
-        """,
-        remedy="""
-        - Check that the optimizer has the parameter (`optimizer.param_groups`) and that its `step`
-          is called.
-        - Check the learning rate at this step: schedules may end at 0.
-        - If the parameter is bitwise identical, check whether it is frozen, and on purpose.
-        - If it says that the parameter got no gradient, look for a `detach()`, a `no_grad()`, or an
-          output that the loss does not use.
-        - For a loss that is constant from the start, see `VanishingGradient` and `DeadRelu`.
-        """,
-        limits="""
-        Without `requires_grad` and the collection `gradients`, a frozen parameter looks like a
-        forgotten one: leave it out of `tensor_regex`, or save gradients. With gradients alone, a
-        parameter that takes no part in the computation is considered frozen; `literal` judges it.
-        A parameter that is frozen in the middle of a training is reported. Gradient accumulation
-        over more saved steps than `num_steps` keeps weights constant: raise `num_steps`. Without a
-        saved learning rate, a very small one looks like none, as it changes weights by less than
-        `rtol`: lower it.
-        """,
-        severity="""
-        The findings are warnings: the part of the model that stands still learns nothing, but the
-        rest may, and schedules end at a learning rate of 0 on purpose.
-        """,
-    )
     collection_names: tuple[str, ...]
     tensor_regex: tuple[str, ...]
     num_steps: int
@@ -206,7 +160,7 @@ class UnchangedTensor(DeclaredRule):
         rounded = set() if self.literal else _rounded(trial, step, saved)
         usual = [key for key in saved if key not in rounded] if rounded else saved
         alike: dict[tuple[int, ...], list[TensorKey]] = {}  # by the steps to compare
-        for keys, count in ((usual, self.num_steps), (rounded, self.num_steps * _HALF)):
+        for keys, count in ((usual, self.num_steps), (rounded, self.num_steps * _HALF_FACTOR)):
             for key, latest in latest_steps(trial, step, keys, comparable, count).items():
                 if len(latest) == count:
                     alike.setdefault(tuple(reversed(latest)), []).append(key)
@@ -292,8 +246,12 @@ class UnchangedTensor(DeclaredRule):
         of_worker = {name: mean for (name, of), mean in gradients.items() if of == saved.worker}
         if not any(of_worker.values()):
             return False
-        rows = [*islice(earlier_steps(saved, step, ComparableSteps(trial, step)), ACCUMULATED + 1)]
-        if len(rows) > ACCUMULATED and self._changes([saved.key], [rows[-1], step]) == {
+        rows = [
+            *islice(
+                earlier_steps(saved, step, ComparableSteps(trial, step)), ACCUMULATED_BATCHES + 1
+            )
+        ]
+        if len(rows) > ACCUMULATED_BATCHES and self._changes([saved.key], [rows[-1], step]) == {
             saved.key: 0
         }:
             return False

@@ -36,7 +36,6 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.extensions import (
     ChangeNorms,
     Norms,
-    Page,
     Quantity,
     Severity,
     TensorInput,
@@ -117,47 +116,6 @@ class WeightUpdateRatio(DeclaredRule):
     QUANTITIES = (
         Quantity(LARGE, "norm of update / norm of weight", worse="above", log=True),
         Quantity(SMALL, "norm of update / norm of weight", worse="below", log=True),
-    )
-    PAGE = Page(
-        why="""
-        Updates should be a small share of the weights, about a thousandth. Much larger updates
-        discard what was learned and diverge; with (almost) none at all the weight does not learn
-        while the training keeps running.
-        """,
-        save="""
-        The collection `weights` with its values; with `gradients` as well, the rule can tell
-        frozen weights from forgotten ones:
-
-            Hook(
-                out_dir,
-                save_config=SaveConfig(save_interval=100),
-                include_collections=["weights", "gradients"],
-            )
-        """,
-        missing="""
-        The first saved step has no earlier value to compare with. Evaluation steps, weights that
-        are or were not finite, changed shapes, and weights without values (reductions only) are
-        skipped.
-        """,
-        remedy="""
-        - Too large: lower the learning rate, warm it up, or clip gradients; check whether the
-          initial weights are far too small.
-        - Too small: check that the optimizer has the weight and that its `step` is called, and
-          check the learning rate at this step.
-        - Small in the first layers only: see `VanishingGradient`.
-        - If the weight may be frozen, check whether that is on purpose.
-        """,
-        limits="""
-        Without gradients and `requires_grad`, a weight that never moves while others do is
-        considered frozen; `UnchangedTensor` finds it. Gradients accumulated over more than ten
-        saved steps look like constant weights: set `num_steps` to their number. In a trial with
-        fewer than eleven saved steps, no ratio is small for long enough: `UnchangedTensor` needs
-        three.
-        """,
-        severity="""
-        The findings are warnings: a weight that moves too much or too little costs quality or time,
-        and what the rest of the model learns may still be of use.
-        """,
     )
     num_steps: int | None
     large_threshold: float

@@ -120,8 +120,8 @@ def _convert(store: TrialStore, numbered: NumberedKey, rank: int, folder: Path) 
         if not timeline.count:
             timeline.add(PROCESS_GROUPS, "no process group", last, 0, 0, {})
         timeline.finish(zero)
-    place = f"framework/pevents/{number:06}/{zero + int(last) + 1}_rank-{rank}_"
-    return Converted(key, {place + MODELTIMELINE_SUFFIX: path}, problems, len(reasons), zero)
+    prefix = f"framework/pevents/{number:06}/{zero + int(last) + 1}_rank-{rank}_"
+    return Converted(key, {prefix + MODELTIMELINE_SUFFIX: path}, problems, len(reasons), zero)
 
 
 def _skipped(reasons: Sequence[str]) -> str:

@@ -34,7 +34,7 @@ class Frame(msgspec.Struct, gc=False):
 
 
 class Collective(msgspec.Struct, gc=False):
-    """An entry: a collective, or a send or a receive, that a process has begun."""
+    """An entry: a collective, or a send or a receive, that a process has started."""
 
     profiling_name: str
     process_group: tuple[str, str]
@@ -129,7 +129,7 @@ class FlightDump:
     def last_joined(self) -> dict[str, int]:
         """Return the number of the last collective that the process began, by process group.
 
-        Groups without any are left out, unless none was ever begun.
+        Groups without any are left out, unless none was ever started.
         """
         last = dict.fromkeys(self.ranks, 0) if self.is_whole else {}
         for entry in self.collectives:
@@ -193,7 +193,7 @@ def elements(sizes: Sequence[Sequence[int]]) -> int:
 
 
 def _number(value: object) -> int:
-    """Return a number that may be a text; 0 for what is none, and for negative ones.
+    """Return a number that may be a text; 0 if absent or negative.
 
     >>> _number("4"), _number(3), _number("-1"), _number(None)
     (4, 3, 0, 0)

@@ -62,7 +62,7 @@ _NO_TIME: Final = (
 def convert_traces(
     store: TrialStore, keys: Sequence[NumberedKey], folder: Path
 ) -> Iterator[Converted]:
-    """Convert traces one by one; one that cannot be read is a problem of its own."""
+    """Convert traces one by one; a file that cannot be read is a separate problem."""
     return read_each(keys, lambda numbered: convert_trace(store, numbered, folder))
 
 
@@ -99,10 +99,10 @@ def convert_trace(
             return Converted(key, {}, problems, lost)
         zero = _zero(header, conversion, store, key, problems)
         node = node_of(key, header.rank)
-        place = f"framework/pevents/{number:06}"
+        prefix = f"framework/pevents/{number:06}"
         suffixes = {step_file: PYTHONTIMELINE_SUFFIX, call_file: MODELTIMELINE_SUFFIX}
         files = {
-            f"{place}/{index:06}/{math.ceil(zero + last)}_{node}_{suffix}": path
+            f"{prefix}/{index:06}/{math.ceil(zero + last)}_{node}_{suffix}": path
             for timelines, suffix in suffixes.items()
             for index, (path, last) in enumerate(timelines.finish(zero))
         }

@@ -1,4 +1,4 @@
-"""KinetoHeader: what a trace of torch.profiler says about itself, outside of its events."""
+"""KinetoHeader: the metadata of a torch.profiler trace, outside its events."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final

@@ -39,7 +39,7 @@ def begins_as_answer(text: bytes) -> bool:
 def convert_answers(
     store: TrialStore, keys: Sequence[NumberedKey], folder: Path
 ) -> Iterator[Converted]:
-    """Convert all answers together; one that cannot be read is a problem of its own."""
+    """Convert all answers together; a file that cannot be read is a separate problem."""
 
     def read(numbered: NumberedKey) -> tuple[str, list[LabelledSeries]]:
         key = numbered.key

@@ -36,7 +36,7 @@ class ToolProfile(NamedTuple):
 
 
 class FunctionAmounts(NamedTuple):
-    """Functions or lines with what they took in one unit.
+    """Functions or lines with their cost in one unit.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ def read_tool_profiles(
     store
         Location of the files.
     lines
-        Whether to tell the lines of functions apart.
+        Whether to distinguish the lines of a function.
 
     Raises
     ------

@@ -70,7 +70,7 @@ def parse_speedscope(name: str, text: bytes, *, lines: bool = False) -> Iterator
     name
         The file's name in messages.
     lines
-        Whether to tell the lines of a function apart.
+        Whether to distinguish the lines of a function.
 
     Raises
     ------

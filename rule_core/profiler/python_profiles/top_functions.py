@@ -177,7 +177,7 @@ def _selection(
     mode: PythonProfileModes | str | None,
     node: str | None,
 ) -> Callable[[StepPythonProfileStats], bool]:
-    """Return a function that tells whether a file is selected."""
+    """Return a predicate for selected files."""
     profile_mode = None if mode is None else to_mode(mode)
     ends = None if steps is None else (to_step(steps[0]), to_step(steps[1]))
 

@@ -243,7 +243,7 @@ def config_of(value: Any) -> RecordingConfig:
 
 
 class _SettingParser:
-    """Parses settings, and collects what is wrong with them."""
+    """Parses settings and collects their errors."""
 
     def __init__(self, problems: list[str]) -> None:
         self._problems = problems

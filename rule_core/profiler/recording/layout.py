@@ -17,7 +17,7 @@ _SECOND_US: Final = 1_000_000
 
 
 def resources() -> dict[str, Any]:
-    """Return what the platform says about the hosts of the job; empty elsewhere."""
+    """Return the platform's description of the hosts of the job; empty elsewhere."""
     try:
         document = json.loads(Path(RESOURCES).read_text())
     except (OSError, ValueError, RecursionError):

@@ -202,7 +202,7 @@ class ProfilerRecorder(FailSafe):
 
     @guarded
     def begin(self, phase: str, *, is_anew: bool = False) -> None:
-        """Begin a phase of the current step, unless it has begun and does not begin anew."""
+        """Begin a phase of the current step, unless it has begun and does not restart."""
         if self._step_name and (is_anew or phase not in self._began):
             self._began[phase] = self.now_us()
 
@@ -314,7 +314,7 @@ class ProfilerRecorder(FailSafe):
     # -- the end -------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Write what is waiting, and mark the end of the recording after the last rank."""
+        """Write pending events, and mark the end of the recording after the last rank."""
         with Contained(self._fail, reraise=self._raises):
             if self.is_off:
                 self._stop_profilers()
@@ -325,7 +325,7 @@ class ProfilerRecorder(FailSafe):
         self.is_off = True
 
     def end_script(self) -> None:
-        """End what is profiled after the hook was closed."""
+        """End profiling after the hook was closed."""
         if self.is_of_this_process:
             self._python.end_script()
 

@@ -61,7 +61,7 @@ class TimelineFile:
     Attributes
     ----------
     nbytes
-        Size in bytes, with what is not yet on the disk.
+        Size in bytes, including buffered data.
     last_end_us
         The end of its last event; 0 without events.
     """
@@ -115,14 +115,14 @@ class TimelineFile:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is buffered to the disk."""
+        """Write buffered data to the disk."""
         remaining = memoryview(bytes(self._buffer))
         self._buffer.clear()
         while remaining:
             remaining = remaining[self._file.write(remaining) :]
 
     def flush_if_due(self, now_s: float) -> None:
-        """Write what is buffered unless that happened less than a second ago."""
+        """Write buffered data unless that happened less than a second ago."""
         if self._buffer and now_s - self._flushed_s >= FLUSH_S:
             self._flushed_s = now_s
             self.flush()

@@ -133,7 +133,7 @@ class _Builder:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether so many lines are invalid that the rest is ignored."""
+        """Whether too many lines are invalid, so that the remainder is ignored."""
         return not self.good and self.bad >= MOST_BAD_LINES
 
     def build(self, *, cut_off: bool) -> SystemColumns:

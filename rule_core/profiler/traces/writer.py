@@ -52,7 +52,7 @@ class Body(msgspec.Struct, omit_defaults=True):
 
 
 class Track(NamedTuple):
-    """The names of an event's phase and thread; "" is none."""
+    """The names of an event's phase and thread; "" if absent."""
 
     phase: str
     thread: str

@@ -15,8 +15,8 @@ from rule_core.exceptions import SMDebugError
 from rule_core.format.index_file import IndexFile, IndexParser
 from rule_core.format.paths import StepFile
 from rule_core.model.streaming_statistics import Want
-from rule_core.reading.large_tensors import RemoteFile
 from rule_core.reading.measuring.codec import BlockEncoder
+from rule_core.reading.measuring.large_tensors import RemoteFile
 from rule_core.reading.measuring.part_reads import FileOpener, measure_part, plan_for
 from rule_core.reading.step_read_plan import Layouts, Names, StepPlan
 from rule_core.storage.base import ByteRange, FileStore, OpenFile, TrialStore

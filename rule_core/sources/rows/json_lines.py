@@ -28,7 +28,9 @@ MAX_DEPTH: Final = 16  # of nested objects
 MAX_NAME: Final = 1000  # characters
 _SURE: Final = (".jsonl", ".ndjson")
 _LOGS: Final = re.compile(r"(?i).*\.(log|out|txt)|.*(hist|log|metric|scalar|train)[^/]*\.json")
-_OWN: Final = "rule_result.json"  # beside the findings of rule-runner, which have steps too
+# Findings of rule-runner, which have steps too, are beside one of these; the second is old.
+_OWN: Final = frozenset({"results.json", "rule_result.json"})
+_FINDINGS: Final = "findings.jsonl"
 _decoder: Final = msgspec.json.Decoder()
 
 
@@ -94,8 +96,8 @@ class _JsonLinesFormat:
             is_sure = name.lower().endswith(_SURE)
             if not is_sure and (name == "trainer_state.json" or not _LOGS.fullmatch(name)):
                 continue
-            if _OWN in folder.names:
-                return
+            if name == _FINDINGS and not _OWN.isdisjoint(folder.names):
+                continue
             lines = json_head(folder.head(name))
             steps = [step for step in map(_step_name, lines) if step]
             # A single object in a .json file is the summary of something.

@@ -11,8 +11,9 @@ from rule_core.storage.uri import is_s3
 from rule_runner.batch.collecting.results import CollectedTrial
 from rule_runner.batch.collecting.sinks import CollectedFile
 from rule_runner.batch.collecting.streams import write_pieces
+from rule_runner.errors import counted
 from rule_runner.report.html.trials import TrialRow, trial_row, trials_page
-from rule_runner.results.output_folder import REPORT
+from rule_runner.results.file_names import REPORT
 
 if TYPE_CHECKING:
     from rule_runner.results.status import Outcome
@@ -35,8 +36,7 @@ class PageFile(CollectedFile):
     def write(self, exit_code: int) -> None:
         """Write the page."""
         del exit_code
-        total = self._counts.total()
-        title = "1 trial" if total == 1 else f"{total:,} trials"
+        title = counted(self._counts.total(), "trial")
         page = trials_page(title, self._counts, self._rows())
         write_pieces(self.place, (piece.encode(errors="backslashreplace") for piece in page))
 

@@ -1,30 +1,29 @@
 """Collected results: the saved results of each trial of a plan, or below an output folder."""
 
-from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import groupby
-from typing import Final, NamedTuple
-
-import msgspec
+from typing import Final
 
 from rule_core.exceptions import SMDebugError
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, open_store
-from rule_core.storage.base import TrialStore
 from rule_runner.batch.plan import PlanLine
 from rule_runner.config.defaults import EVERY_RULE, FITTING_RULES
 from rule_runner.config.request import EvaluationRequest
-from rule_runner.errors import ClientError, OutputError, UsageError
+from rule_runner.errors import ClientError, UsageError
 from rule_runner.loading.trials import trial_name
-from rule_runner.report.saved_results import ORDER
-from rule_runner.results.acknowledged import acknowledged_in
-from rule_runner.results.job_names import safe_name
-from rule_runner.results.output_folder import REPORT, RESULT
-from rule_runner.results.schema import WINDOW, EvaluationResult, RuleResult, TrialSummary
+from rule_runner.results.evaluations import ORDER, attention, saved_evaluations
+from rule_runner.results.file_names import REPORT, safe_name
+from rule_runner.results.schema import (
+    WINDOW,
+    EvaluationResult,
+    RuleResult,
+    TrialSummary,
+    summary_of_trial,
+)
 from rule_runner.results.status import Outcome
 
 _PLACES: Final = {str(outcome): place for place, outcome in enumerate(ORDER)}
-_UNREADABLE: Final = (SMDebugError, ValueError, msgspec.MsgspecError)
 
 
 @dataclass(slots=True)
@@ -70,24 +69,14 @@ class CollectedTrial:
         windows = [rule for rule in self.rules if rule.unit == WINDOW]
         steps = [rule for rule in self.rules if rule.unit != WINDOW]
         trial = _summary(steps or windows, self.trial)
-        profiler = _summary(windows, "") if steps and windows else None
+        profiler = _summary(windows, self.trial) if steps and windows else None
         return EvaluationResult(trial=trial, profiler_trial=profiler, rules=self.rules)
 
 
 def _summary(rules: list[RuleResult], path: str) -> TrialSummary:
     """Return what results say about their trial."""
     path = rules[0].trial if rules else path
-    firsts = [rule.coverage.first for rule in rules if rule.coverage.first is not None]
-    lasts = [rule.coverage.last for rule in rules if rule.coverage.last is not None]
-    return TrialSummary(
-        name=trial_name(path),
-        path=path,
-        ended=bool(rules) and all(rule.trial_ended for rule in rules),
-        steps=max((rule.coverage.known for rule in rules), default=0),
-        first_step=min(firsts, default=None),
-        last_step=max(lasts, default=None),
-        workers=[],
-    )
+    return summary_of_trial(trial_name(path), path, rules)
 
 
 def of_plan(lines: Iterable[PlanLine]) -> Iterator[CollectedTrial]:
@@ -116,7 +105,7 @@ def of_plan(lines: Iterable[PlanLine]) -> Iterator[CollectedTrial]:
             )
         elif not collected.problems:
             collected.problems += _absent(request, collected)
-        collected.rules = _ordered(collected.rules)
+        collected.rules = sorted(collected.rules, key=attention)
         yield collected
 
 
@@ -152,73 +141,31 @@ def below(place: str) -> Iterator[CollectedTrial]:
 
 
 def _below(place: str) -> Iterator[CollectedTrial]:
-    store = open_store(place)
-    place = place.rstrip("/")
-    for folder, saved in groupby(_results(store, place), key=lambda result: result.folder):
-        yield _collected(store, folder, place, deque(saved))
+    found = False
+    for saved in saved_evaluations(place):
+        found = True
+        steps = [rule.trial for rule in saved.rules if rule.unit != WINDOW]
+        windows = [rule.trial for rule in saved.rules if rule.unit == WINDOW]
+        yield CollectedTrial(
+            trial=next(iter(steps + windows), ""),
+            output=saved.output,
+            rules=sorted(saved.rules, key=attention),
+            problems=[
+                *saved.problems,
+                *(
+                    f"Result {path!r} is not final: its evaluation has not ended, or was killed."
+                    for path in saved.unfinished
+                ),
+                *filter(None, [saved.acknowledgement_problem]),
+            ],
+            has_report=_has_report(saved.output),
+        )
+    if not found:
+        next(open_store(place).list_keys(""), None)  # fails if there is no such folder
 
 
-class _Saved(NamedTuple):
-    """A saved result, or why it cannot be read, and the folder of its evaluation."""
-
-    folder: str
-    key: str
-    result: RuleResult | None
-    problem: str
-
-
-def _results(store: TrialStore, place: str) -> Iterator[_Saved]:
-    """Yield the results in a store; those of an evaluation follow each other."""
-    for key in store.list_keys(""):
-        folder, _, name = key.rpartition("/")
-        if name != RESULT or any(part.startswith(".") for part in folder.split("/")):
-            continue
-        parent, _, own = folder.rpartition("/")
-        try:
-            result = msgspec.json.decode(store.read(key), type=RuleResult)
-        except _UNREADABLE as err:
-            text = f"Result '{place}/{key}' cannot be read: {str(err).rstrip('.')}."
-            yield _Saved(parent, key, None, text)
-            continue
-        alone = result.configuration_name != own
-        yield _Saved(folder if alone else parent, key, result, _unfinished(result, place, key))
-
-
-def _unfinished(result: RuleResult, place: str, key: str) -> str:
-    """Return that a result is not final, or ""."""
-    if result.ended_at is not None:
-        return ""
-    return f"Result '{place}/{key}' is not final: its evaluation has not ended, or was killed."
-
-
-def _collected(
-    store: TrialStore, folder: str, place: str, saved: Iterable[_Saved]
-) -> CollectedTrial:
-    """Return one evaluation from its results."""
-    collected = CollectedTrial("", f"{place}/{folder}".rstrip("/"))
-    for _, _, result, problem in saved:
-        if result is not None:
-            collected.rules.append(result)
-            if not collected.trial or result.unit != WINDOW:
-                collected.trial = result.trial
-        if problem:
-            collected.problems.append(problem)
-    try:
-        collected.rules = _ordered(acknowledged_in(collected.output, collected.rules))
-    except OutputError as err:
-        collected.problems.append(str(err))
-    collected.has_report = _holds(store, f"{folder}/{REPORT}".lstrip("/"))
-    return collected
-
-
-def _ordered(rules: Iterable[RuleResult]) -> list[RuleResult]:
-    return sorted(rules, key=lambda rule: _PLACES.get(rule.outcome, 0))
-
-
-def _holds(store: TrialStore, key: str) -> bool:
-    """Return whether a store holds a file."""
-    try:
-        store.status(key)
-    except SMDebugError:
-        return False
-    return True
+def _has_report(output: str) -> bool:
+    with suppress(SMDebugError):
+        open_store(output).status(REPORT)
+        return True
+    return False

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from rule_core.failures import attempt
 from rule_runner.batch.collecting.results import CollectedTrial
 from rule_runner.batch.collecting.sinks import CollectedFile
 from rule_runner.batch.collecting.streams import Spool, write_pieces
@@ -75,6 +74,4 @@ class SarifFile(CollectedFile):
 def _descriptor(name: str) -> Json:
     """Return the description of a rule; a custom one has only its name."""
     plain: Json = {"id": printable(name)}
-    if name not in every_builtin():
-        return plain
-    return attempt(lambda: descriptor_of(load_builtin(name)), lambda _: plain)
+    return descriptor_of(load_builtin(name)) if name in every_builtin() else plain

@@ -25,7 +25,7 @@ class CollectedFile(ABC):
 
     @abstractmethod
     def write(self, exit_code: int) -> None:
-        """Write the file; `exit_code` is that of the command.
+        """Write the file; `exit_code` is the exit code of the command.
 
         Raises
         ------

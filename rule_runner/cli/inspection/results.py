@@ -16,7 +16,7 @@ from rule_runner.errors import UsageError
 @endpoint_option
 @reporting
 def report(folders: tuple[str, ...], output: str | None, title: str | None) -> int:
-    """Write one page with charts from the results in one or more output folders.
+    """Write a page with charts of the results in output folders.
 
     Folders may be addresses, s3://bucket/prefix.
     """
@@ -39,9 +39,9 @@ def report(folders: tuple[str, ...], output: str | None, title: str | None) -> i
 @endpoint_option
 @reporting
 def github(folders: tuple[str, ...], check: str | None, comment: bool, fail_on: str) -> int:
-    """Show the results in one or more output folders in a workflow of GitHub.
+    """Show the results in output folders in a GitHub workflow.
 
-    They are added to the summary of the workflow's run. Folders may be addresses,
+    Results are added to the summary of the workflow run. Folders may be addresses,
     s3://bucket/prefix.
     """
     from rule_core.severity import Severity
@@ -76,10 +76,10 @@ def acknowledge(
     until: datetime | None,
     who: str | None,
 ) -> int:
-    """Record that somebody has seen or muted findings in the output folder DIR.
+    """Acknowledge or mute findings in the output folder DIR.
 
-    Reports, alerts and fleet collect show it. Without --rule and --finding, the findings are listed
-    with their IDs. DIR may be an address, s3://bucket/prefix.
+    Reports, alerts and 'fleet collect' show who did so and why. Without --rule and --finding, the
+    command lists the findings with their IDs. DIR may be an address, s3://bucket/prefix.
     """
     from rule_runner.commands.acknowledge import command
     from rule_runner.results.acknowledgements import AcknowledgementKind

@@ -24,7 +24,10 @@ def rules_list() -> None:
 @click.argument("name", shell_complete=completion.rule_names)
 @reporting
 def rules_show(name: str) -> None:
-    """Show the page of a rule: its inputs, parameters and findings, and what to do."""
+    """Show the page of a rule.
+
+    It describes the inputs and parameters of the rule, what it finds, and what to do about it.
+    """
     from rule_runner.commands.rules import show
 
     show(name)
@@ -42,7 +45,7 @@ def rules_job_schema() -> None:
 @rules.command("fleet-schema")
 @reporting
 def rules_fleet_schema() -> None:
-    """Print the JSON schema of fleet.yaml, the configuration of watch, for editors."""
+    """Print the JSON schema of fleet.yaml, for editors."""
     from rule_runner.watch.config_schema import config_schema
 
     click.echo(config_schema(), nl=False)

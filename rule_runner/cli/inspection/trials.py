@@ -1,4 +1,6 @@
-"""trial and doctor: what a trial holds, and what is wrong with it."""
+"""trial, doctor and demo: what a trial holds, what is wrong with it, and trials to try."""
+
+from pathlib import Path
 
 import click
 
@@ -19,7 +21,11 @@ def trial() -> None:
 @endpoint_option
 @reporting
 def trial_show(path: str, form: str, everything: bool) -> int:
-    """Show steps, workers, collections, tensors and sizes of the trial at PATH, or s3://."""
+    """Show what the trial at PATH holds.
+
+    These are steps, workers, collections, tensors and sizes. PATH may be an address,
+    s3://bucket/prefix.
+    """
     from rule_runner.commands.trial.show import show_trial
 
     configure(-1)
@@ -40,7 +46,10 @@ def trial_show(path: str, form: str, everything: bool) -> int:
 @endpoint_option
 @reporting
 def trial_export(path: str, form: str, output: str) -> int:
-    """Write the values of the trial at PATH, or s3://, in another format."""
+    """Write the values of a trial in another format.
+
+    PATH may be an address, s3://bucket/prefix.
+    """
     from rule_runner.commands.trial.export import export_trial
 
     configure(-1)
@@ -52,11 +61,28 @@ def trial_export(path: str, form: str, output: str) -> int:
 @endpoint_option
 @reporting
 def doctor(path: str | None) -> int:
-    """Diagnose problems of the installation and of the trial at PATH, and suggest remedies.
+    """Diagnose the installation and the trial at PATH.
 
-    PATH may be an address, s3://bucket/prefix: then credentials and permissions are checked too.
+    Each problem comes with a remedy. PATH may be an address, s3://bucket/prefix: then credentials
+    and permissions are checked too.
     """
     from rule_runner.commands.doctor.command import run_doctor
 
     configure(-1)
     return run_doctor(path)
+
+
+@click.command()
+@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Output folder.")
+@reporting
+def demo(output: Path | None) -> int:
+    """Judge three real trainings while they run.
+
+    One is healthy, in one the gradients vanish, and one diverges.
+    """
+    from rule_runner.commands.demo.command import run_demo
+    from rule_runner.config.model import check_is_local, default_output
+
+    folder = output or default_output("demo")
+    check_is_local(folder, "--output of demo")
+    return run_demo(folder)

@@ -76,13 +76,13 @@ def acknowledge(
             rule=subject.rule,
             until=until,
         )
-        append_acknowledgement(_output(run), said)
+        append_acknowledgement(run.output, said)
     except ValueError as err:
         msg = f"Options --reason and --who must be 1 to 1000 characters long: {err}."
         raise UsageError(msg) from err
     what = "all findings" if subject.finding is None else f"finding {subject.finding}"
     end = f" until {until}" if until else ""
-    print(printable(f"{str(kind).capitalize()}{end}: {what} of {name} in {_output(run)}."))
+    print(printable(f"{str(kind).capitalize()}{end}: {what} of {name} in {run.output}."))
     return 0
 
 
@@ -118,14 +118,10 @@ def _run(place: str) -> Run:
     if len(saved.runs) != 1:
         msg = (
             f"{place!r} holds {len(saved.runs)} evaluations. Give the output folder of one of "
-            f"them, such as {_output(saved.runs[0])!r}."
+            f"them, such as {saved.runs[0].output!r}."
         )
         raise ClientError(msg)
     return saved.runs[0]
-
-
-def _output(run: Run) -> str:
-    return run.address or str(run.folder)
 
 
 def _check(run: Run, subject: Subject) -> str:
@@ -141,15 +137,15 @@ def _check(run: Run, subject: Subject) -> str:
         if subject.rule not in rules:
             hint = did_you_mean(subject.rule, sorted(rules))
             names = ", ".join(sorted(rules))
-            msg = f"No rule {subject.rule!r} in {_output(run)!r}.{hint} Rules there: {names}."
+            msg = f"No rule {subject.rule!r} in {run.output!r}.{hint} Rules there: {names}."
             raise ClientError(msg)
         return subject.rule
     for name, rule in rules.items():
         if subject.finding in finding_ids(rule):
             return name
     msg = (
-        f"No finding {subject.finding!r} in {_output(run)!r}. List them and their IDs with "
-        f"'rule-runner acknowledge {_output(run)}'."
+        f"No finding {subject.finding!r} in {run.output!r}. List them and their IDs with "
+        f"'rule-runner acknowledge {run.output}'."
     )
     raise ClientError(msg)
 

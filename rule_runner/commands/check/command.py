@@ -2,8 +2,7 @@
 
 import sys
 from collections.abc import Container, Iterator, Mapping, Sequence
-from contextlib import closing, redirect_stdout
-from dataclasses import replace
+from contextlib import redirect_stdout
 from itertools import chain, count
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,14 +13,12 @@ from rule_core.clock import SystemClock
 from rule_core.severity import Severity
 from rule_runner.commands.check.results import CheckedTrial, CheckResult
 from rule_runner.commands.check.tables import print_results, ranked
-from rule_runner.commands.evaluate import run, tagged
+from rule_runner.commands.evaluate import evaluate_request
 from rule_runner.config.defaults import DEFAULT_END_GRACE_S, FITTING_RULES
 from rule_runner.config.fitting_rules import has_ended
-from rule_runner.config.model import EvaluationConfig, default_output
+from rule_runner.config.model import default_output
 from rule_runner.config.output_names import folder_name
 from rule_runner.config.request import EvaluationRequest, RuleRequest
-from rule_runner.config.resolve import resolve
-from rule_runner.engine.outcome import EvaluationOutcome, exit_code
 from rule_runner.engine.stop_requests import Signals
 from rule_runner.errors import (
     EXIT_CLIENT,
@@ -37,9 +34,8 @@ from rule_runner.loading.trial_lists import list_trials
 from rule_runner.loading.trial_search import TrialFolder
 from rule_runner.loading.trials import real_path
 from rule_runner.logs import get_logger
-from rule_runner.report.progress import observer
+from rule_runner.results.file_names import REPORT
 from rule_runner.results.json_text import dump_json
-from rule_runner.results.output_folder import REPORT
 
 _log: Final = get_logger(__name__)
 NAME_LENGTH: Final = 100  # characters of a folder's name
@@ -153,25 +149,6 @@ class _TrialCheck(NamedTuple):
 
     def judge(self, signals: Signals) -> CheckedTrial:
         """Judge the trial by the rules whose inputs it holds."""
-        try:
-            config = self._config()
-            evaluated = self._evaluate(config, signals)
-        except (ClientError, OutputError) as err:
-            code = EXIT_OUTPUT if isinstance(err, OutputError) else EXIT_CLIENT
-            return CheckedTrial(path=self.folder.path, problem=str(err), exit_code=code)
-        code = exit_code(evaluated, fail_on=self.request.fails_on, lenient=True)
-        if code == 0 and not any(rule.coverage.judged for rule in evaluated.result.rules):
-            code = EXIT_CLIENT
-        return CheckedTrial(
-            path=self.folder.path,
-            results=str(self.output),
-            exit_code=code,
-            evaluation=evaluated.result,
-            problem=evaluated.output_error,
-            left_out={**config.left_out},
-        )
-
-    def _config(self) -> EvaluationConfig:
         path = self.folder.path
         request = with_fields(
             self.request,
@@ -182,17 +159,27 @@ class _TrialCheck(NamedTuple):
             end_grace=self.grace,
             as_it_is=not self.request.wait,
         )
-        return replace(resolve(request), own_folders=True)
-
-    def _evaluate(self, config: EvaluationConfig, signals: Signals) -> EvaluationOutcome:
-        with closing(observer(quiet=False, title=self.title)) as progress:
-            evaluated = run(config, (), progress, signals=signals)
-        for sentence in tagged(config, evaluated.result):
-            print(printable(sentence), file=sys.stderr)
-        if evaluated.earlier:
-            message = printable(evaluated.again(str(self.output)))
-            print(message, file=sys.stderr)
-        return evaluated
+        try:
+            evaluation = evaluate_request(
+                request, sys.stdout, signals, title=self.title, report_issues_only=True
+            )
+        except (ClientError, OutputError) as err:
+            code = EXIT_OUTPUT if isinstance(err, OutputError) else EXIT_CLIENT
+            return CheckedTrial(path=path, problem=str(err), exit_code=code)
+        outcome, code = evaluation.outcome, evaluation.exit_code
+        for sentence in evaluation.sentences():
+            if sentence != outcome.output_error:  # the table says so
+                print(printable(sentence), file=sys.stderr)
+        if code == 0 and not any(rule.coverage.judged for rule in outcome.result.rules):
+            code = EXIT_CLIENT
+        return CheckedTrial(
+            path=path,
+            results=str(self.output),
+            exit_code=code,
+            evaluation=with_fields(outcome.result, left_out={}),
+            problem=outcome.output_error,
+            left_out={**evaluation.config.left_out},
+        )
 
 
 def _report(trials: Sequence[CheckedTrial], output: Path) -> Path | None:
@@ -205,9 +192,9 @@ def _report(trials: Sequence[CheckedTrial], output: Path) -> Path | None:
     results = {
         Path(trial.results): trial.evaluation.rules for trial in ranked(trials) if trial.evaluation
     }
-    reports = [folder / REPORT for folder in results if (folder / REPORT).is_file()]
-    if len(trials) == 1 or not reports:
-        return reports[0] if reports else None
+    if len(trials) == 1 or not results:
+        page = output / REPORT
+        return page if page.is_file() else None
     try:
         return write_overview(results, [trial.problem for trial in trials if trial.problem], output)
     except OutputError as err:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from rule_core.severity import Severity
 from rule_core.storage.uri import is_s3
+from rule_runner.errors import counted
 from rule_runner.escape import printable
 from rule_runner.report.text import STYLES, asides, evidence, reason, verdict
 from rule_runner.results.schema import in_order, summary
@@ -33,7 +34,7 @@ _STATES: Final = {
 }
 _UNEVALUATED: Final = (
     "NotEvaluated: rules that found no inputs in the trial or lack a parameter; "
-    "{} has their names and the reasons."
+    "results.json has their names and the reasons."
 )
 
 
@@ -156,12 +157,11 @@ def _path(path: str) -> str:
 def _footer(result: "CheckResult") -> Iterator[str]:
     """Yield the lines below the table."""
     if any(map(_unevaluated_count, result.trials)):
-        yield _UNEVALUATED.format("the report" if result.report else "--format json")
+        yield _UNEVALUATED
     yield from map(printable, result.problems)
     counts = Counter(map(state, result.trials))
     parts = ", ".join(f"{counts[name]} {name}" for name in _STATES if counts[name])
-    count = len(result.trials)
-    yield f"Checked {count} {'trial' if count == 1 else 'trials'}: {parts}."
+    yield f"Checked {counted(len(result.trials), 'trial')}: {parts}."
     if result.results:
         yield f"Results: {_path(result.results)}"
     if result.report:
@@ -171,18 +171,19 @@ def _footer(result: "CheckResult") -> Iterator[str]:
 def _print_table(trials: "list[CheckedTrial]", stream: TextIO, severity: Severity) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    console = Console(file=stream)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("trial", overflow="fold", max_width=console.width * 35 // 100)
-    table.add_column("verdicts", overflow="fold")
-    for trial in trials:
+    from rule_runner.report.tables import grid
+
+    def row(trial: "CheckedTrial") -> "tuple[Text, Text]":
         headline = Text(_headline(trial), style=STYLES[_STATES[state(trial)]])
         lines = [Text(line) for line in verdict_lines(trial, severity)]
         name = Text(_path(trial.path))
         if not _has_ended(trial):
             name.append(f"\n{MAY_GROW}", style="dim")
-        table.add_row(name, Text("\n").join([headline, *lines]))
+        return name, Text("\n").join([headline, *lines])
+
+    console = Console(file=stream)
+    table = grid(("trial", "verdicts"), map(row, trials), box=SIMPLE_HEAD, pad_edge=False)
+    table.columns[0].max_width = console.width * 35 // 100
     console.print(table)

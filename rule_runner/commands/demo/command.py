@@ -4,7 +4,6 @@ import os
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,12 +12,14 @@ from pathlib import Path
 from typing import IO, Final, TextIO
 
 from rule_core.format.paths import END_OF_JOB
+from rule_core.processes import end, start_module
 from rule_runner.commands.evaluate import try_report
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.resolve import resolve
+from rule_runner.engine.evaluate import evaluate
 from rule_runner.engine.observer import Observer
 from rule_runner.engine.outcome import EvaluationOutcome
-from rule_runner.engine.runner import Runner
+from rule_runner.engine.stop_requests import Signals
 from rule_runner.errors import EXIT_SIGNAL, ClientError, OutputError
 from rule_runner.escape import printable
 from rule_runner.report.progress import LogObserver, observer
@@ -89,23 +90,12 @@ class DemoTraining:
         self._trial = trial
         self._log = log.name
         self._watcher = TrialWatcher([trial])
-        package = Path(__file__).parents[3]
-        paths = [str(package), *filter(None, [os.environ.get("PYTHONPATH")])]
-        # -P: do not import from the working folder. Ctrl-C must reach this process only.
-        self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "rule_runner.commands.demo.training",
-                trial,
-                *scenario.arguments,
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+        self.process = start_module(
+            "rule_runner.commands.demo.training",
+            trial,
+            *scenario.arguments,
+            environ=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
             stderr=log,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"},
-            start_new_session=True,
         )
 
     @property
@@ -139,11 +129,7 @@ class DemoTraining:
     def close(self, seconds: float) -> None:
         """Wait `seconds` for the end of the training, then kill it."""
         self._watcher.close()
-        try:
-            self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        end(self.process, seconds)
 
 
 class LiveObserver(Observer):
@@ -187,8 +173,7 @@ def run_demo(output: Path) -> int:
     except KeyboardInterrupt:
         _say("Stopped by signal SIGINT.", sys.stderr)
         return EXIT_SIGNAL + signal.SIGINT
-    folders = [path.parent for path in sorted(output.glob("results/*/*/rule_result.json"))]
-    report = try_report(folders, output, "Demo")
+    report = try_report(output / "results", "Demo", output)
     if report is not None:
         _say(f"Report of all: {printable(report)}\n")
     _say("\n".join(_hints(output)))
@@ -218,7 +203,8 @@ def _evaluate_live(scenario: Scenario, output: Path) -> EvaluationOutcome:
         terminal = observer(quiet=False)
         live = LiveObserver(training, terminal)
         try:
-            evaluated = Runner(config, observer=live, waiter=training).run()
+            with Signals() as signals:
+                evaluated = evaluate(config, observer=live, waiter=training, signals=signals)
         finally:
             terminal.close()
         if evaluated.stop is None:

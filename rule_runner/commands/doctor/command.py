@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from rule_runner.commands.doctor.checks import Diagnosis, Grade, wrong
 from rule_runner.commands.doctor.installation import examine_installation
+from rule_runner.errors import counted
 
 
 def run_doctor(path: str | None) -> int:
@@ -12,7 +13,7 @@ def run_doctor(path: str | None) -> int:
     for check in _checks(path):
         _print(check)
         problems += check.grade is Grade.WRONG
-    summary = f"{problems} problem{'s' if problems > 1 else ''} found." if problems else ""
+    summary = f"{counted(problems, 'problem')} found." if problems else ""
     print(summary or "No problems found.")
     return 1 if problems else 0
 

@@ -32,6 +32,15 @@ _REINSTALL: Final = f"Reinstall: pip install --force-reinstall {DISTRIBUTION}."
 # Both install the folder of the package, so that removing one breaks the other.
 _REMOVE: Final = f"Remove it: pip uninstall {OTHER}. Then {_REINSTALL[0].lower()}{_REINSTALL[1:]}"
 _PATIENCE_S: Final = 4.0  # for a notification
+# What packages with compiled code raise if their files do not belong together.
+_OF_BINARIES: Final = (
+    ImportError,
+    AttributeError,
+    RuntimeError,
+    SystemError,
+    TypeError,
+    ValueError,
+)
 _BY_NUMPY: Final = "Tensors are measured by numpy, which is slower than the compiled kernel"
 
 
@@ -66,7 +75,7 @@ def _imported_package() -> Diagnosis:
     """Check that `import smdebug` gives the package beside this one."""
 
     def imported() -> ModuleType:
-        import smdebug
+        import smdebug  # any package may have this name, and raise anything
 
         return smdebug
 
@@ -156,35 +165,28 @@ def _satisfies(version: str, specifier: SpecifierSet) -> bool:
 
 def _numpy() -> Diagnosis:
     """Check that numpy computes, and supports bfloat16."""
-
-    def computed() -> Diagnosis:
+    try:
         import ml_dtypes
         import numpy as np
 
         product = np.eye(2) @ np.array([3.0, 4.0])
         numbers = float(product.sum()), float(np.array(1.5, dtype=ml_dtypes.bfloat16))
-        if numbers != (7.0, 1.5):
-            return wrong(f"numpy computes wrong results. {_REINSTALL}")
-        return good(f"numpy {np.__version__} works.")
-
-    def failed(err: Exception) -> Diagnosis:
+    except _OF_BINARIES as err:
         return wrong(f"numpy does not work: {_described(err)}. {_REINSTALL}")
-
-    return attempt(computed, failed)
+    if numbers != (7.0, 1.5):
+        return wrong(f"numpy computes wrong results. {_REINSTALL}")
+    return good(f"numpy {np.__version__} works.")
 
 
 def _kernel() -> Diagnosis:
     """Check what measures tensors: the compiled kernel, or numpy."""
-
-    def measured() -> Diagnosis:
+    try:
         from rule_core.kernels.sweep import KERNEL, processors
 
         if processors():
             return good(f"Tensors are measured by the compiled kernel, for {processors()[-1]}.")
         __import__(EXTENSION)
-        return good(f"{_BY_NUMPY}. To use it, unset {KERNEL}.")
-
-    def failed(err: Exception) -> Diagnosis:
+    except _OF_BINARIES as err:
         if isinstance(err, ModuleNotFoundError) and err.name == EXTENSION:
             return good(
                 f"{_BY_NUMPY}, which was not built. To use it, install a C compiler and Python's "
@@ -192,8 +194,7 @@ def _kernel() -> Diagnosis:
                 f"r{_REINSTALL[1:]}"
             )
         return warning(f"{_BY_NUMPY}: {_described(err)}. {_REINSTALL}")
-
-    return attempt(measured, failed)
+    return good(f"{_BY_NUMPY}. To use it, unset {KERNEL}.")
 
 
 def _described(err: Exception) -> str:
@@ -202,14 +203,13 @@ def _described(err: Exception) -> str:
 
 def _notifications() -> Diagnosis:
     """Check that new files are noticed: live trials depend on it."""
-
-    def problem() -> str:
+    reason = "a new file was not noticed"
+    try:
         with tempfile.TemporaryDirectory() as folder:
-            return "" if _is_noticed(Path(folder)) else "a new file was not noticed"
-
-    reason = attempt(problem, _described)
-    if not reason:
-        return good("New files are noticed at once.")
+            if _is_noticed(Path(folder)):
+                return good("New files are noticed at once.")
+    except OSError as err:
+        reason = _described(err)
     return warning(
         f"File notifications do not work ({reason}): trials are polled once a second. If that is "
         "too slow, raise fs.inotify.max_user_instances and fs.inotify.max_user_watches."

@@ -226,7 +226,7 @@ def _event_files(index: TrialIndex) -> Iterator[Diagnosis]:
             except ObjectNotFoundError:
                 missing.append(file.event_key)
             except SMDebugError as err:
-                index.report(file.event_key or file.key, err)
+                index.file_problems.report(file.event_key or file.key, err)
     if missing:
         yield wrong(
             f"Event files are missing: {listed(missing)}. Their tensors cannot be judged. Copy the "
@@ -254,7 +254,7 @@ def _read(index: TrialIndex, step: int, worker: str, *, decode: bool) -> int:
     if not spans or file.event_key is None:
         return 0
     for name, reduction in spans if decode else ():
-        index.tensor(name, step, worker, reduction)
+        index.tensors.value(name, step, worker, reduction)
     last = max(span.start + span.length for span in spans.values())
     if not len(index.store.read(file.event_key, ByteRange(last - 1, last))):
         raise TruncatedFileError(file.event_key, f"{last} bytes", "fewer")
@@ -263,7 +263,7 @@ def _read(index: TrialIndex, step: int, worker: str, *, decode: bool) -> int:
 
 def _problems(index: TrialIndex) -> Iterator[Diagnosis]:
     """Yield the damaged files."""
-    problems = list(index.problems.items())
+    problems = list(index.file_problems.problems.items())
     for key, problem in problems[:PROBLEM_LIMIT]:
         where = "" if repr(key) in problem else f"{key!r}: "
         yield wrong(f"{where}{printable(problem).rstrip('.')}. {_DAMAGE}")

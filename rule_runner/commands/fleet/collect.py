@@ -16,9 +16,9 @@ from rule_runner.batch.collecting.sarif_file import SarifFile
 from rule_runner.batch.collecting.sinks import CollectedFile
 from rule_runner.batch.plan import read_plan
 from rule_runner.config.request import STDIN
-from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, ClientError, worst_exit_code
+from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, ClientError, counted, worst_exit_code
 from rule_runner.escape import printable
-from rule_runner.report.saved_results import ORDER
+from rule_runner.results.evaluations import ORDER
 from rule_runner.results.status import Outcome
 
 PLAN_SUFFIX: Final = ".jsonl"
@@ -112,6 +112,5 @@ def _exit_code(trial: CollectedTrial, fail_on: Severity | None) -> int:
 
 def _summary(counts: Counter[Outcome]) -> str:
     """Return a line on all trials."""
-    total = counts.total()
     parts = ", ".join(f"{counts[outcome]} {outcome}" for outcome in ORDER if counts[outcome])
-    return f"{total} {'trial' if total == 1 else 'trials'}: {parts}."
+    return f"{counted(counts.total(), 'trial')}: {parts}."

@@ -3,9 +3,7 @@
 import signal
 import sys
 import threading
-from collections.abc import Iterator
 from contextlib import ExitStack, redirect_stdout, suppress
-from dataclasses import replace
 from typing import Final
 
 from msgspec.structs import replace as with_fields
@@ -17,11 +15,9 @@ from rule_core.format.paths import END_OF_JOB
 from rule_core.sources.address import split_kind
 from rule_core.storage import StorageUnavailableError, open_store
 from rule_runner.batch.plan import PlanLine
-from rule_runner.commands.evaluate import Evaluation, run_request, tagged
+from rule_runner.commands.evaluate import Evaluation, evaluate_request
 from rule_runner.commands.fleet.outcomes import TrialOutcome, TrialState, failed
-from rule_runner.config.model import EvaluationConfig
 from rule_runner.config.request import EvaluationRequest
-from rule_runner.config.resolve import resolve
 from rule_runner.engine.stop_requests import Signals
 from rule_runner.errors import (
     EXIT_CLIENT,
@@ -33,7 +29,7 @@ from rule_runner.errors import (
     OutputError,
     RuleRunnerError,
 )
-from rule_runner.executors.stop_calls import on_stop
+from rule_runner.executors.protocol import on_stop
 from rule_runner.logs import configure, get_logger
 from rule_runner.results.status import INTERNAL_ERROR
 
@@ -77,10 +73,9 @@ def judge(line: PlanLine, signals: Signals) -> TrialOutcome:
 
 def _judged(number: int, request: EvaluationRequest, signals: Signals) -> TrialOutcome:
     trial = request.trial or request.profiler_trial or ""
-    evaluation = run_request(
-        request, sys.stderr, signals, title=f"line {number}: ", resolve_request=_resolved
-    )
-    problems = [*_problems(evaluation)]
+    evaluation = evaluate_request(_as_it_is(request), sys.stderr, signals, title=f"line {number}: ")
+    # The first sentence on an earlier evaluation says that there was one.
+    problems = [*evaluation.sentences()][bool(evaluation.outcome.earlier) :]
     code = evaluation.exit_code
     if code == 0 and not any(rule.coverage.judged for rule in evaluation.outcome.result.rules):
         code = EXIT_CLIENT
@@ -97,16 +92,13 @@ def _judged(number: int, request: EvaluationRequest, signals: Signals) -> TrialO
     )
 
 
-def _resolved(request: EvaluationRequest) -> EvaluationConfig:
-    """Return the evaluation with a folder for each rule, and of a trial as it is unless it waits.
+def _as_it_is(request: EvaluationRequest) -> EvaluationRequest:
+    """Return the request to judge a trial as it is, unless it waits.
 
-    The folders stay the same when more rules fit a trial that has grown. Late files of slow workers
-    are not waited for if the trial ended some time ago.
+    Late files of slow workers are not waited for if the trial ended some time ago.
     """
-    request = with_fields(request, as_it_is=not request.wait)
-    if _ended_long_ago(request.any_trial):
-        request = with_fields(request, end_grace=0.0)
-    return replace(resolve(request), own_folders=True)
+    grace = 0.0 if _ended_long_ago(request.any_trial) else request.end_grace
+    return with_fields(request, as_it_is=not request.wait, end_grace=grace)
 
 
 def _ended_long_ago(trial: str) -> bool:
@@ -115,15 +107,6 @@ def _ended_long_ago(trial: str) -> bool:
         status = open_store(split_kind(trial)[1]).status(END_OF_JOB)
         return SystemClock().time() - status.modified > LONG_AGO_S
     return False
-
-
-def _problems(evaluation: Evaluation) -> Iterator[str]:
-    """Yield what went wrong beside the verdicts."""
-    sentences = [*evaluation.sentences()]
-    if evaluation.outcome.earlier:  # the first one says so
-        del sentences[0]
-    yield from sentences
-    yield from tagged(evaluation.config, evaluation.outcome.result)
 
 
 def _state(evaluation: Evaluation, code: int) -> TrialState:

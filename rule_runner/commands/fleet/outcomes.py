@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from rule_runner.errors import EXIT_SIGNAL, EXIT_TEMPORARY, worst_exit_code
+from rule_runner.errors import EXIT_SIGNAL, EXIT_TEMPORARY, counted, worst_exit_code
 from rule_runner.escape import printable
 
 
@@ -71,9 +71,8 @@ class Tally:
 
     def text(self, shard: object) -> str:
         """Return a sentence on all outcomes."""
-        total = self._states.total()
         counts = ", ".join(f"{self._states[state]} {state}" for state in self._states_in_order())
-        trials = "1 trial" if total == 1 else f"{total} trials"
+        trials = counted(self._states.total(), "trial")
         before = f"; {self._complete} had been judged before" if self._complete else ""
         return f"Shard {shard}: {trials}{counts and f': {counts}'}{before}."
 

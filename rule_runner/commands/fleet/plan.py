@@ -14,15 +14,15 @@ from rule_core.storage import open_output
 from rule_core.storage.publish import publish
 from rule_core.storage.uri import is_s3
 from rule_runner.batch.plan import plan_text
-from rule_runner.commands.retention import parse_retention
 from rule_runner.config.defaults import FITTING_RULES
 from rule_runner.config.output_names import OutputTemplate
 from rule_runner.config.request import STDIN, EvaluationRequest, RuleRequest
 from rule_runner.errors import EXIT_CLIENT, OutputError, TrialError, UsageError
-from rule_runner.escape import printable
+from rule_runner.escape import is_text, printable
 from rule_runner.loading.trial_age import changed_since
 from rule_runner.loading.trial_lists import ListedTrial, list_trials
 from rule_runner.loading.trials import real_path
+from rule_runner.results.retention import parse_retention
 
 TRIALS: Final = 1_000_000  # planned at most for each path
 FOLDERS: Final = 10_000_000  # listed at most for each path
@@ -79,11 +79,11 @@ def plan(paths: Sequence[str], request: EvaluationRequest, choice: Choice, targe
         listed, problems = list_trials(paths, TRIALS, FOLDERS)
     if not listed and problems:
         raise TrialError(" ".join(problems))
-    problems += [_NO_TEXT.format(path=trial.path) for trial in listed if not _is_text(trial.path)]
+    problems += [_NO_TEXT.format(path=trial.path) for trial in listed if not is_text(trial.path)]
     chosen = [
         trial
         for trial in sorted(listed, key=lambda trial: trial.path)
-        if _is_text(trial.path) and choice.matches(trial.path) and changed_since(trial.path, oldest)
+        if is_text(trial.path) and choice.matches(trial.path) and changed_since(trial.path, oldest)
     ]
     _write(target, plan_text(_requests(chosen, request, template)))
     for problem in problems:
@@ -99,15 +99,6 @@ def _template(text: str) -> OutputTemplate:
     except ValueError as err:
         msg = f"--output {err}."
         raise UsageError(msg) from err
-
-
-def _is_text(path: str) -> bool:
-    """Return whether a path can be written to a plan."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _rules(request: EvaluationRequest) -> tuple[RuleRequest, ...]:

@@ -7,7 +7,6 @@ from concurrent.futures import CancelledError, Future
 from contextlib import redirect_stdout
 from queue import SimpleQueue
 
-from rule_core.failures import attempt
 from rule_runner.batch.plan import PlanLine, read_plan
 from rule_runner.batch.shards import Shard
 from rule_runner.commands.fleet.judging import judge, judge_in_worker
@@ -92,17 +91,16 @@ def _judge_on(spec: str, lines: list[PlanLine], show: Show) -> int:
 
 def _outcome(future: Future[TrialOutcome], line: PlanLine, *, stopped: bool) -> TrialOutcome:
     """Return the outcome of a call that ended, also if its worker is lost."""
-
-    def fail(err: Exception) -> TrialOutcome:
-        if isinstance(err, WorkerLostError | CancelledError):
-            outcome = failed(line.number, str(err), EXIT_TEMPORARY)
-            state = TrialState.STOPPED if stopped else TrialState.FAILED
-        else:
-            outcome = failed(line.number, raised("The executor", err, "here"), EXIT_INTERNAL)
-            state = TrialState.FAILED
-        return _located(outcome, line, state)
-
-    return attempt(future.result, fail)
+    err = future.exception()
+    if err is None:
+        return future.result()
+    if isinstance(err, WorkerLostError | CancelledError):
+        outcome = failed(line.number, str(err), EXIT_TEMPORARY)
+        state = TrialState.STOPPED if stopped else TrialState.FAILED
+    else:
+        outcome = failed(line.number, raised("The executor", err, "here"), EXIT_INTERNAL)
+        state = TrialState.FAILED
+    return _located(outcome, line, state)
 
 
 def _located(outcome: TrialOutcome, line: PlanLine, state: TrialState) -> TrialOutcome:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from builtin_rules.reports.profiler.wording import duration, moment
-from rule_runner.commands.profile.step_range import parse_step, step_range
 from rule_runner.commands.profile.trials import present, reading
 from rule_runner.config.model import check_is_local, default_output
 from rule_runner.errors import OutputError, TrialError, UsageError
@@ -101,8 +100,9 @@ def report(path: str, output: str | None, parameters: Sequence[str], *, overwrit
     """
     from rule_runner.config.request import EvaluationRequest, RuleRequest
     from rule_runner.config.resolve import resolve
+    from rule_runner.engine.evaluate import evaluate
     from rule_runner.engine.outcome import exit_code
-    from rule_runner.engine.runner import Runner
+    from rule_runner.engine.stop_requests import Signals
 
     folder = Path(output) if output else default_output(trial_name(path))
     check_is_local(output or str(folder), "--output of profile report")
@@ -114,7 +114,9 @@ def report(path: str, output: str | None, parameters: Sequence[str], *, overwrit
         wait=False,
         overwrite=overwrite,
     )
-    evaluated = Runner(resolve(request)).run()
+    config = resolve(request)
+    with Signals() as signals:
+        evaluated = evaluate(config, signals=signals)
     code = exit_code(evaluated, fail_on=None)
     problem = evaluated.output_error
     if code and not problem:
@@ -145,6 +147,7 @@ def timeline(
     """
     from rule_core.analysis.frames.merge_timelines import merge_timelines
     from rule_core.modes import ModeKeys
+    from rule_runner.commands.profile.recording_options import parse_step
 
     bound: Callable[[str], float] = parse_time if unit == "time" else parse_step
     first, last = _bound("--start", start, bound), _bound("--end", end, bound)
@@ -212,6 +215,7 @@ def python(
     """
     from rule_core.profiler.python_profiles.other_tools import tool_profiles
     from rule_core.profiler.python_profiles.top_functions import has_python_profiles, top_functions
+    from rule_runner.commands.profile.recording_options import step_range
     from rule_runner.commands.profile.tool_functions import MEMORY, print_tool_functions
 
     steps = None if step is None else step_range(step, "--step")

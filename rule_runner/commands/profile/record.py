@@ -9,8 +9,13 @@ from typing import Final
 
 from rule_runner.commands.profile.recording import ProfileRecording, recorded
 from rule_runner.commands.profile.recording_options import RecordingOptions
-from rule_runner.commands.train.script import TrainingScript, say, script_name, write_hook
-from rule_runner.commands.train.signals import ForwardedSignals
+from rule_runner.commands.train.script import (
+    ForwardedSignals,
+    TrainingScript,
+    say,
+    script_name,
+    write_hook,
+)
 from rule_runner.config.model import default_output
 
 GRACE_S: Final = 30.0  # for the processes that remain after SIGTERM, as in `train`

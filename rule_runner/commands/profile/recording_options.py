@@ -10,7 +10,6 @@ from typing import Any, Final
 import msgspec
 
 from rule_core.profiler.recording.config import parse_config
-from rule_runner.commands.profile.step_range import step_range
 from rule_runner.config.documents import read_text
 from rule_runner.config.job_file.python_file import SUFFIX, run_file
 from rule_runner.errors import ClientError, UsageError
@@ -153,3 +152,29 @@ def _interval_ms(text: str, option: str) -> int:
         )
         raise UsageError(msg)
     return milliseconds
+
+
+def step_range(text: str, option: str) -> tuple[int, int]:
+    """Return the first step of ``9:12`` or ``9``, and the step after the last.
+
+    Raises
+    ------
+    UsageError
+        If an option is neither.
+    """
+    first, colon, last = text.partition(":")
+    try:
+        start = parse_step(first)
+        end = parse_step(last) if colon else start + 1
+    except ValueError as err:
+        msg = f"Option {option} must be a step, or FIRST:LAST without the last, got {text!r}."
+        raise UsageError(msg) from err
+    return start, end
+
+
+def parse_step(text: str) -> int:
+    """Return a step; raise `ValueError` if it is none."""
+    step = int(text)
+    if step < 0:
+        raise ValueError
+    return step

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rule_core.profiler.python_profiles.other_tools import SCALENE, ToolProfile, read_tool_profiles
 from rule_core.storage.base import TrialStore
 from rule_runner.commands.profile.trials import reading
-from rule_runner.errors import UsageError
+from rule_runner.errors import UsageError, counted
 from rule_runner.escape import printable
 from rule_runner.report.tables import Row, TextTable, print_tables
 
@@ -55,8 +55,7 @@ def print_tool_functions(
 
 def _head(sums: "ToolProfiles", what: str) -> Iterator[str]:
     tools = sorted({profile.tool for profile in sums.read})
-    files = "file" if len(sums.read) == 1 else "files"
-    yield f"profiles: {len(sums.read):,} {files} of {' and '.join(tools)}"
+    yield f"profiles: {counted(len(sums.read), 'file')} of {' and '.join(tools)}"
     if sums.threads:
         names = [printable(name) or "unnamed" for name in sums.threads[:THREADS]]
         more = f" and {len(sums.threads) - THREADS} more" if len(sums.threads) > THREADS else ""

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from rule_core.processes import environment_with, input_file, module_command
 from rule_core.severity import Severity
 from rule_core.sources.address import split_kind
 from rule_runner.config.defaults import RuleMode
@@ -19,9 +20,10 @@ from rule_runner.config.request import STDIN, EvaluationRequest, RuleRequest
 from rule_runner.escape import printable
 from rule_runner.loading.trials import trial_name
 from rule_runner.notify.event import DecodedEvent, RuleState
-from rule_runner.report.text import lines, print_table, results_at
-from rule_runner.results.output_folder import REPORT, RESULT
-from rule_runner.results.schema import EvaluationResult, RuleResult, TrialSummary
+from rule_runner.report.text import lines, print_table
+from rule_runner.results.evaluations import SavedEvaluation, saved_evaluations
+from rule_runner.results.file_names import REPORT
+from rule_runner.results.schema import EvaluationResult, RuleResult, summary_of_trial
 
 _LINE_LIMIT: Final = 1 << 24  # bytes
 # The supervisor ends the evaluator. If the supervisor is killed, the evaluator ends after a day
@@ -44,7 +46,6 @@ class EvaluatorResult:
 
     request: EvaluationRequest
     rules: Sequence[RuleResult]
-    folders: Sequence[Path]
     problem: str = ""
 
     @property
@@ -60,16 +61,8 @@ class EvaluatorResult:
     @property
     def result(self) -> EvaluationResult:
         """The results as those of one evaluation."""
-        summary = TrialSummary(
-            name=trial_name(self.trial),
-            path=self.trial,
-            ended=True,
-            steps=max((rule.coverage.known for rule in self.rules), default=0),
-            first_step=None,
-            last_step=None,
-            workers=[],
-        )
-        return EvaluationResult(trial=summary, rules=list(self.rules))
+        summary = summary_of_trial(trial_name(self.trial), self.trial, self.rules)
+        return EvaluationResult(trial=replace(summary, ended=True), rules=[*self.rules])
 
     def has_issues(self, severity: Severity) -> bool:
         """Return whether a rule in mode enforce has found an issue that is so serious."""
@@ -87,7 +80,7 @@ class EvaluatorResult:
             _print(*lines(self.result, folded=self.request.fits_rules))
         _print(f"Trial: {printable(displayed(self.trial))}")
         if self.rules:
-            _print(results_at(map(short, self.folders)))
+            _print(f"Results: {printable(short(self.output))}")
         report = self.output / REPORT
         if report.exists():
             _print(f"Report: {printable(short(report))}")
@@ -100,8 +93,6 @@ class Evaluator:
     ----------
     request
         The evaluation; its trial need not exist yet.
-    folders
-        The output folders of its rule jobs.
     rules
         Names of the rules that ``auto`` means. The evaluation starts later, when fewer may fit: the
         trial of a short script has ended by then.
@@ -113,12 +104,10 @@ class Evaluator:
     def __init__(
         self,
         request: EvaluationRequest,
-        folders: Sequence[Path],
         rules: Sequence[str],
         on_finding: Callable[[RuleState], None],
     ) -> None:
         self._request = request
-        self._folders = folders
         self._rules = rules
         self._on_finding = on_finding
         self._reported: dict[str, Severity] = {}
@@ -128,8 +117,7 @@ class Evaluator:
     async def run(self) -> EvaluatorResult:
         """Evaluate until the trial ends, and return the result."""
         if self._is_stopped:
-            return EvaluatorResult(self._request, [], [], "The evaluator was stopped.")
-        paths = [str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])]
+            return EvaluatorResult(self._request, [], "The evaluator was stopped.")
         rules = self._request.rules
         if self._request.fits_rules:
             rules = tuple(RuleRequest(name=name) for name in self._rules)
@@ -142,21 +130,19 @@ class Evaluator:
             wait_for_trial=IDLE_S,
             idle_timeout=IDLE_S,
         )
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "rule_runner", "evaluate", "--request", STDIN),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-            limit=_LINE_LIMIT,
-            # Signals of the terminal are for the training; the evaluation judges what it saved.
-            start_new_session=True,
-        )
+        with input_file(request.to_json().encode()) as text:
+            process = await asyncio.create_subprocess_exec(
+                *module_command("rule_runner", "evaluate", "--request", STDIN),
+                stdin=text,
+                stdout=asyncio.subprocess.PIPE,
+                env=environment_with(),
+                limit=_LINE_LIMIT,
+                # Signals of the terminal are for the training; the evaluation judges what it saved.
+                start_new_session=True,
+            )
         self._process = process
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
-        if process.stdin is not None:
-            process.stdin.write(request.to_json().encode())
-            process.stdin.close()
         if process.stdout is not None:
             async for line in process.stdout:
                 self._report(line)
@@ -181,14 +167,13 @@ class Evaluator:
                     self._on_finding(rule)
 
     def _result(self, code: int) -> EvaluatorResult:
-        paths = [folder / RESULT for folder in self._folders if (folder / RESULT).exists()]
-        results = [msgspec.json.decode(path.read_bytes(), type=RuleResult) for path in paths]
-        ended = [result for result in results if result.ended_at is not None]
+        saved = next(saved_evaluations(self._request.output or "", depth=0), SavedEvaluation(""))
         problem = ""
-        if len(ended) < len(self._folders):
+        if not saved.rules or saved.unfinished:
             how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
             problem = f"The evaluator {how} before all verdicts."
-        return EvaluatorResult(self._request, ended, self._folders, problem)
+        ended = [rule for rule in saved.rules if rule.ended_at is not None]
+        return EvaluatorResult(self._request, ended, problem)
 
 
 def short(path: Path) -> Path:

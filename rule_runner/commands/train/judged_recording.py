@@ -45,7 +45,6 @@ class JudgedRecording:
         )
         evaluation = resolve(self._request)
         folders = {rule.loaded.name: evaluation.folder_of(rule) for rule in evaluation.rules}
-        self._folders = [*folders.values()]
         self._page = folders[RULE] / PAGE
         self._evaluator: Evaluator | None = None
         self._tasks: list[asyncio.Task[Any]] = []
@@ -57,7 +56,7 @@ class JudgedRecording:
     def start(self, on_finding: Callable[[RuleState], None]) -> None:
         """Begin to record and to judge; each finding is reported."""
         self._recording.start()
-        self._evaluator = Evaluator(self._request, self._folders, [], on_finding)
+        self._evaluator = Evaluator(self._request, [], on_finding)
         self._tasks = [
             asyncio.create_task(self._evaluator.run()),
             asyncio.create_task(self._recording.follow()),

@@ -1,4 +1,4 @@
-"""TrainingScript: runs a user's script in its own session, and receives its messages."""
+"""TrainingScript: runs a user's script in its own session, with its messages and signals."""
 
 import asyncio
 import json
@@ -10,11 +10,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+from rule_core.processes import environment_with, signal_group
 from rule_core.saving.auto_hook import FOLDER, HOOK, PIPE, print_line
 from rule_runner.errors import EXIT_SIGNAL, UsageError
 from rule_runner.escape import printable
 
 SITE: Final = Path(__file__).with_name("site")
+FORWARDED: Final = (
+    *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
+    *(signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2),
+)
+_ENDING: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 _POLL_S: Final = 0.05  # no event reports the end of the last process of a group
 
 
@@ -28,13 +34,7 @@ def environment(control: Path, more: Mapping[str, str]) -> dict[str, str]:
     more
         Further variables.
     """
-    paths = [str(SITE), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {
-        **os.environ,
-        **more,
-        FOLDER: str(control),
-        "PYTHONPATH": os.pathsep.join(paths),
-    }
+    return environment_with(SITE, {**os.environ, **more, FOLDER: str(control)})
 
 
 def script_name(command: Sequence[str]) -> str:
@@ -152,11 +152,11 @@ class TrainingScript:
 
         A script may need its data workers to write the last checkpoint.
         """
+        if number != signal.SIGTERM:
+            signal_group(self._process.pid, number)
+            return
         with suppress(ProcessLookupError):
-            if number == signal.SIGTERM:
-                self._process.send_signal(number)
-            else:
-                os.killpg(self._process.pid, number)
+            self._process.send_signal(number)
 
     async def stop(self, grace: float) -> None:
         """End the script and its children: by SIGTERM, after `grace` seconds by SIGKILL."""
@@ -164,8 +164,7 @@ class TrainingScript:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), grace)
             await self.clear(grace)
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        signal_group(self._process.pid)
 
     async def clear(self, grace: float) -> None:
         """Send SIGTERM to the processes that remain in the session; wait up to `grace` seconds."""
@@ -195,3 +194,46 @@ def unseen(frameworks: Sequence[str]) -> str:
 def say(text: str) -> None:
     """Print a sentence between the lines that the script writes to stderr."""
     print_line(f"rule-runner: {printable(text)}")
+
+
+class ForwardedSignals:
+    """Passes the signals of this process to a script while it runs.
+
+    Parameters
+    ----------
+    on_end
+        Called if this process is asked to end after the script has.
+
+    Attributes
+    ----------
+    script
+        The script, once it runs.
+    """
+
+    def __init__(self, on_end: Callable[[], None]) -> None:
+        self.script: TrainingScript | None = None
+        self._on_end = on_end
+        self._asked_to_end = False
+        loop = asyncio.get_running_loop()
+        for number in FORWARDED:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
+                loop.add_signal_handler(number, self._forward, number)
+
+    def _forward(self, number: int) -> None:
+        if self.script is not None and self.script.runs:
+            self._asked_to_end = self._asked_to_end or number == signal.SIGTERM
+            self.script.send(number)
+        elif number in _ENDING:
+            self._on_end()
+
+    async def wait(self, script: TrainingScript, grace: float) -> None:
+        """Wait until a script has ended; after SIGTERM, for its other processes too.
+
+        Parameters
+        ----------
+        grace
+            Seconds in which these may end.
+        """
+        await script.wait()
+        if self._asked_to_end:
+            await script.clear(grace)

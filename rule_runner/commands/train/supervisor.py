@@ -5,7 +5,7 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -22,8 +22,13 @@ from rule_core.storage import open_output
 from rule_runner.commands.evaluate import document
 from rule_runner.commands.train.evaluator import Evaluator, EvaluatorResult, short
 from rule_runner.commands.train.judged_recording import JudgedRecording
-from rule_runner.commands.train.script import TrainingScript, say, unseen, write_hook
-from rule_runner.commands.train.signals import ForwardedSignals
+from rule_runner.commands.train.script import (
+    ForwardedSignals,
+    TrainingScript,
+    say,
+    unseen,
+    write_hook,
+)
 from rule_runner.config.defaults import RuleMode
 from rule_runner.config.model import EvaluationConfig
 from rule_runner.config.request import EvaluationRequest
@@ -152,16 +157,14 @@ class Supervisor:
         """Start the evaluation of a training."""
         config, number = self._config, self._number(trial)
         output = numbered_path(config.evaluation.output, number)
-        evaluation = replace(config.evaluation, output=Path(output))
         request = with_fields(
             config.request,
             trial=trial,
             output=output,
             trial_name=numbered_path(config.name, number),
         )
-        folders = [evaluation.folder_of(rule) for rule in evaluation.rules]
         rules = [rule.configuration_name for rule in config.evaluation.rules]
-        evaluator = Evaluator(request, folders, rules, partial(self._on_finding, number))
+        evaluator = Evaluator(request, rules, partial(self._on_finding, number))
         return WatchedTraining(number, evaluator, asyncio.create_task(self._judge(evaluator)))
 
     def _number(self, trial: str) -> int:

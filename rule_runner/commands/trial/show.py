@@ -10,6 +10,7 @@ from rule_runner.commands.trial.summary import (
     TrialReport,
     report_trial,
 )
+from rule_runner.errors import counted
 from rule_runner.escape import printable
 from rule_runner.report.tables import Row, TextTable, print_tables
 from rule_runner.results.json_text import dump_json
@@ -92,21 +93,21 @@ def _tables(report: TrialReport, limit: int | None) -> Iterator[TextTable]:
 def _steps_row(steps: StepsReport) -> Row:
     return (
         "all, by global number" if steps.mode == "GLOBAL" else steps.mode,
-        _counted(steps.count, "step"),
+        counted(steps.count, "step"),
         _range(steps.first, steps.last),
     )
 
 
 def _segment_rows(report: TrialReport) -> Iterator[Row]:
     for number, segment in enumerate(report.segments, 1):
-        yield str(number), _counted(segment.count, "step"), _range(segment.first, segment.last)
+        yield str(number), counted(segment.count, "step"), _range(segment.first, segment.last)
 
 
 def _collection_row(collection: CollectionReport) -> Row:
     count = collection.tensors
     return (
         printable(collection.name),
-        "unusable pattern" if count is None else _counted(count, "tensor"),
+        "unusable pattern" if count is None else counted(count, "tensor"),
         printable(" ".join(map(repr, collection.patterns))),
     )
 
@@ -116,16 +117,12 @@ def _tensor_row(tensor: TensorReport) -> Row:
     saved = [*tensor.saved[:-1], f"reductions {' '.join(map(printable, tensor.reductions))}"]
     return (
         printable(tensor.name),
-        f"{_counted(tensor.steps, 'step')} ({_range(tensor.first, tensor.last)})",
+        f"{counted(tensor.steps, 'step')} ({_range(tensor.first, tensor.last)})",
         " ".join(tensor.modes),
         " ".join(filter(None, [shape, tensor.dtype])),
         " and ".join(saved if tensor.reductions else tensor.saved),
         _size(tensor.nbytes),
     )
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _range(first: int | None, last: int | None) -> str:

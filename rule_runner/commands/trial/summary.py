@@ -12,7 +12,7 @@ from rule_core.format.index_file import Entry, IndexFile
 from rule_core.model.segments import SEGMENT_STEPS, first_of_segment, step_in_segment
 from rule_core.modes import ModeKeys
 from rule_core.reading.source_index import SourceIndex
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.trial_index import TrialIndex, missing_workers
 from rule_core.storage import StorageUnavailableError
 from rule_runner.errors import TrialError
 from rule_runner.loading.trials import absent, is_there, open_trial, real_path, reject_parent
@@ -154,7 +154,7 @@ def report_trial(path: str) -> TrialReport:
         collections=list(_collections(index)),
         tensors=tensors,
         nbytes=sum(tensor.nbytes for tensor in tensors),
-        problems=index.problems,
+        problems=index.file_problems.problems,
         **(_source_fields(index) if isinstance(index, SourceIndex) else {}),
     )
 
@@ -184,14 +184,14 @@ def _segments(index: SourceIndex) -> Iterator[SegmentReport]:
 
 def is_trial(index: TrialIndex, ended: bool) -> bool:
     """Return whether the folder of an index contains any part of a trial."""
-    return bool(ended or index.workers or index.steps or index.problems)
+    return bool(ended or index.workers or index.steps or index.file_problems.problems)
 
 
 def incomplete_steps(index: TrialIndex) -> Iterator[IncompleteStep]:
     """Yield the steps that not every worker has written."""
     for step in index.steps:
         if len(index.files[step]) < index.num_workers:
-            yield IncompleteStep(step=step, missing=index.missing_workers(step))
+            yield IncompleteStep(step=step, missing=missing_workers(index, step))
 
 
 def _steps(index: TrialIndex) -> Iterator[StepsReport]:
@@ -210,7 +210,7 @@ def _collections(index: TrialIndex) -> Iterator[CollectionReport]:
         try:
             count = len(collection.members(index.names))
         except (re.error, SMDebugError) as err:  # the trial may contain invalid patterns
-            index.report(f"collection {name}", err)
+            index.file_problems.report(f"collection {name}", err)
             count = None
         yield CollectionReport(name=name, patterns=collection.include_regex, tensors=count)
 
@@ -263,9 +263,9 @@ def _shape_and_type(
         entry = file.entries[name]
         if entry.raw is not None:
             try:
-                array = index.tensor(name, step, worker)
+                array = index.tensors.value(name, step, worker)
             except SMDebugError as err:
-                index.report(file.event_key or file.key, err)
+                index.file_problems.report(file.event_key or file.key, err)
                 continue
             return list(array.shape), "string" if array.dtype.kind in "UO" else str(array.dtype)
         if entry.shape is not None:

@@ -17,7 +17,7 @@ from rule_runner.config.job_file.sources import SECTION as SOURCES
 from rule_runner.config.job_file.sources import source_options
 from rule_runner.config.sagemaker_contract import RULE, parse_share
 from rule_runner.errors import JobError, ParameterError, UsageError
-from rule_runner.results.job_names import safe_name
+from rule_runner.results.file_names import safe_name
 
 # Limits of the service. More is a warning only: nothing here depends on them.
 RULES: Final = 20

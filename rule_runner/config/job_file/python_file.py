@@ -32,8 +32,8 @@ def rules_of_file(path: Path) -> Sequence[object]:
     return _list_in(run_file(path), shown(path))
 
 
-def run_file(path: Path) -> dict[str, Any]:
-    """Run a Python file, and return what it defines at its top level.
+def run_file(path: Path, noun: str = "Job file") -> dict[str, Any]:
+    """Run a Python file, which messages call a `noun`; return what it defines at its top level.
 
     Modules beside the file can be imported by it.
 
@@ -42,24 +42,23 @@ def run_file(path: Path) -> dict[str, Any]:
     JobError
         If it cannot be read, or raises.
     """
-    read_text(path)
-    name, path = shown(path), path.resolve()
+    read_text(path, noun)
+    name, path = f"{noun} {shown(path)}", path.resolve()
     try:
         with _importable(path.parent):
             return runpy.run_path(str(path), run_name=_RUN_NAME)
     except SyntaxError as err:
         if err.filename != str(path):
-            raise JobError(raised(f"Job file {name}", err, _where(err, path))) from err
-        msg = f"Job file {name} does not parse: line {err.lineno}: {err.msg}."
+            raise JobError(raised(name, err, _where(err, path))) from err
+        msg = f"{name} does not parse: line {err.lineno}: {err.msg}."
         raise JobError(msg) from err
     except SystemExit as err:
         msg = (
-            f"Job file {name} ends the program {_where(err, path)}. "
-            "Do that only if __name__ == '__main__'."
+            f"{name} ends the program {_where(err, path)}. Do that only if __name__ == '__main__'."
         )
         raise JobError(msg) from err
     except Exception as err:
-        msg = raised(f"Job file {name}", err, _where(err, path))
+        msg = raised(name, err, _where(err, path))
         missing = (isinstance(err, ImportError) and err.name) or ""
         if missing.partition(".")[0] in _SDK:
             msg += " The SDK is not installed: import these names from rule_runner.debugger."

@@ -1,6 +1,5 @@
 """Turns rule configurations into rule jobs; an invalid one becomes a rule job with an error."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -32,13 +31,12 @@ from rule_runner.config.sagemaker_contract import (
     is_platform,
     is_reserved,
 )
-from rule_runner.errors import ClientError, JobError, RuleFailedError, TrialError, UsageError
+from rule_runner.errors import ClientError, JobError, RuleFailedError, TrialError
 from rule_runner.loading.loader import LoadedRule, every_builtin
 from rule_runner.loading.parameters import bind, construct, other_trials
 from rule_runner.loading.placeholder_rule import PlaceholderRule
 from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent, trial_name
 from rule_runner.notify.actions.spec import parse_actions
-from rule_runner.results.job_names import safe_name
 
 PROCESSING: Final = "DetailedProfilerProcessing"  # not a rule; SageMaker's Profiler adds it
 _LACKING: Final = {
@@ -277,14 +275,5 @@ def _refused(configuration: RuleConfiguration, problem: str) -> RuleJobConfig:
             if not is_reserved(parameter) and not is_platform(parameter)
         },
         config_error=problem,
-        folder=_folder(name),
         profiler=configuration.kind is Kind.PROFILER,
     )
-
-
-def _folder(name: str) -> str:
-    """Return the name of a configuration's folder: a hash if its own name is not safe."""
-    try:
-        return safe_name(name)
-    except UsageError:
-        return f"refused-{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:12]}"

@@ -15,8 +15,9 @@ from rule_runner.debugger.rule_configs.actions import (
     is_valid_action_object as is_valid_action_object,
 )
 from rule_runner.debugger.rule_configs.bases import (
+    COLLECTIONS,
+    EVERY_500,
     KIND,
-    Parameters,
     PlainRule,
     ProfilerRuleBase,
     check,
@@ -30,16 +31,6 @@ from rule_runner.debugger.rule_configs.bases import (
 SCAN_INTERVAL_US: Final = 60_000_000
 _OPT_OUT: Final = "opt_out_telemetry"
 _EVERY_5: Final = {"save_interval": "5"}
-_EVERY_500: Final = {"save_interval": "500"}
-_COLLECTIONS: Final[dict[str, Parameters]] = {
-    "gradients": _EVERY_500,
-    "input_image": {"include_regex": ".*hybridsequential0_input_0", **_EVERY_500},
-    "input_sequence": {"include_regex": ".*embedding0_input_0", **_EVERY_500},
-    "losses": _EVERY_500,
-    "relu_input": {"include_regex": ".*relu_input", **_EVERY_500},
-    "relu_output": {"include_regex": ".*relu_output", **_EVERY_500},
-    "weights": _EVERY_500,
-}
 # The SDK omits the names of these two, and users may rely on it.
 _NAMELESS: Final = {"relu_input", "relu_output"}
 
@@ -49,16 +40,14 @@ def get_collection(collection_name: str) -> dict[str, Any] | None:
 
     As in the SDK, that of `relu_input` and of `relu_output` is the parameters alone.
     """
-    parameters = _COLLECTIONS.get(collection_name)
+    parameters = COLLECTIONS.get(collection_name)
     if parameters is None or collection_name in _NAMELESS:
         return parameters and dict(parameters)
     return named_collection(collection_name, parameters)
 
 
 all_zero = debug_rule("AllZero", "tensors hold too many zeros.")
-check_input_images = debug_rule(
-    "CheckInputImages", "images are not normalised.", input_image=_COLLECTIONS["input_image"]
-)
+check_input_images = debug_rule("CheckInputImages", "images are not normalised.", "input_image")
 class_imbalance = debug_rule(
     "ClassImbalance", "classes are unevenly frequent, or unevenly well predicted."
 )
@@ -72,25 +61,19 @@ create_xgboost_report = debug_rule(
     predictions=_EVERY_5,
     labels=_EVERY_5,
 )
-dead_relu = debug_rule(
-    "DeadRelu", "too many rectifiers answer zero.", relu_output=_COLLECTIONS["relu_output"]
-)
+dead_relu = debug_rule("DeadRelu", "too many rectifiers answer zero.", "relu_output")
 exploding_tensor = debug_rule("ExplodingTensor", "tensors hold NaN or infinity.")
 feature_importance_overweight = debug_rule(
-    "FeatureImportanceOverweight", "few features weigh too much.", feature_importance=_EVERY_500
+    "FeatureImportanceOverweight", "few features weigh too much.", feature_importance=EVERY_500
 )
-loss_not_decreasing = debug_rule(
-    "LossNotDecreasing", "the loss does not fall.", losses=_COLLECTIONS["losses"]
-)
+loss_not_decreasing = debug_rule("LossNotDecreasing", "the loss does not fall.", "losses")
 nlp_sequence_ratio = debug_rule(
-    "NLPSequenceRatio",
-    "tokens are unevenly frequent in sequences.",
-    input_sequence=_COLLECTIONS["input_sequence"],
+    "NLPSequenceRatio", "tokens are unevenly frequent in sequences.", "input_sequence"
 )
 overfit = debug_rule("Overfit", "validation and training losses part.")
 overtraining = debug_rule("Overtraining", "training goes on though the losses improve no more.")
 poor_weight_initialization = debug_rule(
-    "PoorWeightInitialization", "the weights began badly.", relu_input=_COLLECTIONS["relu_input"]
+    "PoorWeightInitialization", "the weights began badly.", "relu_input"
 )
 saturated_activation = debug_rule("SaturatedActivation", "too many activations are at their ends.")
 similar_across_runs = debug_rule("SimilarAcrossRuns", "tensors equal those of another trial.")
@@ -98,13 +81,9 @@ stalled_training_rule = debug_rule("StalledTrainingRule", "the training saves no
 tensor_variance = debug_rule("TensorVariance", "variances are too high or too low.")
 tree_depth = debug_rule("TreeDepth", "trees are too deep.")
 unchanged_tensor = debug_rule("UnchangedTensor", "tensors stay as they are.")
-vanishing_gradient = debug_rule(
-    "VanishingGradient", "gradients are too small.", gradients=_COLLECTIONS["gradients"]
-)
+vanishing_gradient = debug_rule("VanishingGradient", "gradients are too small.", "gradients")
 weight_update_ratio = debug_rule(
-    "WeightUpdateRatio",
-    "updates of weights are too large or too small.",
-    weights=_COLLECTIONS["weights"],
+    "WeightUpdateRatio", "updates of weights are too large or too small.", "weights"
 )
 
 

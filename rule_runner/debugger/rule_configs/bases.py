@@ -10,6 +10,16 @@ from rule_runner.debugger.checks import require
 BaseConfig = dict[str, Any]
 Parameters = dict[str, str]
 
+EVERY_500: Final = {"save_interval": "500"}
+COLLECTIONS: Final[dict[str, Parameters]] = {
+    "gradients": EVERY_500,
+    "input_image": {"include_regex": ".*hybridsequential0_input_0", **EVERY_500},
+    "input_sequence": {"include_regex": ".*embedding0_input_0", **EVERY_500},
+    "losses": EVERY_500,
+    "relu_input": {"include_regex": ".*relu_input", **EVERY_500},
+    "relu_output": {"include_regex": ".*relu_output", **EVERY_500},
+    "weights": EVERY_500,
+}
 KIND: Final = "kind"
 PERCENTILE: Final = "a valid percentile, 0 to 100"
 POSITIVE: Final = "a positive number"
@@ -18,7 +28,9 @@ HIGHEST_PERCENTILE: Final = 100
 _WORD_START: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
-def debug_rule(rule: str, summary: str, **collections: Parameters) -> Callable[[], BaseConfig]:
+def debug_rule(
+    rule: str, summary: str, *usual: str, **others: Parameters
+) -> Callable[[], BaseConfig]:
     """Return the function of `rule_configs` that configures a debugging rule.
 
     Parameters
@@ -27,9 +39,12 @@ def debug_rule(rule: str, summary: str, **collections: Parameters) -> Callable[[
         Name of the rule; that of the function is the same in lower case.
     summary
         What the rule finds, for the documentation of the function.
-    collections
-        Parameters of the collections to save, by name.
+    usual
+        Names of collections to save, with the parameters in `COLLECTIONS`.
+    others
+        Parameters of further collections, by name.
     """
+    collections = {name: COLLECTIONS[name] for name in usual} | others
 
     def configure() -> BaseConfig:
         config: BaseConfig = {

@@ -11,17 +11,18 @@ end. The runner continues the others if a rule has stopped them. Only processes 
 moved to a session of their own outlive the supervisor.
 """
 
-import os
+import re
 import signal
 import socket
 import struct
-import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Final
 
+from rule_core.processes import signal_group, start
+from rule_core.sources.address import is_in_s3
 from rule_runner.errors import ClientError
 
 # The import path is that of the runner: rules can import what the runner can.
@@ -29,6 +30,20 @@ _BOOT: Final = (
     "import sys; sys.path[:] = sys.argv[2:]; "
     "from rule_runner.engine.isolation.fork_server_main import serve; "
     "serve(int(sys.argv[1]))"
+)
+# Variables that programs need to run, and limits on the resources that they use.
+_ALWAYS: Final = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|PWD|TERM|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR|TEMP|TMP"
+    r"|LD_LIBRARY_PATH|DYLD_(FALLBACK_)?LIBRARY_PATH|VIRTUAL_ENV|CONDA_PREFIX"
+    r"|(OMP|OPENBLAS|MKL|NUMEXPR|VECLIB_MAXIMUM)_NUM_THREADS|CUDA_VISIBLE_DEVICES"
+    r"|PYTHON(PATH|HOME|HASHSEED|UTF8|IOENCODING|UNBUFFERED|DONTWRITEBYTECODE|NOUSERSITE"
+    r"|WARNINGS|FAULTHANDLER|MALLOC)"
+    r"|SMDEBUG_\w+|RULE_RUNNER_CACHE\w*"
+)
+# Variables for reading from S3, including credentials.
+_FOR_S3: Final = re.compile(
+    r"AWS_\w+|RULE_RUNNER_S3_\w+|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy"
+    r"|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE"
 )
 _STDERR: Final = 2  # receives the output of rules: stdout carries results only
 _MAX_ANSWER: Final = 64 << 20  # bytes
@@ -133,14 +148,9 @@ class ForkServer:
         self._server, server_end = socket.socketpair()
         with server_end:
             fd = server_end.fileno()
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _BOOT, str(fd), *sys.path],
-                env=environment,
-                pass_fds=(fd,),
-                stdin=subprocess.DEVNULL,
-                stdout=_STDERR,
-                start_new_session=True,  # Ctrl-C must not interrupt the current step
-            )
+            command = [sys.executable, "-c", _BOOT, str(fd), *sys.path]
+            # In a session of its own: Ctrl-C must not interrupt the current step.
+            self._process = start(command, env=environment, pass_fds=(fd,), stdout=_STDERR)
 
     def begin(self) -> WorkerHandle:
         """Start a worker, which waits for its first request.
@@ -174,5 +184,21 @@ class ForkServer:
 
 def _continue(group: int) -> None:
     """Continue a fork server and its supervisors if a rule has stopped them."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGCONT)
+    signal_group(group, signal.SIGCONT)
+
+
+def allowed_environment(environment: Mapping[str, str], trials: Iterable[str]) -> dict[str, str]:
+    """Return the variables that a process needs to read trials.
+
+    >>> environment = {"PATH": "/bin", "AWS_PROFILE": "me", "API_TOKEN": "x"}
+    >>> allowed_environment(environment, ["/runs/mnist"])
+    {'PATH': '/bin'}
+    >>> allowed_environment(environment, ["s3://bucket/mnist"])
+    {'PATH': '/bin', 'AWS_PROFILE': 'me'}
+    """
+    remote = any(map(is_in_s3, trials))
+    return {
+        name: value
+        for name, value in environment.items()
+        if _ALWAYS.fullmatch(name) or (remote and _FOR_S3.fullmatch(name))
+    }

@@ -1,14 +1,12 @@
 """CommandAction: runs a command with the finding on its standard input."""
 
 import os
-import signal
 import subprocess
-import tempfile
 import threading
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from rule_core.processes import signal_group, start
 from rule_core.rules.actions.base import Action, ActionOutcome, ActionState, ActionTrigger, Deadline
 from rule_runner.logs import get_logger
 from rule_runner.results.json_text import dump_json
@@ -50,16 +48,8 @@ class CommandAction(Action):
         reading, writing = os.pipe()
         output = _CommandOutput(reading)
         try:
-            with tempfile.TemporaryFile() as stdin:  # a pipe without a reader would block
-                stdin.write(dump_json(trigger.facts).encode() + b"\n")
-                stdin.seek(0)
-                process = subprocess.Popen(
-                    self.argv,
-                    stdin=stdin,
-                    stdout=writing,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
+            facts = dump_json(trigger.facts).encode() + b"\n"
+            process = start(self.argv, facts, stdout=writing, stderr=subprocess.STDOUT)
         except (OSError, ValueError) as err:
             why = getattr(err, "strerror", None) or err
             text = f"Command {self.target!r} could not be run: {why}."
@@ -76,7 +66,7 @@ class CommandAction(Action):
 
         def time_out() -> None:
             timed_out.set()
-            _kill(process.pid)
+            signal_group(process.pid)
 
         timer = threading.Timer(seconds, time_out)
         timer.daemon = True
@@ -84,7 +74,7 @@ class CommandAction(Action):
         # Not reaped yet, so that the process group keeps its number.
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         timer.cancel()
-        _kill(process.pid)
+        signal_group(process.pid)
         code = process.wait()
         _log.debug("command_ended", command=self.target, code=code, output=output.text())
         if timed_out.is_set():
@@ -92,11 +82,6 @@ class CommandAction(Action):
             return ActionOutcome(ActionState.FAILED, text)
         state = ActionState.FAILED if code else ActionState.DONE
         return ActionOutcome(state, f"Command {self.target!r} ended with exit code {code}.")
-
-
-def _kill(group: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
 
 
 class _CommandOutput:

@@ -1,15 +1,15 @@
 """Journal: records the intent and the outcome of actions, safe from crashes."""
 
+import threading
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
+from rule_core.failures import OnError
 from rule_core.rules.actions.base import ActionState
 from rule_runner.results.durable_files import Closing, JsonLines
+from rule_runner.results.file_names import ACTIONS
 from rule_runner.results.json_text import dump_json
-
-ACTIONS: Final = "actions.jsonl"
 
 
 class ActionRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -19,6 +19,8 @@ class ActionRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     ----------
     id
         The same for all attempts of the same action for the same finding.
+    configuration_name
+        The name of the rule job.
     target
         Masked.
     at
@@ -28,6 +30,7 @@ class ActionRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """
 
     id: str
+    configuration_name: str = ""
     action: str
     target: str
     state: ActionState
@@ -37,12 +40,14 @@ class ActionRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class Journal(Closing):
-    """``actions.jsonl`` of one rule job, whose folder is locked.
+    """``actions.jsonl`` of an evaluation, whose output folder is locked.
+
+    Threads of several rule jobs may write.
 
     Parameters
     ----------
     folder
-        Output folder of the rule job.
+        The output folder.
 
     Attributes
     ----------
@@ -57,7 +62,9 @@ class Journal(Closing):
 
     def __init__(self, folder: Path) -> None:
         self._lines = JsonLines(folder / ACTIONS)
-        self.last = {record.id: record for record in self._lines.read(ActionRecord)}
+        self._lock = threading.Lock()
+        with OnError(self.close):
+            self.last = {record.id: record for record in self._lines.read(ActionRecord)}
 
     def write(self, record: ActionRecord) -> None:
         """Add a record; return when it is on disk.
@@ -67,8 +74,9 @@ class Journal(Closing):
         OutputError
             If it cannot be written.
         """
-        self._lines.append(dump_json(record), durable=True)
-        self.last[record.id] = record
+        with self._lock:
+            self._lines.append(dump_json(record), durable=True)
+            self.last[record.id] = record
 
     def close(self) -> None:
         """Close the file."""

@@ -82,11 +82,11 @@ class JobActions:
     Parameters
     ----------
     rule_job
-        Name of the rule job, for the log.
+        Name of the rule job.
     actions
         The actions, in order.
     journal
-        Records them; closed by `close`.
+        Records them.
     """
 
     def __init__(
@@ -170,11 +170,6 @@ class JobActions:
             ActionResult(record.action, record.target, record.state, record.detail, record.at)
             for _, record in sorted(self._records.items())
         ]
-
-    def close(self) -> None:
-        """Close the journal after the last action."""
-        self.join()
-        self._journal.close()
 
     def _run(
         self, finding: FindingTrigger, numbers: Sequence[int], before: threading.Thread | None
@@ -260,6 +255,7 @@ class JobActions:
     def _record(self, planned: "_PlannedAction", state: ActionState, detail: str) -> ActionRecord:
         return ActionRecord(
             id=planned.id,
+            configuration_name=self._rule_job,
             action=planned.action.name,
             target=planned.action.target,
             state=state,

@@ -117,7 +117,10 @@ def streams(events: Sequence[Event]) -> dict[str, list[LogLine]]:
                 stream = stream_name(run, name, detail["CreationTime"] // 1000)
                 line = LogLine(rule["LastModifiedTime"], dump_json(shared | rule), str(event["id"]))
                 lines.setdefault(stream, []).append(line)
-    return {stream: sorted(part, key=lambda line: line.at_ms) for stream, part in lines.items()}
+    return {
+        stream: sorted(stream_lines, key=lambda line: line.at_ms)
+        for stream, stream_lines in lines.items()
+    }
 
 
 def stream_name(run: str, rule: str, epoch: int) -> str:

@@ -62,19 +62,19 @@ def _data(metrics: RuleMetrics) -> Iterator[dict[str, Any]]:
 
 def requests(data: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     """Split `data` into one list per request."""
-    part: list[dict[str, Any]] = []
+    batch: list[dict[str, Any]] = []
     room = REQUEST_BYTES
     for datum in data:
         size = METRIC_BYTES + sum(
             len(quote(dimension["Value"])) for dimension in datum["Dimensions"]
         )
-        if part and (size > room or len(part) == METRICS):
-            yield part
-            part, room = [], REQUEST_BYTES
-        part.append(datum)
+        if batch and (size > room or len(batch) == METRICS):
+            yield batch
+            batch, room = [], REQUEST_BYTES
+        batch.append(datum)
         room -= size
-    if part:
-        yield part
+    if batch:
+        yield batch
 
 
 class EmfSink(StdoutSink):

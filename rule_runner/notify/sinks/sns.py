@@ -37,9 +37,9 @@ class SnsSink(AwsSink):
     def _send(self, event: Event) -> None:
         message_attributes = attributes(event)
         room = MESSAGE_BYTES - sum(
-            len(part.encode())
+            len(field.encode())
             for name, value in message_attributes.items()
-            for part in (name, value["DataType"], value["StringValue"])
+            for field in (name, value["DataType"], value["StringValue"])
         )
         message = shorten(event, lambda candidate: len(dump_json(candidate).encode()) <= room)
         if message is None:
@@ -89,9 +89,9 @@ def subject(event: Event) -> str:
     """Return a subject that the API accepts: printable ASCII, fewer than 100 characters."""
     detail: Any = event["detail"]
     names, statuses = _changed(event)
-    what = names[0] if names else "training"
+    rule_name = names[0] if names else "training"
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     end = f": {', '.join(statuses)}{more}"
-    begin = f"{what} of {detail['TrainingJobName']}"
+    begin = f"{rule_name} of {detail['TrainingJobName']}"
     plain = "".join(char if char.isascii() and char.isprintable() else "_" for char in begin)
     return plain[: SUBJECT_LIMIT - len(end)].strip() + end

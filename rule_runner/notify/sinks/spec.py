@@ -157,26 +157,26 @@ def writes_to_stdout(texts: Sequence[str]) -> str | None:
 
 def _parse(text: str, stdout: TextIO) -> SinkSpec:
     kind = re.split("[:,]", text, maxsplit=1)[0]
-    rest = text[len(kind) :].removeprefix(":")
+    target_text = text[len(kind) :].removeprefix(":")
     check_kind("sink", kind, _KINDS)
     if kind == "webhook":
-        check_webhook(rest)
-        text = f"webhook:{masked(rest)}"
+        check_webhook(target_text)
+        text = f"webhook:{masked(target_text)}"
     if kind == "apprise":
-        text = f"apprise:{masked_service(rest)}"
+        text = f"apprise:{masked_service(target_text)}"
     options = _KINDS[kind]
-    target, region = _split_region(rest, kind) if options.regional else (rest, None)
+    target, region = _split_region(target_text, kind) if options.regional else (target_text, None)
     if not re.fullmatch(options.pattern, target):
         expected = f"needs {options.target}" if options.target else "takes no value"
         msg = f"Sink {kind!r} {expected} after its colon, got {target!r}."
         raise UsageError(msg)
     region = region or _region_of_arn(target)
-    return SinkSpec(kind, target, region, _name(kind, rest), text, stdout)
+    return SinkSpec(kind, target, region, _name(kind, target_text), text, stdout)
 
 
-def _split_region(rest: str, kind: str) -> tuple[str, str | None]:
+def _split_region(target_text: str, kind: str) -> tuple[str, str | None]:
     """Return target and region."""
-    target, *options = rest.split(",")
+    target, *options = target_text.split(",")
     values = dict(option.partition("=")[::2] for option in options)
     for name in values:
         if name != REGION:
@@ -196,6 +196,6 @@ def _region_of_arn(target: str) -> str | None:
     return parts[3] if len(parts) >= ARN_PARTS and parts[0] == "arn" else None
 
 
-def _name(kind: str, rest: str) -> str:
+def _name(kind: str, target_text: str) -> str:
     """Return a name that is unique to a sink and shows no address."""
-    return f"{kind}-{hashlib.sha256(rest.encode()).hexdigest()[:8]}" if rest else kind
+    return f"{kind}-{hashlib.sha256(target_text.encode()).hexdigest()[:8]}" if target_text else kind

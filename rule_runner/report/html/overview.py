@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from rule_runner.report.html.page import write_page
 from rule_runner.report.saved_results import Run, Saved, SavedRuleJob, ordered
-from rule_runner.results.output_folder import REPORT
+from rule_runner.results.file_names import REPORT
 from rule_runner.results.schema import RuleResult
 
 
@@ -33,7 +33,7 @@ def write_overview(
 
 
 def _run(folder: Path, rules: Sequence[RuleResult], output: Path) -> Run:
-    jobs = [SavedRuleJob(folder / rule.configuration_name, rule, (), 0, "") for rule in rules]
+    jobs = ordered(map(SavedRuleJob, rules))
     page = folder / REPORT
     link = quote(page.relative_to(output).as_posix()) if page.is_file() else ""
-    return Run(folder, rules[0].trial, ordered(jobs), page=link)
+    return Run(str(folder), rules[0].trial, jobs, page=link)

@@ -4,12 +4,13 @@ import hashlib
 import math
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from builtin_rules.rule_page import rule_page
 from rule_core.analysis.axis import number
 from rule_core.severity import Severity
 from rule_runner.loading.loader import every_builtin
@@ -18,10 +19,11 @@ from rule_runner.report.html.picture import CHART, COLOURS
 from rule_runner.report.html.report_form import report_form, step_of
 from rule_runner.report.html.series import ChartLine, Drawing, display_name
 from rule_runner.report.html.svg_chart import COLOURED, SvgChart
-from rule_runner.report.saved_results import ORDER, Run, Saved, SavedRuleJob, read
+from rule_runner.report.saved_results import Run, Saved, SavedRuleJob, read
 from rule_runner.report.text import abandonment
-from rule_runner.results.durable_files import make_folder, write_atomically
-from rule_runner.results.output_folder import REPORT
+from rule_runner.results.durable_files import make_folder, remove_scratch, write_atomically
+from rule_runner.results.evaluations import ORDER
+from rule_runner.results.file_names import REPORT
 from rule_runner.results.status import Outcome, for_people
 from rule_runner.results.versions import versions as own_versions
 
@@ -97,37 +99,32 @@ class _Figure:
         }
 
 
-def write_report(
-    folders: Sequence[Path], output: Path, title: str, left_out: Mapping[str, str] | None = None
-) -> Path:
-    """Write one page about all results in `folders`, and return its path.
+def write_report(output: Path, title: str, target: Path | None = None) -> Path:
+    """Write one page about the results in a folder and below, and return its path.
 
     Parameters
     ----------
-    folders
-        Output folders of rule jobs, or their parents.
     output
-        The file, or a folder for ``report.html``.
+        The output folder.
     title
         Title of the page.
-    left_out
-        The reason why each of the other rules was not run, by name.
+    target
+        The file, or a folder for ``report.html``; by default `output`.
 
     Raises
     ------
     OutputError
         If it cannot be written.
     """
-    saved = read(folders)
-    runs = [replace(run, left_out=left_out or {}) for run in saved.runs]
-    return write_page(replace(saved, runs=tuple(runs)), output, title)
+    return write_page(read([str(output)]), target or output, title)
 
 
 def write_page(saved: Saved, output: Path, title: str) -> Path:
-    """Write the page about saved results; see `write_report`."""
+    """Write the page about saved results to a file or folder, and return its path."""
     path = output / REPORT if output.is_dir() else output
     make_folder(path.parent)
     write_atomically(path, page(saved, title))
+    remove_scratch(path.parent)
     return path
 
 
@@ -186,7 +183,9 @@ def _runs(runs: Sequence[Run], jobs: int) -> list[dict[str, Any]]:
     """Return each run for the template; trials of the same name are shown with their folders."""
     trials = [display_name(trial_name(run.trial)) for run in runs]
     names = [
-        f"{trial} in {display_name(run.folder.name)}" if trials.count(trial) > 1 else trial
+        f"{trial} in {display_name(run.output.rpartition('/')[2])}"
+        if trials.count(trial) > 1
+        else trial
         for trial, run in zip(trials, runs, strict=True)
     ]
     return [
@@ -211,7 +210,7 @@ def _run(index: int, name: str, run: Run, jobs: int) -> dict[str, Any]:
         "id": f"run-{index + 1}",
         "name": name,
         "trial": run.trial,
-        "folder": run.address or str(run.folder),
+        "folder": run.output,
         "page": run.page,
         "ended": all(job.result.trial_ended for job in run.jobs),
         "jobs": views,
@@ -251,17 +250,16 @@ def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
         ],
         "left_out": job.left_out,
         "problem": job.problem,
-        "page": _advice(result.rule) if outcome is Outcome.ISSUES_FOUND else None,
+        "page": _advice(result.rule) if outcome is Outcome.ISSUES_FOUND else "",
     }
 
 
-def _advice(rule: str) -> str | None:
-    """Return the advice of a built-in rule as HTML; None for other rules."""
+def _advice(rule: str) -> str:
+    """Return the advice of a built-in rule as HTML; "" for other rules."""
     rules = every_builtin()
-    page = rules[rule].PAGE if rule in rules else None
-    if page is None:
-        return None
+    if rule not in rules:
+        return ""
     from markdown_it import MarkdownIt
 
-    html: str = MarkdownIt("commonmark", {"html": False}).render(page.remedy)
+    html: str = MarkdownIt("commonmark", {"html": False}).render(rule_page(rules[rule]).remedy)
     return html

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rule_core.analysis.axis import number
+from rule_runner.errors import counted
 from rule_runner.escape import printable
 from rule_runner.report.html.markup import NOTHING, Html, html, join, script_json
 from rule_runner.report.html.series import display_name, step_label
@@ -394,7 +395,7 @@ def _reason(job: View) -> Html:
 
 
 def _findings_count(count: int) -> str:
-    return f" {count:,} {'finding' if count == 1 else 'findings'}." if count else ""
+    return f" {counted(count, 'finding')}." if count else ""
 
 
 def _left_out(count: int) -> Html:

@@ -158,8 +158,8 @@ def _points(record: SeriesRecord, segments: Sequence[int]) -> Iterator[Point]:
 
 def _number(value: JsonScalar) -> float:
     """Return a recorded value as a number; NaN if it is not a number."""
-    number = _float(value)
-    return float("nan") if number is None else number
+    recorded = _float(value)
+    return float("nan") if recorded is None else recorded
 
 
 def _float(value: JsonScalar) -> float | None:

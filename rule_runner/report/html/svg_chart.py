@@ -8,6 +8,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from rule_core.analysis.axis import LENGTH, Axis, number, step_number, steps_axis, values_axis
 from rule_core.analysis.thinning import thinned
+from rule_runner.errors import counted
 from rule_runner.report.html.series import ChartLine, Drawing, Point
 
 COLOURED: Final = 5  # lines with an individual colour; the others are pale
@@ -17,8 +18,8 @@ MARK_COLUMNS: Final = 200  # columns of marks that do not overlap
 LINE_HEIGHT: Final = 80  # of text
 DOTTED: Final = 40  # lines with up to so many points show each point
 
-Place = tuple[int, int | None]  # from left and top
-GAP: Final[Place] = (0, None)
+Position = tuple[int, int | None]  # from left and top
+GAP: Final[Position] = (0, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class _Path:
 
     line: ChartLine
     kept: list[int]
-    places: list[tuple[int, int | None, int | None]]  # step, measured, limit; from top left
+    positions: list[tuple[int, int | None, int | None]]  # step, measured, limit; from top left
 
     @property
     def points(self) -> list[Point]:
@@ -55,19 +56,19 @@ class SvgChart:
         ]
 
     def _path(self, line: ChartLine, coloured: bool) -> _Path:
-        places = [self.steps.position(point.step) or 0 for point in line.points]
-        kept = kept_points(line.points, places, COLUMNS if coloured else PALE_COLUMNS)
+        positions = [self.steps.position(point.step) or 0 for point in line.points]
+        kept = kept_points(line.points, positions, COLUMNS if coloured else PALE_COLUMNS)
         points = [line.points[index] for index in kept]
         where = [
-            (places[index], self._down(point.measured), self._down(point.limit))
+            (positions[index], self._down(point.measured), self._down(point.limit))
             for index, point in zip(kept, points, strict=True)
         ]
         return _Path(line, kept, where)
 
     def _down(self, value: float) -> int | None:
         """Return the distance of a value from the top."""
-        place = self.values.position(value)
-        return None if place is None else LENGTH - place
+        position = self.values.position(value)
+        return None if position is None else LENGTH - position
 
     def data(self) -> list[dict[str, Any]]:
         """Return the labels of points for the page, by line.
@@ -87,7 +88,7 @@ class SvgChart:
                         number(point.limit),
                         int(point.met),
                     ]
-                    for point, (across, down, _) in zip(path.points, path.places, strict=True)
+                    for point, (across, down, _) in zip(path.points, path.positions, strict=True)
                 ],
             }
             for path in self.paths
@@ -105,7 +106,7 @@ class SvgChart:
         first = min(met, key=lambda point: (point.segment, point.step), default=None)
         where = "at no step" if first is None else f"first at step {first.label}"
         return (
-            f"{len(lines)} {'line' if len(lines) == 1 else 'lines'}, steps "
+            f"{counted(len(lines), 'line')}, steps "
             f"{self.steps_text()}. The condition was met {where}. Worst: {lines[0].name}, "
             f"{number(worst.measured)} at step {worst.label} against the limit "
             f"{number(worst.limit)}; {quantity.worse} the limit is bad."
@@ -160,11 +161,11 @@ class SvgChart:
         return 0 if self.drawing.quantity.worse == "above" else LENGTH
 
     def _line(self, group: Element, path: _Path) -> None:
-        points = list(zip(path.points, path.places, strict=True))
+        points = list(zip(path.points, path.positions, strict=True))
         if self.drawing.limit is None:
             limits = [(x, y if math.isfinite(point.limit) else None) for point, (x, _, y) in points]
-            for part in _parts(path.points, limits):
-                _stroke(group, "limit", _run(part))
+            for segments in _parts(path.points, limits):
+                _stroke(group, "limit", _run(segments))
         inside = [
             (x, y if self.values.contains(point.measured) else None) for point, (x, y, _) in points
         ]
@@ -172,7 +173,7 @@ class SvgChart:
         _stroke(group, "trace repeated", _run(repeated))
         _stroke(group, "trace", _run(current))
         if len(path.line.points) <= DOTTED:
-            _stroke(group, "dot", _dots(place for place in inside if place[1] is not None))
+            _stroke(group, "dot", _dots(position for position in inside if position[1] is not None))
         outside = [point for point, _ in points if not self.values.contains(point.measured)]
         _stroke(group, "odd", _dots(self._marks(outside)))
         met = list(self._marks(path.line.met))
@@ -230,8 +231,8 @@ def _grid(root: Element, steps: Axis, values: Axis) -> None:
         label.text = step_number(tick)
 
 
-def _percent(place: int) -> str:
-    return f"{place * 100 / LENGTH:g}%"
+def _percent(position: int) -> str:
+    return f"{position * 100 / LENGTH:g}%"
 
 
 def _stroke(parent: Element, kind: str, d: str) -> None:
@@ -240,50 +241,52 @@ def _stroke(parent: Element, kind: str, d: str) -> None:
         path.set("vector-effect", "non-scaling-stroke")
 
 
-def _run(places: Iterable[Place]) -> str:
+def _run(positions: Iterable[Position]) -> str:
     """Return the path through positions, with gaps at missing ones."""
-    parts: list[str] = []
+    commands: list[str] = []
     broken = True
-    for across, down in places:
+    for across, down in positions:
         if down is not None:
-            parts.append(f"{'M' if broken else 'L'}{across} {down}")
+            commands.append(f"{'M' if broken else 'L'}{across} {down}")
         broken = down is None
-    return "".join(parts)
+    return "".join(commands)
 
 
-def _parts(points: Sequence[Point], places: Sequence[Place]) -> tuple[list[Place], list[Place]]:
+def _parts(
+    points: Sequence[Point], positions: Sequence[Position]
+) -> tuple[list[Position], list[Position]]:
     """Return the positions of the repeated points of a line, and those of the others.
 
     Both have gaps between segments. The repeated part of a segment begins at the last point before.
     """
-    repeated: list[Place] = []
-    current: list[Place] = []
+    repeated: list[Position] = []
+    current: list[Position] = []
     previous: Point | None = None
-    for index, (point, place) in enumerate(zip(points, places, strict=True)):
+    for index, (point, position) in enumerate(zip(points, positions, strict=True)):
         if previous is None or previous.segment != point.segment:
             repeated.append(GAP)
             current.append(GAP)
         elif point.is_repeated and not previous.is_repeated:
-            repeated += [GAP, places[index - 1]]
-        (repeated if point.is_repeated else current).append(place)
+            repeated += [GAP, positions[index - 1]]
+        (repeated if point.is_repeated else current).append(position)
         previous = point
     return repeated, current
 
 
-def _dots(places: Iterable[Place]) -> str:
+def _dots(positions: Iterable[Position]) -> str:
     """Return a path of single points, which line caps turn into dots."""
-    return "".join(f"M{across} {down}h0" for across, down in places)
+    return "".join(f"M{across} {down}h0" for across, down in positions)
 
 
-def kept_points(points: Sequence[Point], places: Sequence[int], columns: int) -> list[int]:
+def kept_points(points: Sequence[Point], positions: Sequence[int], columns: int) -> list[int]:
     """Return the indices of the points that a line of `columns` columns needs.
 
     These are the first and the last point of each column and segment, and those of `thinned`.
-    `places` are the positions of the points on the axis.
+    `positions` are the positions of the points on the axis.
     """
     keys = [
-        (point.segment, place * columns // (LENGTH + 1))
-        for point, place in zip(points, places, strict=True)
+        (point.segment, position * columns // (LENGTH + 1))
+        for point, position in zip(points, positions, strict=True)
     ]
     starts = [index for index, key in enumerate(keys) if index == 0 or key != keys[index - 1]]
     ends = [start - 1 for start in starts[1:]]

@@ -1,20 +1,22 @@
 """The page on many trials: a table whose rows are made one after the other."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import jinja2
 
+from rule_runner.errors import counted
 from rule_runner.escape import printable
 from rule_runner.report.html.page import QUIET, TEMPLATES, WORDS, content_hash
 from rule_runner.report.html.picture import COLOURS
 from rule_runner.report.html.series import display_name
-from rule_runner.report.saved_results import ORDER
 from rule_runner.report.text import place
+from rule_runner.results.evaluations import ORDER
 from rule_runner.results.schema import RuleResult
 from rule_runner.results.status import Outcome
 from rule_runner.results.versions import versions as own_versions
@@ -48,15 +50,15 @@ def trial_row(row: TrialRow) -> str:
     """Return a row of the table as HTML."""
     word, sign = WORDS[row.outcome]
     verdicts = [
-        _verdict(rule, number, row.page)
-        for number, rule in enumerate(row.rules, 1)
+        _verdict(rule, position, row.page)
+        for position, rule in enumerate(row.rules, 1)
         if rule.outcome not in QUIET
     ]
     counts = Counter(rule.outcome for rule in row.rules if rule.outcome in QUIET)
     others = [f"{counts[outcome]} {WORDS[outcome][0].lower()}" for outcome in QUIET]
     others = [text for outcome, text in zip(QUIET, others, strict=True) if counts[outcome]]
     if muted := sum(rule.muted_count for rule in row.rules):
-        others.append(f"{muted} muted {'finding' if muted == 1 else 'findings'}")
+        others.append(counted(muted, "muted finding"))
     if more := len(verdicts) - VERDICTS:
         others[:0] = [f"{more} more"] if more > 0 else []
     return template("trial_row.html.jinja").render(
@@ -72,13 +74,13 @@ def trial_row(row: TrialRow) -> str:
     )
 
 
-def _verdict(rule: RuleResult, number: int, page: str) -> dict[str, Any]:
+def _verdict(rule: RuleResult, position: int, page: str) -> dict[str, Any]:
     return {
         "name": rule.configuration_name,
         "outcome": _tone(rule),
         "place": place(rule)
         + (", muted" * rule.is_muted or ", acknowledged" * rule.is_acknowledged),
-        "link": f"{page}#rule-1-{number}" if page else "",
+        "link": f"{page}#rule-1-{position}" if page else "",
     }
 
 
@@ -124,12 +126,17 @@ def trials_page(title: str, counts: Mapping[Outcome, int], rows: Iterator[str]) 
 @cache
 def template(name: str) -> jinja2.Template:
     """Return a compiled template; compilation takes longer than rendering."""
+    return template_environment(TEMPLATES, display_name=display_name).get_template(name)
+
+
+def template_environment(folder: Path, **filters: Callable[..., Any]) -> jinja2.Environment:
+    """Return an environment for the templates in a folder, which escapes everything."""
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
+        loader=jinja2.FileSystemLoader(folder),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(display_name=display_name, printable=printable)
-    return environment.get_template(name)
+    environment.filters.update(filters, printable=printable)
+    return environment

@@ -1,4 +1,4 @@
-"""Guard: the middleware that lets requests in, and protects the browsers of users."""
+"""Guard: the middleware that admits requests and protects the browsers of users."""
 
 import hmac
 from typing import Final
@@ -53,8 +53,8 @@ _ACTIONS: Final = (2.0, 60)
 class Guard:
     """Answers requests that must not reach the application, and adds headers to all answers.
 
-    It sets in the state of a request who sends it, `principal`, `csrf_token` and `has_session`, and
-    what finds that out again, `principals`.
+    It sets `principal`, `csrf_token` and `has_session` in the state of a request, and `principals`,
+    which can identify the sender again.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ def is_let_in(request: Request) -> bool:
 
 
 def _unknown(request: Request) -> Response:
-    """Return the answer to somebody who is not known."""
+    """Return the response to an unauthenticated request."""
     if request.method in _SAFE and "text/html" in request.headers.get("accept", ""):
         query = request.scope["query_string"].decode("latin-1")
         address = request.scope["path"] + (f"?{query}" if query else "")

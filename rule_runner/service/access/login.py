@@ -24,7 +24,7 @@ def login_routes(principals: Principals) -> list[Route]:
             fields = dict(parse_qsl((await request.body()).decode(), max_num_fields=_FIELDS))
         except (ClientDisconnect, ValueError) as err:
             raise HTTPException(400, "This is not the form of the login.") from err
-        place = fields.get("next", "/")
+        target = fields.get("next", "/")
         secret = fields.get("token", "").strip()
         try:
             session = principals.log_in(secret)
@@ -34,9 +34,9 @@ def login_routes(principals: Principals) -> list[Route]:
             if wait := principals.wait_after_failure(request, secret):
                 return too_many_response(request, wait)
             error = "This token is not valid, or has expired."
-            return render(request, "login.html.jinja", status=401, error=error, next=place)
+            return render(request, "login.html.jinja", status=401, error=error, next=target)
         principals.log_out(request)
-        response = RedirectResponse(_own_place(place), 303)
+        response = RedirectResponse(_own_target(target), 303)
         response.set_cookie(
             principals.cookie(request),
             session,
@@ -63,11 +63,13 @@ def login_routes(principals: Principals) -> list[Route]:
     ]
 
 
-def _own_place(place: str) -> str:
-    """Return where to go after the login: a place of this service.
+def _own_target(target: str) -> str:
+    """Return the page to open after the login; other sites are replaced by ``/``.
 
-    >>> _own_place("/trials?page=2"), _own_place("//example.com"), _own_place("https://example.com")
+    >>> _own_target("/trials?page=2"), _own_target("//example.com"), _own_target("https://example.com")
     ('/trials?page=2', '/', '/')
     """
-    is_own = place.startswith("/") and not place.startswith(("//", "/\\")) and place.isprintable()
-    return place if is_own else "/"
+    is_own = (
+        target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
+    )
+    return target if is_own else "/"

@@ -64,7 +64,7 @@ class Principals:
         return "__Host-rule-runner" if self.is_encrypted(request) else "rule-runner"
 
     def of(self, request: Request) -> Principal | None:
-        """Return who sends a request; None: nobody who is known.
+        """Return the sender of a request; None: the sender is unknown.
 
         Raises
         ------

@@ -19,7 +19,7 @@ class RateLimit:
     rate
         Requests a second, in the long run.
     burst
-        Requests at once.
+        The number of requests that may arrive in a burst.
     """
 
     def __init__(self, clock: Clock, rate: float, burst: int) -> None:

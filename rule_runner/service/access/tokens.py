@@ -35,7 +35,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
     digest
         SHA-256 of the token, in hexadecimal digits.
     expires_at
-        From when it lets nobody in; None: never.
+        When it expires; None: never.
     """
 
     name: Annotated[str, Meta(min_length=1, max_length=100, pattern=r"\A[\w.@-]+\Z")]
@@ -45,7 +45,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: Annotated[datetime, Meta(tz=True)] | None = None
 
     def has_expired(self, now: datetime) -> bool:
-        """Return whether it lets nobody in any more."""
+        """Return whether it has expired."""
         return self.expires_at is not None and self.expires_at <= now
 
 
@@ -178,5 +178,5 @@ def is_exposed(mode: int, owner: int) -> bool:
 
 
 def digest_of(secret: str) -> str:
-    """Return what is kept of a token."""
+    """Return the stored form of a token."""
     return hashlib.sha256(secret.encode()).hexdigest()

@@ -47,7 +47,7 @@ class AcknowledgeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     mute
         Whether the findings no longer count.
     withdraw
-        Whether what was said before no longer holds.
+        Whether to withdraw the earlier acknowledgement.
     """
 
     reason: Text

@@ -37,7 +37,7 @@ class FindingItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrialDetail(TrialItem, frozen=True, kw_only=True):
-    """A trial with what is behind its verdicts.
+    """A trial with the details of its verdicts.
 
     Attributes
     ----------

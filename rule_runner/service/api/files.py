@@ -14,14 +14,20 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from rule_core.storage.uri import is_s3
-from rule_runner.notify.outbox import EVENTS
-from rule_runner.results.acknowledgements import ACKNOWLEDGEMENTS
 from rule_runner.results.durable_files import open_regular
-from rule_runner.results.output_folder import FINDINGS, MEASUREMENTS, REPORT, RESULT
+from rule_runner.results.file_names import (
+    ACKNOWLEDGEMENTS,
+    EVENTS,
+    FINDINGS,
+    MEASUREMENTS,
+    OLD_RESULT,
+    REPORT,
+    RESULTS,
+)
 from rule_runner.service.api.queries import trial_of
 from rule_runner.service.responses import service_of
 
-_DATA: Final = frozenset({RESULT, FINDINGS, MEASUREMENTS, EVENTS, ACKNOWLEDGEMENTS})
+_DATA: Final = frozenset({RESULTS, OLD_RESULT, FINDINGS, MEASUREMENTS, EVENTS, ACKNOWLEDGEMENTS})
 # Of data, and of the pages and plots that rules make. Others, such as requests, may hold secrets.
 _TYPES: Final = {
     ".json": "application/json",
@@ -67,11 +73,11 @@ def output_files(output: str) -> list[OutputFile]:
 def _names(output: str) -> Iterator[str]:
     """Yield the names of the files below a folder, without hidden folders."""
     for folder, inner, names in islice(os.walk(output), _MOST_FOLDERS):
-        place = PurePosixPath(folder).relative_to(output)
-        is_deepest = len(place.parts) >= _DEEPEST
+        parent = PurePosixPath(folder).relative_to(output)
+        is_deepest = len(parent.parts) >= _DEEPEST
         inner[:] = [] if is_deepest else sorted(name for name in inner if name[0] != ".")
         for name in sorted(names):
-            yield str(place / name)
+            yield str(parent / name)
 
 
 def _is_shown(name: str) -> bool:
@@ -115,8 +121,8 @@ def _open_below(folder: Path, name: PurePosixPath) -> BinaryIO:
     flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
     descriptor = os.open(folder, flags)
     try:
-        for part in name.parts[:-1]:
-            inner = os.open(part, flags | os.O_NOFOLLOW, dir_fd=descriptor)
+        for folder_name in name.parts[:-1]:
+            inner = os.open(folder_name, flags | os.O_NOFOLLOW, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = inner
         return os.fdopen(open_regular(Path(name.name), os.O_RDONLY, descriptor), "rb")

@@ -13,8 +13,7 @@ from rule_runner.service.api.actions import AcknowledgeBody
 from rule_runner.service.api.details import TrialDetail
 from rule_runner.service.api.queries import TrialQuery
 from rule_runner.service.api.rules import RuleCounts
-from rule_runner.service.api.series import SeriesParams
-from rule_runner.service.api.trials import TrialPage
+from rule_runner.service.api.trials import SeriesParams, TrialPage
 from rule_runner.service.curves.series import SeriesPage
 from rule_runner.service.responses import ApiError, MsgspecResponse
 

@@ -102,38 +102,38 @@ def checked_query(params: QueryParams, kind: type[T]) -> T:
     return query
 
 
-def converted(raw: Mapping[str, object], kind: type[T], place: str) -> T:
+def converted(raw: Mapping[str, object], kind: type[T], origin: str) -> T:
     """Return a struct from parsed fields.
 
     Raises
     ------
     HTTPException
-        If they are not valid; `place` names where they are from.
+        If they are not valid; `origin` names where they are from.
     """
     try:
         return msgspec.convert(raw, kind, strict=False)
     except (msgspec.ValidationError, ValueError) as err:
-        text = str(err)
-        unknown = _UNKNOWN.search(text)
+        message = str(err)
+        unknown = _UNKNOWN.search(message)
         hint = did_you_mean(unknown[1], kind.__struct_fields__) if unknown else ""
-        raise HTTPException(400, f"The {place} is not valid: {text:.500}.{hint}") from err
+        raise HTTPException(400, f"The {origin} is not valid: {message:.500}.{hint}") from err
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text may be the number of a trial."""
+    """Return whether a text may be the ID of a trial."""
     return text.isdecimal() and text.isascii() and len(text) <= _DIGITS
 
 
-def trial_of(index: IndexReader, number: str) -> TrialRecord:
-    """Return a trial by the text of its number.
+def trial_of(index: IndexReader, trial_id: str) -> TrialRecord:
+    """Return the trial with an ID from a request.
 
     Raises
     ------
     HTTPException
         If there is none.
     """
-    record = index.trial(int(number)) if is_number(number) else None
+    record = index.trial(int(trial_id)) if is_number(trial_id) else None
     if record is None:
-        msg = f"There is no trial {number:.20}. The table of trials has those that are known."
+        msg = f"There is no trial {trial_id:.20}. The table of trials has those that are known."
         raise HTTPException(404, msg)
     return record

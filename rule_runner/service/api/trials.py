@@ -1,15 +1,18 @@
-"""Trials: the table of all trials, and one trial with its findings and files."""
+"""Trials: the table of all trials, one trial with its findings and files, and its curves."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
 from rule_core.severity import Severity
 from rule_runner.index.reader import IndexReader
 from rule_runner.index.records import RuleRecord, TrialRecord
-from rule_runner.service.api.queries import TrialQuery, trial_query
+from rule_runner.service.api.queries import TrialQuery, checked_query, trial_of, trial_query
+from rule_runner.service.curves.series import MAX_POINTS, POINTS, SeriesCache, SeriesQuery
 from rule_runner.service.responses import MsgspecResponse, service_of
 
 
@@ -110,7 +113,7 @@ def trial_item(trial: TrialRecord, rules: Sequence[RuleRecord]) -> TrialItem:
 
 
 def rule_item(rule: RuleRecord) -> RuleItem:
-    """Return a rule job as it is in the row of its trial."""
+    """Return a rule job in the form that the row of its trial uses."""
     return RuleItem(
         name=rule.name,
         rule=rule.rule,
@@ -131,3 +134,30 @@ def list_trials(request: Request) -> Response:
     with service.index() as index:
         revision = service.changes.revision(index)  # first: what changes meanwhile comes again
         return MsgspecResponse(trial_list(index, query, revision))
+
+
+class SeriesParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The query of a trial's curves; see `SeriesQuery`. `names` are separated by commas."""
+
+    names: Annotated[str, Meta(max_length=10_000)] = ""
+    after: int | None = None
+    points: Annotated[int, Meta(ge=2, le=MAX_POINTS)] = POINTS
+
+
+def trial_series(request: Request) -> Response:
+    """Answer ``GET /api/v1/trials/{id}/series``."""
+    return _curves(request, service_of(request).series)
+
+
+def trial_profile(request: Request) -> Response:
+    """Answer ``GET /api/v1/trials/{id}/profile``; `after` is in milliseconds since the epoch."""
+    return _curves(request, service_of(request).profiles)
+
+
+def _curves(request: Request, cache: SeriesCache) -> Response:
+    query = checked_query(request.query_params, SeriesParams)
+    with service_of(request).index() as index:
+        trial = trial_of(index, request.path_params["trial"])
+    names = tuple(filter(None, query.names.split(",")))
+    page = cache.page(trial, SeriesQuery(names, query.after, query.points))
+    return MsgspecResponse(page)

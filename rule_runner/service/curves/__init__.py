@@ -1,1 +1,1 @@
-"""Curves: what a trial saved and what rules measured, thinned and kept for pages and clients."""
+"""Curves: saved values and measurements, thinned and kept for pages and clients."""

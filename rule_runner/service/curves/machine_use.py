@@ -47,16 +47,16 @@ _BY_NAME: Final = {
 
 
 class CurveKey(NamedTuple):
-    """A curve: its kind, its node, and what it shows of the node."""
+    """A curve: its kind, its node, and the device or quantity of that node."""
 
     kind: ProfileKind
     node: str
-    part: str = ""
+    detail: str = ""
 
     @property
     def name(self) -> str:
         """The name of the curve among those of its kind."""
-        return f"{self.node} {self.part}".strip()
+        return f"{self.node} {self.detail}".strip()
 
 
 class UseCurve(NamedTuple):
@@ -103,8 +103,8 @@ class MachineUse:
         order = chosen[np.argsort(curve[chosen], kind="stable")]
         numbers, starts = np.unique(curve[order], return_index=True)
         keys = list(self._keys)
-        for number, part in zip(numbers, np.split(order, starts[1:]), strict=False):
-            yield _curve(keys[number], columns.time_s[part], columns.value[part])
+        for key_index, samples in zip(numbers, np.split(order, starts[1:]), strict=False):
+            yield _curve(keys[key_index], columns.time_s[samples], columns.value[samples])
 
     def _number(self) -> None:
         """Assign curves to new series."""
@@ -123,8 +123,8 @@ def _key_of(series: SeriesKey) -> CurveKey | None:
         return CurveKey(kind, series.node, name)
     if kind := _OF_NODE.get(series.dimension):
         return CurveKey(kind, series.node)
-    kind, part = _BY_NAME.get(name, (None, ""))
-    return CurveKey(kind, series.node, part) if kind else None
+    kind, device = _BY_NAME.get(name, (None, ""))
+    return CurveKey(kind, series.node, device) if kind else None
 
 
 def _curve(key: CurveKey, time_s: NDArray[np.float64], values: NDArray[np.float64]) -> UseCurve:

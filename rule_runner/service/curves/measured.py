@@ -2,15 +2,11 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 import msgspec
 
-from rule_core.storage.uri import is_s3
 from rule_runner.report.html.series import REPORTED, ChartLine, Drawing
-from rule_runner.report.s3_results import fetch_results
 from rule_runner.report.saved_results import SavedRuleJob, read
 from rule_runner.results.schema import RuleResult, WindowTimes
 from rule_runner.service.curves.points import Points
@@ -61,14 +57,7 @@ def read_measured(output: str) -> MeasuredCurves:
     ClientError
         If the address cannot be read.
     """
-    if not is_s3(output):
-        return _curves(_jobs(Path(output)))
-    with TemporaryDirectory() as scratch:
-        return _curves(_jobs(fetch_results(output, Path(scratch))))
-
-
-def _jobs(folder: Path) -> list[SavedRuleJob]:
-    return [job for run in read([folder]).runs for job in run.jobs]
+    return _curves(job for run in read([output]).runs for job in run.jobs)
 
 
 def _curves(jobs: Iterable[SavedRuleJob]) -> MeasuredCurves:

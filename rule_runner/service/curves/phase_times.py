@@ -33,7 +33,7 @@ class StepTime(NamedTuple):
     seconds
         The length of the step's own event.
     phases
-        Seconds by part since the end of the step before; `REST` is what no event explains. Empty
+        Seconds by phase since the end of the step before; `REST` is what no event explains. Empty
         if only steps were recorded.
     """
 
@@ -55,13 +55,13 @@ class PhaseTimes:
         for event in events:
             if is_step(event):
                 yield self._step(event)
-            elif part := _part(event):
-                self._phases[part] = self._phases.get(part, 0.0) + event.duration
+            elif phase := _phase(event):
+                self._phases[phase] = self._phases.get(phase, 0.0) + event.duration
 
     def _step(self, event: TraceEvent) -> StepTime:
         start = event.start_time if self._before is None else self._before
         whole = event.end_time - start
-        phases = {part: us / _US_PER_S for part, us in self._phases.items()}
+        phases = {phase: us / _US_PER_S for phase, us in self._phases.items()}
         if phases:
             phases[REST] = max(whole / _US_PER_S - sum(phases.values()), 0.0)
         self._phases, self._before = {}, event.end_time
@@ -74,7 +74,7 @@ class PhaseTimes:
         )
 
 
-def _part(event: TraceEvent) -> str:
+def _phase(event: TraceEvent) -> str:
     """Return the part of a step that an event belongs to, or ""."""
     phase = event.event_phase
     return LOADING if phase.startswith(PT_DATALOADER_ITER) else _PHASES.get(phase, "")

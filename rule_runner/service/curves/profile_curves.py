@@ -113,7 +113,7 @@ class ProfileCurves:
             yield CurveItem(key.name, key.kind, UNITS.get(key.kind, "%"), self._points[key])
 
     def read(self, seconds: float, *, ended: bool = False) -> None:
-        """Read what is new, for at most some seconds and one file more; the next call goes on.
+        """Read new data for some seconds and one further file; the next call continues.
 
         Parameters
         ----------
@@ -246,8 +246,8 @@ class ProfileCurves:
     def _add_step(self, node: str, step: StepTime) -> None:
         values = {CurveKey(ProfileKind.STEP_TIME, node, step.mode): step.seconds}
         values |= {
-            CurveKey(ProfileKind.PHASE, node, part): seconds
-            for part, seconds in step.phases.items()
+            CurveKey(ProfileKind.PHASE, node, phase): seconds
+            for phase, seconds in step.phases.items()
         }
         for key, value in values.items():
             points = self._points_of(key)
@@ -274,5 +274,5 @@ def _append(points: Points, time_ms: int, value: float) -> None:
 
 def _order(key: CurveKey) -> tuple[int, str, int, str]:
     """Return a sort key: by kind and node, phases in their order in a step, gpu10 after gpu9."""
-    place = PHASES.index(key.part) if key.part in PHASES else len(key.part)
-    return _KINDS.index(key.kind), key.node, place, key.part
+    position = PHASES.index(key.detail) if key.detail in PHASES else len(key.detail)
+    return _KINDS.index(key.kind), key.node, position, key.detail

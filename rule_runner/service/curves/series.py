@@ -59,7 +59,7 @@ class SeriesItem(msgspec.Struct, frozen=True):
     steps
         Of a profile, times in milliseconds since the epoch.
     values
-        None where a value is not finite; `marks` tells what it is.
+        None where a value is not finite; `marks` has the value.
     rule, quantity, limit, worse, log, met, windows
         Of what a rule measured; see `MeasuredCurve`. `rule` is the name of the rule job.
     """
@@ -131,7 +131,7 @@ class CurveReader(Protocol):
         ...
 
     def read(self, seconds: float, *, ended: bool = False) -> None:
-        """Read what is new, for at most some seconds; the next call goes on.
+        """Read new data for some seconds; the next call goes on.
 
         Raises
         ------
@@ -154,12 +154,16 @@ class _CachedTrial:
         self._measured_at: tuple[str, float | None] | None = None
 
     def read_measured(self, trial: TrialRecord) -> None:
-        """Read what rules measured, if the evaluation has ended since."""
+        """Read the measurements of rules if the evaluation has ended since."""
         ended = (trial.state, trial.ended_at)
         if ended != self._measured_at:
             self._measured_at = ended
-            self._measured_problem = ""
-            self.measured = attempt(lambda: read_measured(trial.output), self._without_measured)
+            self.measured = NO_CURVES
+
+            def read() -> None:
+                self.measured = read_measured(trial.output)
+
+            self._measured_problem = _problem_of(read)
 
     def read(
         self, trial: TrialRecord, open_curves: Callable[[str], CurveReader], seconds: float
@@ -171,26 +175,17 @@ class _CachedTrial:
                 self.curves = open_curves(trial.path)
             self.curves.read(seconds, ended=trial.state is not WatchState.RUNNING)
 
-        self._problem = ""
-        attempt(read, self._report)
+        self._problem = _problem_of(read)
+        if self._problem and self.curves is not None:
+            self.curves.complete = True
+            if not self.curves.has_points:  # what it is may be recognised later
+                self.curves = None
 
     @property
     def problem(self) -> str:
         """Why there are no curves, or not all, in a sentence; "" otherwise."""
         damage = "" if self.curves is None else self.curves.problem
         return self._problem or self._measured_problem or printable(damage)
-
-    def _report(self, err: Exception) -> None:
-        self._problem = _sentence(err)
-        if self.curves is None:
-            return
-        self.curves.complete = True
-        if not self.curves.has_points:  # what it is may be recognised later
-            self.curves = None
-
-    def _without_measured(self, err: Exception) -> MeasuredCurves:
-        self._measured_problem = _sentence(err)
-        return NO_CURVES
 
 
 class SeriesCache:
@@ -212,10 +207,10 @@ class SeriesCache:
         self._trials: OrderedDict[tuple[int, str], _CachedTrial] = OrderedDict()
 
     def page(self, trial: TrialRecord, query: SeriesQuery | None = None) -> SeriesPage:
-        """Return the curves of a trial, after reading what is new for at most `READ_S`.
+        """Return the curves of a trial after reading new data for at most `READ_S`.
 
         A trial that is gone or damaged has no curves, and a problem. If other requests read for
-        too long, the answer is what is known.
+        too long, the result is what has been read.
         """
         query = query or SeriesQuery()
         cached = self._cached(trial)
@@ -229,7 +224,7 @@ class SeriesCache:
         return page if is_new else msgspec.structs.replace(page, complete=False)
 
     def _update(self, cached: _CachedTrial, trial: TrialRecord) -> bool:
-        """Read what is new, and return whether there was time to."""
+        """Read new data, and return whether there was time for it."""
         if self._clock.monotonic() - cached.updated_at < PAUSE_S:
             return True  # another request just did
         if not self._readers.acquire(timeout=WAIT_S):
@@ -290,7 +285,7 @@ def _marks(marks: list[Mark], query: SeriesQuery) -> list[Mark]:
 def _measured_items(
     measured: MeasuredCurves, query: SeriesQuery, count: int
 ) -> Iterator[SeriesItem]:
-    """Yield what rules measured, which exists when they have ended: once, as a whole."""
+    """Yield the measurements of rules, which exist once they have ended: once, as a whole."""
     if query.after is not None:
         return
     for curve in measured.curves:
@@ -315,6 +310,11 @@ def _measured_item(curve: MeasuredCurve, count: int) -> SeriesItem:
         met=[*curve.met[:count]],
         windows=curve.windows,
     )
+
+
+def _problem_of(read: Callable[[], None]) -> str:
+    """Read something of a trial; return why that failed, or ""."""
+    return attempt(read, _sentence) or ""
 
 
 def _sentence(err: Exception) -> str:

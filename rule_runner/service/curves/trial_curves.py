@@ -117,7 +117,7 @@ class TrialCurves:
         return self._trial.index
 
     def read(self, seconds: float, *, ended: bool = False) -> None:
-        """Read what is new, for at most some seconds; the next call goes on.
+        """Read new data for some seconds; the next call goes on.
 
         Parameters
         ----------
@@ -174,23 +174,23 @@ class TrialCurves:
 
     def _read(self, step: int) -> None:
         """Read all curves at a global step."""
-        parts = self._index.files.get(step, {})
+        files = self._index.files.get(step, {})
         own = step_in_segment(step)
-        ordered = sorted(parts)
+        ordered = sorted(files)
         for name, points in self.points.items():
-            part = next((part for part in ordered if name in parts[part].entries), None)
-            span = None if part is None else parts[part].entries[name].raw
-            if part is None or span is None or span.length > BYTES_READ:
+            worker = next((worker for worker in ordered if name in files[worker].entries), None)
+            span = None if worker is None else files[worker].entries[name].raw
+            if worker is None or span is None or span.length > BYTES_READ:
                 continue
-            value = self._value(name, step, part)
+            value = self._value(name, step, worker)
             if value is not None:
                 points.add(own, value)
         self._read_step, self.last_step = step, own
 
-    def _value(self, name: str, step: int, part: str) -> float | None:
+    def _value(self, name: str, step: int, worker: str) -> float | None:
         """Return a value; None if it is damaged, or no number."""
         try:
-            return _number(self._index.tensor(name, step, part))
+            return _number(self._index.tensors.value(name, step, worker))
         except UNREADABLE:
             return None
 

@@ -1,10 +1,10 @@
-"""Rendering: templates, and static files at addresses that name their content."""
+"""Rendering: templates, error pages, and static files at addresses that name their content."""
 
 import hashlib
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import jinja2
 from starlette.exceptions import HTTPException
@@ -13,13 +13,34 @@ from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from rule_runner.escape import printable
+from rule_runner.report.html.trials import template_environment
 from rule_runner.service.pages.words import short
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
 STATIC: Final = Path(__file__).with_name("static")
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _DIGEST_LENGTH: Final = 16
+
+
+class _Words(NamedTuple):
+    title: str
+    remedy: str = ""
+
+
+_WORDS: Final = {
+    400: _Words("This address is not valid"),
+    401: _Words("Log in first"),
+    403: _Words(
+        "Not allowed", "Ask the person who runs this service for a token that may do this."
+    ),
+    404: _Words("Not here", "A trial that was removed, or found again, has another number."),
+    405: _Words("Not possible here"),
+    409: _Words("Not possible now"),
+    413: _Words("Too large"),
+    429: _Words("Too many requests", "Wait a little, then reload this page."),
+    503: _Words("Not available now", "Reload this page in a moment."),
+}
+_DEFECT: Final = _Words("Something went wrong", "Reload this page. If it stays, read the log.")
 
 
 @cache
@@ -57,23 +78,16 @@ def _utc(seconds: float) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = template_environment(TEMPLATES, short=short, utc=_utc)
     environment.globals["static_url"] = static_url
-    environment.filters.update(printable=printable, short=short, utc=_utc)
     return environment
 
 
 def render(request: Request, name: str, *, status: int = 200, **context: Any) -> Response:
     """Return a page from a template; everything in `context` is escaped.
 
-    Access control sets in the state of the request who asks: `principal` with a name and a role,
-    `csrf_token`, and `has_session` if there is a session to log out of.
+    Access control stores the sender in the state of the request: `principal` with a name and a
+    role, `csrf_token`, and `has_session` if there is a session to log out of.
     """
     state = request.state
     principal = getattr(state, "principal", None)
@@ -90,3 +104,17 @@ def render(request: Request, name: str, *, status: int = 200, **context: Any) ->
         )
     )
     return HTMLResponse(page, status, headers={"Cache-Control": "no-store"})
+
+
+def error_page(request: Request, status: int, sentence: str) -> Response:
+    """Return the page of an error, with its sentence and what to do."""
+    words = _WORDS.get(status, _DEFECT)
+    return render(
+        request,
+        "error.html.jinja",
+        status=status,
+        code=status,
+        title=words.title,
+        message=sentence,
+        remedy=words.remedy,
+    )

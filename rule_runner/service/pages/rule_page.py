@@ -1,16 +1,44 @@
-"""The pages of rules: how many trials have which verdict, and which trials they are."""
+"""The pages of rules: what each finds, and which trials have which verdict of it."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Final, NamedTuple
 
+from jinja2.filters import do_mark_safe
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from builtin_rules.rule_page import rule_page
+from rule_core.severity import Severity
 from rule_runner.index.reader import IndexReader
 from rule_runner.index.records import RuleRecord, TrialFilter, TrialRecord
-from rule_runner.report.saved_results import ORDER
+from rule_runner.loading.loader import every_builtin
+from rule_runner.report.rule_pages import page, sentence
+from rule_runner.results.evaluations import ORDER
 from rule_runner.results.status import Outcome
-from rule_runner.service.pages.rule_text import RuleText, rule_text
 from rule_runner.service.pages.words import TrialName, Verdict, split_path, verdict
 
 TRIALS_SHOWN: Final = 100
+_MARKDOWN: Final = MarkdownIt("commonmark", {"html": False}).enable("table")  # escapes HTML
+
+
+class RuleText(NamedTuple):
+    """The page of a built-in rule.
+
+    Attributes
+    ----------
+    summary
+        What it finds, in a sentence.
+    remedy
+        What to do about a finding; empty if the page does not say.
+    text
+        The whole page without its title and summary.
+    """
+
+    summary: Markup
+    severity: Severity
+    remedy: Markup
+    text: Markup
 
 
 class RuleEntry(NamedTuple):
@@ -57,3 +85,26 @@ def _trial(trial: TrialRecord, rules: list[RuleRecord], name: str) -> RuleTrial:
     record = next(rule for rule in rules if rule.name == name)
     how = verdict(record.outcome, record.severity)
     return RuleTrial(trial, split_path(trial.path), record.rule, how, record)
+
+
+@cache
+def rule_text(rule: str) -> RuleText | None:
+    """Return the page of a built-in rule.
+
+    None for any other rule: its code is not imported here, since it may do anything.
+    """
+    rule_class = every_builtin().get(rule)
+    if rule_class is None:
+        return None
+    _, _, body = page(rule).partition("\n## ")
+    return RuleText(
+        do_mark_safe(_MARKDOWN.renderInline(sentence(rule_class))),
+        rule_class.SEVERITY,
+        _html(rule_page(rule_class).remedy),
+        _html(f"## {body}" if body else ""),
+    )
+
+
+def _html(text: str) -> Markup:
+    """Return Markdown of this package as HTML; HTML in it is escaped."""
+    return do_mark_safe(_MARKDOWN.render(text))

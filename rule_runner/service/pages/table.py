@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from rule_runner.index.states import WatchState
-from rule_runner.report.saved_results import ORDER
+from rule_runner.results.evaluations import ORDER
 from rule_runner.results.status import Outcome
 from rule_runner.service.api.queries import TrialQuery
 from rule_runner.service.api.trials import RuleItem, TrialItem

@@ -9,14 +9,14 @@ from markupsafe import Markup
 from rule_core.analysis.axis import number
 from rule_core.severity import Severity
 from rule_runner.index.records import RuleRecord, TrialRecord
-from rule_runner.report.saved_results import ORDER
 from rule_runner.report.text import coverage, mark
 from rule_runner.results.acknowledged import finding_ids
+from rule_runner.results.evaluations import ORDER
 from rule_runner.results.json_text import JsonScalar
 from rule_runner.results.schema import Evidence, RuleResult
 from rule_runner.results.status import Outcome, for_people
 from rule_runner.service.pages.moments import Moment, Moments
-from rule_runner.service.pages.rule_text import rule_text
+from rule_runner.service.pages.rule_page import rule_text
 from rule_runner.service.pages.words import Verdict, short, split_path, verdict
 
 FINDINGS_SHOWN: Final = 200
@@ -130,8 +130,8 @@ def job_views(rules: Iterable[RuleRecord], results: Iterable[RuleResult]) -> lis
         What their output folders say.
     """
     by_name = {result.configuration_name: result for result in results}
-    places = {str(outcome): place for place, outcome in enumerate(ORDER)}
-    ordered = sorted(rules, key=lambda rule: (places.get(rule.outcome, 0), rule.name))
+    positions = {str(outcome): position for position, outcome in enumerate(ORDER)}
+    ordered = sorted(rules, key=lambda rule: (positions.get(rule.outcome, 0), rule.name))
     return [_job(rule, by_name.get(rule.name)) for rule in ordered]
 
 
@@ -243,7 +243,7 @@ def _mark(finding: Evidence) -> str:
 
 
 def _marks(result: RuleResult) -> Iterator[str]:
-    """Yield what was said about all findings of a rule job."""
+    """Yield the acknowledgements of all findings of a rule job."""
     if result.acknowledgement is not msgspec.UNSET:
         yield mark(result.acknowledgement)
 
@@ -252,8 +252,10 @@ def run_views(own: TrialRecord, others: Sequence[TrialRecord]) -> list[RunView]:
     """Return the runs on the charts; each of the others has a link to the page without it."""
     views = [_run(own, "")]
     for trial in others:
-        rest = ",".join(str(other.id) for other in others if other.id != trial.id)
-        views.append(_run(trial, f"/trials/{own.id}?with={rest}" if rest else f"/trials/{own.id}"))
+        other_ids = ",".join(str(other.id) for other in others if other.id != trial.id)
+        views.append(
+            _run(trial, f"/trials/{own.id}?with={other_ids}" if other_ids else f"/trials/{own.id}")
+        )
     return views
 
 

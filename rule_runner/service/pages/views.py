@@ -15,15 +15,14 @@ from rule_runner.index.outputs import read_results
 from rule_runner.index.reader import IndexReader
 from rule_runner.index.records import RuleRecord, TrialRecord
 from rule_runner.loading.loader import every_builtin
-from rule_runner.report.saved_results import ORDER
+from rule_runner.results.evaluations import ORDER
 from rule_runner.results.schema import RuleResult
 from rule_runner.results.status import Outcome
 from rule_runner.service.api.files import output_files
 from rule_runner.service.api.queries import TrialQuery, is_number, trial_of, trial_query
 from rule_runner.service.api.trials import TrialPage, trial_item, trial_list
 from rule_runner.service.pages.rendering import render
-from rule_runner.service.pages.rule_page import rule_entry, rule_trials
-from rule_runner.service.pages.rule_text import rule_text
+from rule_runner.service.pages.rule_page import rule_entry, rule_text, rule_trials
 from rule_runner.service.pages.table import (
     ROWS,
     address,
@@ -107,7 +106,7 @@ def _table(
 
 
 def trial(request: Request) -> Response:
-    """Show a trial: its verdicts, findings and curves, with those of others laid over them."""
+    """Show a trial: its verdicts, findings and curves, with those of other trials overlaid."""
     service = service_of(request)
     with service.index() as index:
         own = trial_of(index, request.path_params["trial"])

@@ -1,4 +1,4 @@
-"""Alert: an issue that people are told about, and the messages about alerts."""
+"""Alert: an issue to report to people, and the messages about alerts."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -9,6 +9,7 @@ import msgspec
 
 from rule_core.severity import Severity
 from rule_runner.config.output_names import digest
+from rule_runner.errors import counted
 from rule_runner.escape import printable
 from rule_runner.loading.trials import trial_name
 from rule_runner.notify.messenger import Message
@@ -98,7 +99,7 @@ def message_on(
         lines += [f"and {more} more"] * (more > 0)
         lines += [f"{public_url}/trials"] * (public_url is not None)
         trials = len({alert.path for alert in alerts})
-        title = f"{len(alerts)} alerts on {trials} {'trial' if trials == 1 else 'trials'}"
+        title = f"{len(alerts)} alerts on {counted(trials, 'trial')}"
     links = [_link(alert, public_url) for alert in alerts[:MOST_LINES]]
     links.append(f"{public_url}/trials")
     body = "\n".join([*filter(None, lines), f"Message {key}"])

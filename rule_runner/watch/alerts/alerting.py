@@ -1,12 +1,12 @@
-"""Alerting: sends what people are to be told about a fleet, in a thread of its own."""
+"""Alerting: sends the messages about a fleet, in a separate thread."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from rule_core.clock import Clock, SystemClock
+from rule_core.clock import Clock, SystemClock, pause_after
 from rule_core.failures import OnError, attempt
 from rule_runner.config.output_names import digest
 from rule_runner.errors import OutputError
@@ -80,7 +80,7 @@ class Alerting(Closing):
         self._stopping.set()
 
     def look(self, *, is_last: bool = False) -> None:
-        """Send what is due; trouble is logged, and tried again the next time.
+        """Send the due messages; trouble is logged, and tried again the next time.
 
         Parameters
         ----------
@@ -101,10 +101,12 @@ class Alerting(Closing):
         self._trouble = repr(err)
 
     def finish(self) -> None:
-        """Send all that waits, once, and say what is left for the next start."""
+        """Send all pending messages once, and report how many remain for the next start."""
         self._stopping.clear()
         self.look(is_last=True)
-        count = attempt(self._store.count_undelivered, lambda _: 0)
+        count = 0
+        with suppress(OutputError):  # which `look` has logged
+            count = self._store.count_undelivered()
         if count:
             _log.warning("alerts_undelivered", count=count)
 
@@ -114,7 +116,7 @@ class Alerting(Closing):
         self._store.close()
 
     def _gather(self, *, is_last: bool) -> None:
-        """Record what is open, and the messages that are due, before any is sent."""
+        """Record the open alerts and the due messages before sending any."""
         now = self._clock.time()
         alerts = self._open.changed()
         if alerts is not None:
@@ -150,7 +152,7 @@ class Alerting(Closing):
             self._store.delivered(delivery)
             _log.error("alert_given_up", **facts)
             return
-        pause = min(RETRY_S * 2.0 ** min(delivery.attempts, _DIGITS), LONGEST_PAUSE_S)
+        pause = pause_after(delivery.attempts + 1, RETRY_S, LONGEST_PAUSE_S)
         self._store.postpone(delivery, now + pause)
         _log.warning("alert_not_sent", **facts)
 
@@ -219,7 +221,7 @@ def alerting(
     *,
     once: bool = False,
 ) -> Iterator[None]:
-    """Send alerts while the block runs; with `once`, what is left at its end, too.
+    """Send alerts while the block runs; with `once`, also sends the remainder before it ends.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""OpenAlerts: what the index says that people are to be told."""
+"""OpenAlerts: the alerts that follow from the index."""
 
 from pathlib import Path
 from typing import Final

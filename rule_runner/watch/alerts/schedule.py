@@ -50,8 +50,8 @@ def messages_due(
 ) -> Due:
     """Return the alerts of each message that is due; the others wait.
 
-    A few alerts become a message each. More of them at once, or more than there may be within an
-    hour, become one digest, which waits until it is due.
+    A few alerts become a message each. More at once, or more than the hourly limit, become one
+    digest, which waits until it is due.
 
     Parameters
     ----------

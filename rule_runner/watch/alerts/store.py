@@ -158,7 +158,7 @@ class AlertStore(Closing):
         return [msgspec.json.decode(content, type=Alert) for (content,) in self._rows(text)]
 
     def history(self, now: float) -> History:
-        """Return what was sent before."""
+        """Return the messages sent before."""
         singles = "SELECT count(*) FROM messages WHERE NOT is_digest AND made_at BETWEEN ? AND ?"
         last = "SELECT max(made_at) FROM messages WHERE is_digest"
         return History(self._rows(singles, now - HOUR_S, now)[0][0], self._rows(last)[0][0])

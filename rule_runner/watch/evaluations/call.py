@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable
@@ -10,10 +9,11 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from rule_core.processes import start_module
 from rule_runner.engine.stop_requests import signals_to
-from rule_runner.executors.stop_calls import on_stop
+from rule_runner.executors.protocol import on_stop
 from rule_runner.results.versions import versions
-from rule_runner.watch.evaluations.process import last_line, limit_log, process_options
+from rule_runner.watch.evaluations.process import last_line, limit_log, new_log
 
 _LOOK_S: Final = 0.5
 
@@ -41,7 +41,7 @@ class WorkerView(NamedTuple):
 
 
 def evaluate_here(request: str) -> ProcessEnd:
-    """Evaluate a request, which is JSON, in a process of its own; return how that ended.
+    """Evaluate a request, which is JSON, in a separate process; return how that ended.
 
     A signal, or the executor where that sends none, stops the evaluation. The process ends with
     the worker, even if that is killed.
@@ -59,21 +59,10 @@ def evaluate_here(request: str) -> ProcessEnd:
 
 def _tethered(folder: str, log: Path) -> "subprocess.Popen[bytes]":
     """Start an evaluation that ends with this process."""
-    with process_options(log) as options:
-        return subprocess.Popen(
-            (
-                sys.executable,
-                "-P",
-                "-m",
-                "rule_runner.watch.evaluations.tethered",
-                "evaluate",
-                "--request",
-                "request.json",
-            ),
-            stdin=subprocess.PIPE,
-            cwd=folder,
-            **options,
-        )
+    module = "rule_runner.watch.evaluations.tethered"
+    command = ("evaluate", "--request", "request.json")
+    with new_log(log) as errors:
+        return start_module(module, *command, stdin=subprocess.PIPE, stderr=errors, cwd=folder)
 
 
 def _stopping(stop: Callable[[], None]) -> AbstractContextManager[None]:

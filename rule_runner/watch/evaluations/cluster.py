@@ -4,11 +4,9 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from rule_core.clock import Clock
-from rule_core.failures import attempt
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.errors import EXIT_SIGNAL, raised
 from rule_runner.executors import StoppableExecutor, WorkerLostError
@@ -101,9 +99,8 @@ class ClusterEvaluations(Evaluations):
         """Return how a task ended; None if it runs."""
         future = task.future
         if future is not None and future.done() and not future.cancelled():
-            return attempt(
-                lambda: EndedEvaluation(output, *future.result()), partial(self._failed, output)
-            )
+            err = future.exception()
+            return self._failed(output, err) if err else EndedEvaluation(output, *future.result())
         if task.losses != self._connection.losses:
             return self._interrupted(output)
         if task.stopped_at is not None:
@@ -111,7 +108,7 @@ class ClusterEvaluations(Evaluations):
             return EndedEvaluation(output, EXIT_SIGNAL + signal.SIGTERM, "") if is_over else None
         return None if future is None or not future.cancelled() else self._interrupted(output)
 
-    def _failed(self, output: str, err: Exception) -> EndedEvaluation:
+    def _failed(self, output: str, err: BaseException) -> EndedEvaluation:
         """Return the end of an evaluation whose worker, or whose cluster, has failed."""
         if isinstance(err, ConnectionError):
             return self._interrupted(output)

@@ -10,7 +10,7 @@ from threading import Event, Thread
 from typing import Final
 
 from rule_core.clock import Clock
-from rule_core.failures import Contained, attempt
+from rule_core.failures import Contained
 from rule_runner.errors import RuleRunnerError, raised
 from rule_runner.executors import StoppableExecutor
 from rule_runner.logs import get_logger
@@ -94,13 +94,11 @@ class ClusterConnection:
 
     def _run(self) -> None:
         while not self._closing.is_set():
-            executor = attempt(self._open_executor, self._say)
-            if executor is not None:
-                with ExitStack() as stack:
-                    stack.enter_context(Contained(self._say))
-                    stack.callback(executor.shutdown, wait=False)
-                    if self._is_usable(executor):
-                        self._use(executor)
+            with Contained(self._say), ExitStack() as stack:
+                executor = self._open_executor()
+                stack.callback(executor.shutdown, wait=False)
+                if self._is_usable(executor):
+                    self._use(executor)
             self._closing.wait(self._retry_s)
 
     def _say(self, err: Exception | str) -> None:
@@ -116,7 +114,7 @@ class ClusterConnection:
         self.problem = problem
 
     def _is_usable(self, executor: StoppableExecutor) -> bool:
-        """Try a worker out, and tell what is wrong with it."""
+        """Probe a worker, and report its problem."""
         with ExitStack() as stack:
             mark = None
             if self._shared is not None:
@@ -138,7 +136,7 @@ class ClusterConnection:
             return False
 
     def _judge(self, looking: Future[WorkerView]) -> None:
-        """Tell what is wrong with a worker from what it sees."""
+        """Describe the problem of a worker from its answers."""
         view = looking.result(_LOOK_S)
         own = versions()["rule-runner"]
         if view.version != own:
@@ -155,7 +153,7 @@ class ClusterConnection:
             self.problem = ""
 
     def _use(self, executor: StoppableExecutor) -> None:
-        """Do what is asked for until the connection is lost, or to be closed.
+        """Execute requests until the connection is lost or must be closed.
 
         Raises
         ------

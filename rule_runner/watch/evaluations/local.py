@@ -2,22 +2,24 @@
 
 import os
 import signal
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from rule_core.processes import start_module
 from rule_runner.config.output_names import digest
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.errors import EXIT_TEMPORARY
 from rule_runner.index.leases import Lease, holder, is_held
 from rule_runner.results.durable_files import output_errors
-from rule_runner.watch.evaluations.process import last_line, limit_log, process_options
+from rule_runner.watch.evaluations.process import last_line, limit_log, new_log
 from rule_runner.watch.evaluations.protocol import EndedEvaluation, Evaluations
+
+if TYPE_CHECKING:
+    import subprocess
 
 
 class LocalEvaluations(Evaluations):
@@ -60,17 +62,10 @@ class LocalEvaluations(Evaluations):
     def _popen(
         self, output: str, request: EvaluationRequest, lease: Lease
     ) -> "subprocess.Popen[bytes]":
-        with (
-            tempfile.TemporaryFile() as text,
-            process_options(self._path(output, "log")) as options,
-        ):
-            text.write(request.to_json().encode())
-            text.seek(0)
-            return subprocess.Popen(
-                (sys.executable, "-P", "-m", "rule_runner", "evaluate", "--request", "-"),
-                stdin=text,
-                pass_fds=[lease.fd],
-                **options,
+        text, command = request.to_json().encode(), ("evaluate", "--request", "-")
+        with new_log(self._path(output, "log")) as log:
+            return start_module(
+                "rule_runner", *command, stdin=text, stderr=log, pass_fds=[lease.fd]
             )
 
     def adopt(self, output: str) -> EndedEvaluation | None:

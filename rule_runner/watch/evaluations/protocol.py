@@ -20,7 +20,7 @@ class EndedEvaluation(NamedTuple):
     last_line
         The last line that it logged; "" if there is none.
     pause
-        If it was ended by no fault of its own, the seconds until it may start again: this does not
+        If it ended for an external reason, the seconds until it may restart: this does not
         count as a restart. None otherwise.
     """
 

@@ -115,7 +115,7 @@ def evaluate(root: Path, environment: dict[str, str]) -> tuple[int, str, dict[st
     config.parent.mkdir()
     config.write_text(json.dumps({"ProcessingJobName": "job", "Environment": environment}))
     code = CliRunner().invoke(main, []).exit_code
-    message, result = root / "output/message", root / "processing/output/rule/rule_result.json"
+    message, result = root / "output/message", root / "processing/output/rule/results.json"
     return (
         code,
         message.read_text() if message.exists() else "",

@@ -10,6 +10,7 @@ from typing import Any
 import acting
 import pytest
 import rawtrial
+import saved
 import timed
 import training_jobs_server
 from training_jobs_server import TrainingJobs
@@ -165,7 +166,7 @@ def test_a_rule_container_stops_its_own_training_job(
     (tmp_path / "trial").rename(tmp_path / "ml/processing/input/tensors")
     found = acting.run([])
     assert (found.returncode, held.stopped) == (0, ["my-1"])
-    written = json.loads((tmp_path / "ml/processing/output/rule/rule_result.json").read_text())
+    written = saved.result(tmp_path / "ml/processing/output/rule")
     assert [(one["target"], one["state"]) for one in written["actions"]] == [("my-1", "done")]
 
 

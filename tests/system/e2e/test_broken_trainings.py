@@ -1,10 +1,10 @@
 """Runs of Trainer and of DDP on two processes under `train`: healthy, and broken on purpose."""
 
-import json
 import sys
 from pathlib import Path
 
 import pytest
+import saved
 import training_scripts
 
 pytest.importorskip("torch", reason="torch is not installed.")
@@ -134,8 +134,7 @@ def findings(folder: Path, loop: str, fault: str) -> dict[str, set[str]]:
     done = training_scripts.train(folder, options, script)
     assert done.returncode == 0, done.stderr
     tensors = {}
-    for file in (folder / "out" / "results").glob("*/rule_result.json"):
-        result = json.loads(file.read_text())
+    for result in saved.results(folder / "out" / "results").values():
         if result["outcome"] == "IssuesFound":
             assert result["severity"] in ("error", "warning")
             tensors[result["rule"]] = {str(item["tensor"]) for item in result["evidence"]}

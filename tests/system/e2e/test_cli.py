@@ -11,6 +11,7 @@ from xml.etree.ElementTree import fromstring
 
 import numpy as np
 import pytest
+import saved
 import vanishing
 from click.testing import CliRunner, Result
 
@@ -48,7 +49,7 @@ def rule_file(folder: Path, body: str, name: str = "mine.py") -> Path:
 
 
 def result_of(trial: Path, name: str = "out") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((trial.parent / name / "rule_result.json").read_text())
+    found: dict[str, Any] = saved.result(trial.parent / name)
     return found
 
 
@@ -59,7 +60,7 @@ def test_the_plain_output_names_verdict_step_and_evidence(trial: Path) -> None:
     assert result.stdout.splitlines() == [
         "VanishingGradient: IssuesFound at step 70 (warning)",
         "  judged 8 of 10 steps (0 to 70)",
-        "  step 70, gradient/fc.weight of worker_0, measured 3.16228e-08, limit 1e-07",
+        "  step 70, gradient/fc.weight of worker_0, measured 3.16228e-8, limit 1e-7",
         f"Results: {trial.parent / 'out'}",
         f"Report: {trial.parent / 'out' / 'report.html'}",
     ]
@@ -73,10 +74,11 @@ def test_the_json_output_is_one_object_of_the_schema(trial: Path) -> None:
     outcomes = {rule["configuration_name"]: rule["outcome"] for rule in document["rules"]}
     assert outcomes == {"VanishingGradient": "IssuesFound", "loss": "NoIssuesFound"}
     assert sorted(one.name for one in (trial.parent / "out").iterdir()) == [
-        ".sagemaker-ignore",
-        "VanishingGradient",
-        "loss",
+        "events.jsonl",
+        "findings.jsonl",
+        "measurements.json",
         "report.html",
+        "results.json",
     ]
 
 
@@ -248,7 +250,7 @@ def test_a_request_in_json_is_the_evaluation_and_options_replace_its_fields(tria
     (rule,) = json.loads(result.stdout)["rules"]
     assert (rule["configuration_name"], rule["outcome"]) == ("vanish", "IssuesFound")
     assert (rule["mode"], result.exit_code) == ("observe", 0)
-    assert (out / "rule_result.json").exists()
+    assert (out / "results.json").exists()
 
 
 def test_a_wrong_request_is_one_sentence_and_exit_code_2() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import s3_objects
+import saved
 from click.testing import CliRunner, Result
 
 from rule_runner.cli import main
@@ -78,7 +79,7 @@ def message(root: Path) -> str | None:
 
 
 def rule_result(root: Path, place: str = "processing/output/rule") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((root / place / "rule_result.json").read_text())
+    found: dict[str, Any] = saved.result(root / place)
     return found
 
 
@@ -471,7 +472,7 @@ def test_sigterm_ends_the_wait_for_a_trial(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "rule_runner"], env=environment, stderr=subprocess.DEVNULL
     )
-    result = tmp_path / "processing/output/rule/rule_result.json"
+    result = tmp_path / "processing/output/rule/results.json"
     deadline = time.monotonic() + 60
     while not result.exists() and time.monotonic() < deadline:
         assert process.poll() is None

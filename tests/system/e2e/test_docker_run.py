@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
+import saved
 
 from rule_core.storage import aws
 from smdebug.core.modes import ModeKeys
@@ -137,9 +138,7 @@ class Place:
         return [sys.executable, *run, *trial, *arguments]
 
     def result(self, name: str = "") -> dict[str, Any]:
-        text = (self.folder / "output" / name / "rule_result.json").read_text("utf-8")
-        found: dict[str, Any] = json.loads(text)
-        return found
+        return saved.result(self.folder / "output" / name)
 
     def left(self) -> list[str]:
         """Return the containers of this test that are still there."""

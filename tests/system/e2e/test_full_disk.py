@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import saved
 from click.testing import CliRunner
 
 from rule_runner.cli import main
@@ -23,10 +24,10 @@ class Mine(Rule):
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Return a folder on a file system of four pages."""
+    """Return a folder on a file system of three pages."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=12k", "tmpfs", str(folder)]
     done = subprocess.run(mount, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"No file system can be mounted here: {done.stderr.strip()}")
@@ -50,7 +51,7 @@ def test_what_was_found_is_reported_though_it_cannot_be_written(
         f"Cannot write '{small_disk}/out/findings.jsonl': No space left on device. "
         "Free some space and start it again.\n"
     )
-    written = json.loads((small_disk / "out" / "rule_result.json").read_text())
+    written = saved.result(small_disk / "out")
     assert written["status"] == "InProgress"
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import profiler_writer
 import pytest
+import saved
 from profiler_writer import cpu, gpu
 
 from smdebug.core.modes import ModeKeys
@@ -113,7 +114,7 @@ def evaluate_by_contract(
 
 
 def result_in(folder: Path) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads((folder / "rule_result.json").read_text("utf-8"))
+    result: dict[str, Any] = saved.result(folder)
     return result
 
 
@@ -299,7 +300,7 @@ def test_the_service_judges_shows_and_stops(
         assert docker("inspect", "--format={{.State.ExitCode}}", name).stdout == "143\n"
     finally:
         docker("rm", "--force", name)
-    assert [*(output / "out").glob("mine-*/rule_result.json")]
+    assert [*(output / "out").glob("mine-*/results.json")]
 
 
 def test_results_can_be_written_without_any_mount(image: str, trial: Path) -> None:
@@ -308,7 +309,7 @@ def test_results_can_be_written_without_any_mount(image: str, trial: Path) -> No
         *("run", "--rm", "--network=none", "--user=12345:12345", mount(trial, INPUT)),
         *("--env=rule_to_invoke=VanishingGradient", "--entrypoint=sh", image, "-c", script),
     )
-    assert "rule_result.json\n" in done.stdout
+    assert "results.json\n" in done.stdout
     assert "RuleEvaluationConditionMet: " in done.stdout
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import saved
 
 from smdebug.core.modes import ModeKeys
 from smdebug.core.writer import TrialWriter
@@ -131,7 +132,7 @@ def test_root_becomes_ordinary_and_writes_where_only_root_might(
         "no_new_privileges": "1",
         "home": "/tmp",
     }
-    assert json.loads((output / "rule_result.json").read_text())["step"] == 1
+    assert saved.result(output)["step"] == 1
     assert (message / "message").read_text().startswith("RuleEvaluationConditionMet: ")
     assert owners(trial) | owners(rule) == before
     assert set((owners(output) | owners(message)).values()) == {ORDINARY}

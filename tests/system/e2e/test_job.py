@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree.ElementTree import fromstring
 
 import pytest
+import saved
 import vanishing
 from click.testing import CliRunner, Result
 
@@ -142,38 +143,26 @@ def test_a_job_is_judged_as_a_user_starts_it(trial: Path, tmp_path: Path) -> Non
     assert found.stdout.splitlines() == [
         "Gradients (VanishingGradient): IssuesFound at step 70 (warning)",
         "  judged 8 of 10 steps (0 to 70)",
-        "  step 70, gradient/fc.weight of worker_0, measured 3.16228e-08, limit 1e-07",
+        "  step 70, gradient/fc.weight of worker_0, measured 3.16228e-8, limit 1e-7",
         "Stalled (LossNotDecreasing): NoIssuesFound",
         "  judged 9 of 10 steps (10 to 90); skipped 1: too few rows",
         "1 IssuesFound, 1 NoIssuesFound",
-        "Results: out/Gradients, out/Stalled",
+        "Results: out",
         "Report: out/report.html",
     ]
-    parameters = json.loads((tmp_path / "out/Gradients/rule_result.json").read_text())["parameters"]
+    parameters = saved.result(tmp_path / "out", "Gradients")["parameters"]
     assert parameters["threshold"] == 1e-7
 
 
-def test_each_rule_has_its_folder_and_every_event_has_all(trial: Path, tmp_path: Path) -> None:
+def test_every_event_has_all_rules(trial: Path, tmp_path: Path) -> None:
     job = job_file(tmp_path, Gradients=VANISHING, Exploding=EXPLODING)
     assert evaluate(job, trial).exit_code == 0
     out = tmp_path / "out"
-    for name in ("Gradients", "Exploding"):
-        assert statuses(out / name)[0] == {"Gradients": "InProgress", "Exploding": "InProgress"}
-        assert statuses(out / name)[-1] == {
-            "Gradients": "IssuesFound",
-            "Exploding": "NoIssuesFound",
-        }
-        event = json.loads((out / name / "events.jsonl").read_text().splitlines()[0])
-        assert event["detail"]["TrainingJobName"] == "mnist-42"
-    assert json.loads((out / "Exploding/rule_result.json").read_text())["status"] == "NoIssuesFound"
-
-
-def test_one_rule_has_its_folder_too(trial: Path, tmp_path: Path) -> None:
-    result = evaluate(job_file(tmp_path, Only=EXPLODING), trial)
-    assert (result.exit_code, result.stdout.splitlines()[-2]) == (
-        0,
-        f"Results: {tmp_path / 'out' / 'Only'}",
-    )
+    assert statuses(out)[0] == {"Gradients": "InProgress", "Exploding": "InProgress"}
+    assert statuses(out)[-1] == {"Gradients": "IssuesFound", "Exploding": "NoIssuesFound"}
+    event = json.loads((out / "events.jsonl").read_text().splitlines()[0])
+    assert event["detail"]["TrainingJobName"] == "mnist-42"
+    assert saved.result(out, "Exploding")["status"] == "NoIssuesFound"
 
 
 def test_one_that_is_wrong_fails_alone(trial: Path, tmp_path: Path) -> None:
@@ -191,11 +180,11 @@ def test_one_that_is_wrong_fails_alone(trial: Path, tmp_path: Path) -> None:
     assert rules["Wrong"]["status_details"] == details
     assert rules["Wrong"]["coverage"]["judged"] == 0
     out = tmp_path / "out"
-    folders = [path.parent.name for path in sorted(out.glob("*/rule_result.json"))]
-    assert folders == ["Gradients", "Wrong", "refused-8c722b8ae2c9"]
-    assert json.loads((out / "Wrong/rule_result.json").read_text())["status_details"] == details
+    assert [*saved.results(out)] == ["Wrong", "Gradients", "../up"]
+    assert [path.name for path in out.iterdir() if path.is_dir()] == []
+    assert saved.result(out, "Wrong")["status_details"] == details
     first = {"Wrong": "Error", "Gradients": "InProgress", "../up": "Error"}
-    assert statuses(out / "Wrong")[0] == statuses(out / "Gradients")[0] == first
+    assert statuses(out)[0] == first
     assert [path.name for path in tmp_path.glob("*up*")] == []
 
 
@@ -319,9 +308,9 @@ def test_the_request_says_where_the_trial_is(
     result = CliRunner().invoke(main, ["evaluate", "--job", str(job)])
     assert result.exit_code == 0
     assert result.stdout.splitlines()[0] == "A (ExplodingTensor): NoIssuesFound"
-    (folder,) = (tmp_path / "rule-output").iterdir()
+    (folder,) = (tmp_path / "rule-output").glob("[!.]*")
     assert folder.name.startswith("mnist-42-")
-    assert (folder / "A" / "rule_result.json").exists()
+    assert [*saved.results(folder)] == ["A"]
 
 
 def test_check_says_what_is_wrong_and_runs_nothing(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import s3_objects
+import saved
 from click.testing import CliRunner, Result
 from profiler_writer import END, minute, write
 
@@ -202,7 +203,7 @@ def test_beside_rules_over_tensors(profile: str, tmp_path: Path) -> None:
     assert shown["notes"] == [
         "Rule configuration 'Tasks' was left out: DetailedProfilerProcessing is no rule."
     ]
-    last = json.loads((output / "Cpu" / "events.jsonl").read_text().splitlines()[-1])
+    last = json.loads((output / "events.jsonl").read_text().splitlines()[-1])
     statuses = {
         one["RuleConfigurationName"]: one["RuleEvaluationStatus"]
         for name in ("DebugRuleEvaluationStatuses", "ProfilerRuleEvaluationStatuses")
@@ -290,10 +291,7 @@ def contained(
     (config / "processingjobconfig.json").write_text(json.dumps(job))
     result = CliRunner().invoke(main, [])
     assert result.exit_code == 0, result.output
-    found: dict[str, Any] = json.loads(
-        (root / "processing" / "output" / "rule" / "rule_result.json").read_text()
-    )
-    return found
+    return saved.result(root / "processing" / "output" / "rule")
 
 
 def test_a_container(root: Path) -> None:

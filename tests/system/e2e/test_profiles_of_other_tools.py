@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import saved
 from click.testing import CliRunner, Result
 from flight_recorder_writer import Dump, training, write_all
 from kineto_writer import KinetoTrace
@@ -81,8 +82,7 @@ def evaluated(folder: Path, *rules: str, options: Sequence[str] = ()) -> dict[st
         "evaluate", "--profiler-trial", folder, *chosen, "--no-wait", "--output", output, *options
     )
     assert done.exception is None or isinstance(done.exception, SystemExit), done.output
-    results = map(json.loads, (path.read_text() for path in output.rglob("rule_result.json")))
-    return {result["rule"]: result for result in results}
+    return {result["rule"]: result for result in saved.results(output).values()}
 
 
 # -- the commands ----------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, outcome in [("Quiet", "NotEvaluated"), ("Fine", "NoIssuesFound"), ("Bad", "Error")]:
         one = reports.result(name, outcome, status_details=f"Because of {HOSTILE}.")
         reports.save(folder / "second" / name, one, reports.measurements(lines[0]))
-    return write_report([folder], folder, HOSTILE)
+    return write_report(folder, HOSTILE)
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +158,7 @@ def many_rules(tmp_path_factory: pytest.TempPathFactory) -> Path:
             details = f"It looked for {name}." if outcome == "NotEvaluated" else None
             one = reports.result(name, outcome, status_details=details, trial=f"/runs/run-{run}")
             reports.save(folder / f"run{run}" / name, one)
-    return write_report([folder], folder, "4 runs")
+    return write_report(folder, "4 runs")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

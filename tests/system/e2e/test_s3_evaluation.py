@@ -18,12 +18,12 @@ import s3_objects
 from click.testing import CliRunner, Result
 
 from rule_runner.cli import main
-from rule_runner.results.schema import EVALUATION_SCHEMA, RULE_SCHEMA
+from rule_runner.results.schema import EVALUATION_SCHEMA
 
 jsonschema = pytest.importorskip("jsonschema")
 ROOT = Path(__file__).parents[3]
 TRIAL, OUT, RULE = "s3://bucket/runs/mnist", "s3://bucket/out", "s3://bucket/rules/mine.py"
-OURS = ("events.jsonl", "findings.jsonl", "measurements.json", "report.html", "rule_result.json")
+OURS = ("events.jsonl", "findings.jsonl", "report.html", "results.json")
 # Finds all losses above 1; at the step in file `at` it waits until S3 has its findings, and dies.
 SOURCE = """
 import os, signal
@@ -100,10 +100,12 @@ def lines(s3: str, key: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def result_of(s3: str, key: str = "rule_result.json") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(s3_objects.content(s3, f"out/{key}")[""])
-    jsonschema.validate(found, json.loads(RULE_SCHEMA.read_text()))
-    return found
+def result_of(s3: str, name: str | None = None) -> dict[str, Any]:
+    """Return the result of a rule, by default the first."""
+    found: dict[str, Any] = json.loads(s3_objects.content(s3, "out/results.json")[""])
+    jsonschema.validate(found, json.loads(EVALUATION_SCHEMA.read_text()))
+    by_name: dict[str, dict[str, Any]] = {one["configuration_name"]: one for one in found["rules"]}
+    return by_name[name or next(iter(by_name))]
 
 
 def test_trial_other_trial_rule_and_output_are_in_s3(
@@ -165,16 +167,15 @@ def test_kill_9_and_restart(s3: str, tmp_path: Path, machine: str) -> None:
     assert {one["detail"]["RunId"] for one in events} == {begun["run_id"]} == {found["run_id"]}
 
 
-def test_several_rules_have_folders_in_s3(s3: str) -> None:
+def test_several_rules_have_one_folder_in_s3(s3: str) -> None:
     done = evaluate("--rule", "a=ExplodingTensor", "--source", f"b={RULE}", "--format", "json")
     assert (done.exit_code, done.stderr) == (0, "")
     found = json.loads(done.stdout)
     jsonschema.validate(found, json.loads(EVALUATION_SCHEMA.read_text()))
     assert found["trial"]["path"] == TRIAL
     assert [rule["outcome"] for rule in found["rules"]] == ["NoIssuesFound", "IssuesFound"]
-    assert result_of(s3, "b/rule_result.json")["evidence"] == found["rules"][1]["evidence"]
-    keys = {f"{name}/{one}" for name in "ab" for one in OURS} - {"a/report.html", "b/report.html"}
-    assert set(s3_objects.content(s3, "out/")) == keys | {"report.html"}
+    assert result_of(s3, "b")["evidence"] == found["rules"][1]["evidence"]
+    assert set(s3_objects.content(s3, "out/")) == {*OURS, "measurements.json"}
 
 
 def test_what_was_there_is_replaced_if_asked(s3: str) -> None:
@@ -182,14 +183,15 @@ def test_what_was_there_is_replaced_if_asked(s3: str) -> None:
     assert evaluate("--rule", "ExplodingTensor").exit_code == 73
     done = evaluate("--rule", "ExplodingTensor", "--overwrite")
     assert (done.exit_code, done.stderr) == (0, "")
-    assert (result_of(s3)["rule"], lines(s3, "findings.jsonl")) == ("ExplodingTensor", [])
+    assert result_of(s3)["rule"] == "ExplodingTensor"
+    assert "findings.jsonl" not in s3_objects.content(s3, "out/")
 
 
 def test_a_local_output_is_named_like_the_trial(s3: str) -> None:
     del s3
     done = call("evaluate", "--trial", TRIAL, "--rule", "ExplodingTensor")
     assert done.exit_code == 0
-    (folder,) = Path("rule-output").iterdir()
+    (folder,) = Path("rule-output").glob("[!.]*")
     assert folder.name.startswith("mnist-2")
     assert f"Results: {Path('rule-output') / folder.name}\n" in done.stdout
 
@@ -336,13 +338,13 @@ def test_sigterm_uploads_what_it_came_to(s3: str) -> None:
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    while not s3_objects.content(s3, "out/rule_result.json"):
+    while not s3_objects.content(s3, "out/results.json"):
         assert running.poll() is None
     running.send_signal(signal.SIGTERM)
     stdout, _ = running.communicate(timeout=30)
     assert (running.returncode, stdout.splitlines()[0]) == (143, "ExplodingTensor: Stopped")
     assert result_of(s3)["status_details"].startswith("Stopped by signal SIGTERM.")
-    assert set(s3_objects.content(s3, "out/")) == set(OURS)
+    assert {*OURS} - {"findings.jsonl"} <= set(s3_objects.content(s3, "out/"))
 
 
 def test_what_stays_on_this_machine_refuses_addresses(s3: str) -> None:

@@ -1,11 +1,11 @@
 """Evaluations of a resumed run through the command: live, afterwards, in processes of their own."""
 
-import json
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+import saved
 from click.testing import CliRunner
 
 from rule_core.clock import SystemClock
@@ -38,7 +38,7 @@ def evaluate(folder: Path, *options: str) -> dict[str, Any]:
     arguments = ["--source", str(folder / "rises.py"), "--keep-going", "--output", str(output)]
     outcome = CliRunner().invoke(main, ["evaluate", "--trial", f"csv:{log}", *arguments, *options])
     assert outcome.exit_code == 0, outcome.output
-    found: dict[str, Any] = json.loads((output / "rule_result.json").read_text())
+    found: dict[str, Any] = saved.result(output)
     names = ("outcome", "step", "resumed_from", "evidence", "findings_count", "coverage")
     return {name: found[name] for name in names}
 

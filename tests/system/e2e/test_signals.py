@@ -200,7 +200,7 @@ def check_stopped_at(trial: Path, output: Path, seconds: float) -> None:
     _, said = process.communicate(timeout=60)
     assert process.returncode in {143, VERDICT}, said
     assert "Traceback" not in said
-    result = output / "rule_result.json"
+    result = output / "results.json"
     ended = result.exists() and json.loads(result.read_text())["ended_at"] is not None
     assert ended or process.returncode == 143
     given_up = time.monotonic() - sent_at >= stop_requests.SIGNAL_GRACE_S

@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+import saved
 import vanishing
 
 LOUD = """
@@ -151,7 +152,7 @@ def test_closed_standard_streams_cost_no_verdict(trial: Path, loud: Path, closed
     )
     assert result.returncode == 0
     assert (b"VanishingGradient: IssuesFound" in result.stdout) == (closed == "2>&-")
-    verdict = json.loads((output / "VanishingGradient/rule_result.json").read_text())
+    verdict = saved.result(output, "VanishingGradient")
     assert verdict["outcome"] == "IssuesFound"
     files = [file.read_bytes() for file in output.rglob("*.json*")]
     assert not any(b"noise of a rule" in text for text in files)

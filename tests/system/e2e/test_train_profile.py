@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import saved
 import training_scripts
 from click.testing import CliRunner
 from training_scripts import said
@@ -68,8 +69,7 @@ def train(folder: Path, words: list[str], *options: str, script: str = SCRIPT) -
 
 
 def outcomes(folder: Path) -> dict[str, str]:
-    paths = (folder / "out" / "profile-results").glob("*/rule_result.json")
-    results = [json.loads(path.read_text()) for path in paths]
+    results = saved.results(folder / "out" / "profile-results").values()
     return {result["rule"]: result["outcome"] for result in results}
 
 

@@ -1,11 +1,11 @@
 """Unchanged PyTorch scripts under `rule-runner train`: healthy, and with a fault put in."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import saved
 import training_scripts
 
 pytest.importorskip("torch", reason="torch is not installed.")
@@ -45,8 +45,7 @@ def trained(tmp_path: Path, *options: str, words: list[str]) -> Any:
 def outcomes(tmp_path: Path) -> dict[str, tuple[str, bool]]:
     """Return verdict and whether all steps were judged until then, by rule."""
     found = {}
-    for file in (tmp_path / "out" / "results").glob("*/rule_result.json"):
-        result = json.loads(file.read_text())
+    for result in saved.results(tmp_path / "out" / "results").values():
         found[result["rule"]] = (result["outcome"], result["trial_ended"])
     return found
 

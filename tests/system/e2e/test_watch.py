@@ -105,7 +105,7 @@ def test_trials_and_outputs_in_s3(
         done = watch("--config", "fleet.yaml", "--once")
         assert (done.exit_code, done.stdout) == (0, "1 trial: 1 IssuesFound\n"), done.stderr
     keys = [item["Key"] for item in s3.list_objects_v2(Bucket="bucket")["Contents"]]
-    assert sum(key.endswith("rule_result.json") for key in keys) == 1
+    assert sum(key.endswith("results.json") for key in keys) == 1
     rebuilt = watch("--config", "fleet.yaml", "--once", "--rebuild")
     assert rebuilt.stdout == "1 trial: 1 IssuesFound\n"
     assert "trial_judged" in rebuilt.stderr

@@ -64,7 +64,7 @@ def test_an_array_judges_what_one_process_does(cluster: SlurmCluster, runs: Path
 def test_the_same_command_again_judges_what_is_left(cluster: SlurmCluster, runs: Path) -> None:
     path = planned(runs, "again")
     assert fleet("run", "--plan", path, "--shard", "0/5").exit_code == 0
-    (result,) = (runs / "again").rglob("rule_result.json")
+    (result,) = (runs / "again").rglob("results.json")
     before = result.stat()
     # IDs need not begin with 0, nor follow each other.
     done = sbatch(cluster, runs, "--array=3-7:4", TEMPLATE, path)

@@ -1,6 +1,5 @@
 """The same command after its evaluation has ended: it is finished, and its verdict repeated."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import evaluating
 import numpy as np
 import pytest
+import saved
 import vanishing
 from click.testing import CliRunner
 from evaluating import END, Script, WoundClock, configured, json_lines, rule_job
@@ -93,7 +93,7 @@ def test_what_sinks_lack_is_sent_and_the_verdict_told_again_without_judging(
         patch.setattr(Runner, "_drain", die)
         with pytest.raises(KilledError):
             evaluate(tmp_path, sinks=(down,))
-    before = (tmp_path / "rule_result.json").read_bytes()
+    before = (tmp_path / "results.json").read_bytes()
     del judged[:]
     found = evaluate(tmp_path, sinks=(sink,))
     assert (judged, statuses(found), found.undelivered_events) == ([], ["IssuesFound"], ())
@@ -101,7 +101,7 @@ def test_what_sinks_lack_is_sent_and_the_verdict_told_again_without_judging(
     assert [exit_code(found, fail_on=on) for on in (None, Severity.WARNING)] == [0, 10]
     (result,) = found.result.rules
     assert found.earlier == result.ended_at
-    assert (tmp_path / "rule_result.json").read_bytes() == before
+    assert (tmp_path / "results.json").read_bytes() == before
     assert (found.result.trial.steps, found.result.trial.ended) == (4, True)
     evaluate(tmp_path, sinks=(again := ListSink(),))
     assert again.taken == []
@@ -137,7 +137,7 @@ def test_an_evaluation_that_was_stopped_goes_on_and_takes_no_verdict_back(
     assert statuses(evaluate(tmp_path, *jobs, files=files, timeout=5)) == ["IssuesFound", "Stopped"]
     again = evaluate(tmp_path, *jobs, files={}, timeout=5)
     assert statuses(again) == ["Stopped", "Stopped"]
-    events = json_lines(tmp_path / "Above" / "events.jsonl")
+    events = json_lines(tmp_path / "events.jsonl")
     told = [one["RuleEvaluationStatus"] for one in rules_of(events[-1])]
     assert told == ["IssuesFound", "Stopped"]
     files[END] = b""
@@ -198,7 +198,7 @@ def test_killed_after_the_verdict_the_same_command_gives_it_with_its_report(
     )
     assert "IssuesFound" in first.stdout
     assert (tmp_path / "out" / "report.html").exists()
-    ended_at = json.loads((tmp_path / "out" / "rule_result.json").read_text())["ended_at"]
+    ended_at = saved.result(tmp_path / "out")["ended_at"]
     assert first.stderr == (
         f"Output folder '{tmp_path / 'out'}' holds this evaluation, which ended at {ended_at}: "
         "nothing was judged again. Use --overwrite to evaluate it again.\n"

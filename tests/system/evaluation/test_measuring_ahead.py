@@ -19,6 +19,7 @@ from rule_core.kernels.sweep import has_kernel
 from rule_core.reading.measuring.step_ahead import StepAhead
 from rule_runner.cli import main
 from rule_runner.engine.runner import Runner
+from rule_runner.engine.stop_requests import Signals
 from smdebug.core.writer import TrialWriter
 from smdebug.rules import Rule
 
@@ -114,7 +115,8 @@ def test_an_evaluation_that_ends_early_leaves_no_thread_and_no_open_file(
     files, threads = listed("fd"), listed("task")
     script = Script(WoundClock())
     config = configured(tmp_path / "out", [rule], str(trial))
-    found = Runner(config, clock=script.clock, waiter=script).run()
+    with Signals() as signals:
+        found = Runner(config, clock=script.clock, waiter=script, signals=signals).run()
     (result,) = found.result.rules
     assert (result.outcome, begun[-1]) == (outcome, AT + 1)
     gc.collect()

@@ -59,7 +59,7 @@ VICTIMS = (
 
 def judged(output: Path, trial: Path, *jobs: RuleJobConfig) -> list[RuleResult]:
     """Return what rules come to over a trial, all hits."""
-    config = configured(output, jobs, str(trial), keep_going=True, own_folders=True)
+    config = configured(output, jobs, str(trial), keep_going=True)
     script = Script(WoundClock())
     return evaluating.runner(config, LocalStore(trial), script).run().result.rules
 

@@ -20,6 +20,7 @@ from rule_core.clock import SystemClock
 from rule_runner.engine.observer import Observer
 from rule_runner.engine.outcome import EvaluationOutcome, exit_code
 from rule_runner.engine.runner import Runner
+from rule_runner.engine.stop_requests import Signals
 from rule_runner.errors import TrialError
 from smdebug.rules import Rule
 from smdebug.rules.rule import Rule as AnyRule
@@ -75,7 +76,8 @@ def evaluated(
     output: Path, rules: int = 12, kind: type[AnyRule] = Reads, **more: Any
 ) -> EvaluationOutcome:
     jobs = [rule_job(kind, f"rule-{number}") for number in range(rules)]
-    return Runner(configured(output, jobs, "s3://bucket/runs/a", **more)).run()
+    with Signals() as signals:
+        return Runner(configured(output, jobs, "s3://bucket/runs/a", **more), signals=signals).run()
 
 
 def asked_for(server: FaultyS3, key: str) -> int:

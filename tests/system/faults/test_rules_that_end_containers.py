@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import saved
 import vanishing
 
 ROOT = Path(__file__).parents[3]
@@ -94,7 +95,7 @@ def left(root: Path) -> tuple[str | None, Any, list[str]]:
     statuses = [json.loads(line)["detail"]["DebugRuleEvaluationStatuses"] for line in lines]
     return (
         message.read_text() if message.exists() else None,
-        json.loads((output / "rule_result.json").read_text()),
+        saved.result(output),
         [entry["RuleEvaluationStatus"] for (entry,) in statuses],
     )
 

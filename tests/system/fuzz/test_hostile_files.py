@@ -64,7 +64,7 @@ def test_a_hostile_index_file_costs_its_step(content: bytes, message: str, root:
     check_step_0(trial)
     with pytest.raises(StepUnavailable, match=r"Step 1 of mode GLOBAL was not saved\."):
         trial.tensor("t").value(1)
-    (problem,) = trial.index.problems.items()
+    (problem,) = trial.index.file_problems.problems.items()
     key, text = problem
     assert key == INDEX
     assert any(one in text for one in message.split("|"))
@@ -110,7 +110,7 @@ def test_a_hostile_shape_costs_itself(shape: list[int], root: Path) -> None:
     trial = opened(root)
     assert trial.tensor("t").value(1).tolist() == GOOD.tolist()
     assert not trial.has_tensor("s")
-    (message,) = trial.index.problems.values()
+    (message,) = trial.index.file_problems.problems.values()
     assert message == f"a shape of {len(shape)} dimensions cannot be"
 
 

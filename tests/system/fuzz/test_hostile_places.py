@@ -196,7 +196,7 @@ def test_files_that_are_none_of_the_format_are_passed_over(root: Path) -> None:
     )
     trial = opened(root)
     assert trial.steps() == [0, 1]
-    assert sorted(trial.index.problems) == [
+    assert sorted(trial.index.file_problems.problems) == [
         "index/000000000/99999999999999999999_worker_0.json",
         "index/000000000/x_worker_0.json",
         "index/readme.txt",
@@ -211,7 +211,10 @@ def test_names_that_are_no_text_are_passed_over(root: Path) -> None:
     trial = opened(root)
     assert trial.steps() == [0, 1]
     assert trial.workers() == ["worker_0"]
-    assert [text.isascii() for text in map(repr, trial.index.problems)] == [True, True]
+    assert [text.isascii() for text in map(repr, trial.index.file_problems.problems)] == [
+        True,
+        True,
+    ]
 
 
 def test_many_patterns_of_two_workers_are_merged(root: Path) -> None:

@@ -204,7 +204,7 @@ def evaluated(files: Mapping[str, bytes], seed: int, *, prefetch: bool) -> list[
         with snapshot([trial], step):
             known = [one for one in now if trial.has_tensor(one.name)]
             found += [asked(trial, steps, at, one) for one in known]
-    return [*found, trial.reads, trial.damaged, trial.index.problems]
+    return [*found, trial.reads, trial.damaged, trial.index.file_problems.problems]
 
 
 @pytest.fixture(params=["all", "small", "large"])

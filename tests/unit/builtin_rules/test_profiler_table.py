@@ -14,6 +14,7 @@ from recorded import MISSING, shared_folder
 from builtin_rules import RULES
 from builtin_rules.profiler.gpu_memory_increase import GPUMemoryIncrease
 from builtin_rules.profiler_table import PROFILER_RULES
+from builtin_rules.rule_page import rule_page
 from builtin_rules.statistics.tensor_selection import LITERAL
 from rule_core.rules import Rule
 from rule_core.rules.params import Param
@@ -66,7 +67,7 @@ def test_a_rule_says_what_it_judges(rule: str) -> None:
     assert re.fullmatch(rf"{rule}: (GPUs |[a-z]).*\.", module.splitlines()[0])
     assert (rule_class.__doc__ or "").startswith(("Met when ", "Never met"))
     assert re.fullmatch(r"(the|every) .*\.", rule_class.READS)
-    assert rule_class.PAGE is not None
+    assert rule_page(rule_class).why
 
 
 @every_rule
@@ -135,5 +136,4 @@ def test_bad_data_do_not_make_a_rule_fail(rule: str) -> None:
 def test_every_rule_states_its_severity_and_why(rule: type[Rule]) -> None:
     declaring = next(ancestor for ancestor in rule.__mro__ if "SEVERITY" in vars(ancestor))
     assert declaring is not Rule
-    assert rule.PAGE is not None
-    assert rule.PAGE.severity.strip()
+    assert rule_page(rule).severity

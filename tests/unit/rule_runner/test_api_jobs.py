@@ -20,6 +20,7 @@ import rule_runner
 from rule_runner.debugger import ProfilerRule, Rule, rule_configs
 from rule_runner.errors import JobError, OutputError, ParameterError, TrialError, UsageError
 from rule_runner.logs import through_logging
+from rule_runner.results.output_folder import read_results_file
 from rule_runner.results.schema import EvaluationResult, RuleResult
 from smdebug.trials import create_trial
 
@@ -89,11 +90,13 @@ def test_results_are_typed_and_nothing_is_kept(
 def test_output_is_that_of_the_command(trial: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     result = rule_runner.evaluate(str(trial), rules()[:1], output=output)
-    assert sorted(one.name for one in output.glob("[!.]*")) == ["Gradients", "report.html"]
-    written = (output / "Gradients" / "rule_result.json").read_bytes()
-    assert msgspec.json.decode(written, type=RuleResult).status == result.rules[0].status
+    assert sorted(one.name for one in output.glob("[!.]*")) == [
+        *("events.jsonl", "findings.jsonl", "measurements.json", "report.html", "results.json"),
+    ]
+    written = read_results_file(output).rules
+    assert written[0].status == result.rules[0].status
     same = rule_runner.evaluate(trial, rules()[:1], output=output)
-    assert (same.rules, len(same.notes)) == ([msgspec.json.decode(written, type=RuleResult)], 1)
+    assert (same.rules, len(same.notes)) == (written, 1)
     assert "nothing was judged again" in same.notes[0]
     with pytest.raises(OutputError, match=r"holds an ended evaluation without rule job 'Exploding"):
         rule_runner.evaluate(trial, rules(), output=output)
@@ -135,9 +138,7 @@ def test_the_request_says_the_trial(trial: Path, tmp_path: Path) -> None:
         "mnist-42",
         {"ExplodingTensor": "NoIssuesFound"},
     )
-    event = msgspec.json.decode(
-        (tmp_path / "out/ExplodingTensor/events.jsonl").read_bytes().splitlines()[0]
-    )
+    event = msgspec.json.decode((tmp_path / "out/events.jsonl").read_bytes().splitlines()[0])
     assert event["detail"]["TrainingJobName"] == "mnist-42"
     with pytest.raises(UsageError, match=r"^No trial was given, and the list does not say where"):
         rule_runner.evaluate(None, rules())

@@ -1,4 +1,4 @@
-"""Cgroup: the limits of this process's control group, and what the group uses."""
+"""Cgroup: the limits and the usage of this process's control group."""
 
 import os
 from pathlib import Path

@@ -90,7 +90,7 @@ class GpuMeter:
 
 
 def open_gpus() -> GpuMeter | str:
-    """Return a meter of the GPUs, or a sentence why there is none."""
+    """Return a meter of the GPUs, or the reason why there is none."""
     try:
         import pynvml
     except ImportError:

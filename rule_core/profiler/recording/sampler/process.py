@@ -3,11 +3,9 @@
 import json
 import os
 import subprocess
-import sys
-from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
+from rule_core.processes import end, start_module
 from rule_core.profiler.recording import layout
 
 MODULE: Final = "rule_core.profiler.recording.sampler"
@@ -18,7 +16,6 @@ TRAIN_FOLDER: Final = (
 STOP: Final = b"stop"  # ends the process in good order
 LOCAL_RANKS: Final = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
 NODE_RANKS: Final = ("GROUP_RANK", "OMPI_COMM_WORLD_NODE_RANK", "SLURM_NODEID")
-_ROOT: Final = Path(__file__).parents[4]
 
 
 class Sampler:
@@ -42,25 +39,15 @@ class Sampler:
     def start(self) -> None:
         """Start sampling; raise `OSError` if no process can be started."""
         environment = {key: value for key, value in os.environ.items() if key != TRAIN_FOLDER}
-        paths = [str(_ROOT), *filter(None, [environment.get("PYTHONPATH")])]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", MODULE, *self._arguments, f"--parent={self._owner}"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            env=environment | {"PYTHONPATH": os.pathsep.join(paths)},
-            start_new_session=True,
-        )
+        arguments = [*self._arguments, f"--parent={self._owner}"]
+        self._process = start_module(MODULE, *arguments, environ=environment, stdin=subprocess.PIPE)
 
     def stop(self, timeout_s: float | None = None) -> None:
         """End sampling, and wait until the last file is written; kill it after a time."""
         process, self._process = self._process, None
         if process is None or os.getpid() != self._owner:
             return
-        with suppress(subprocess.TimeoutExpired):
-            process.communicate(STOP, timeout_s or STOP_TIMEOUT_S)
-            return
-        process.kill()
-        process.wait()
+        end(process, timeout_s or STOP_TIMEOUT_S, STOP)
 
 
 def is_first_of_node(rank: int) -> bool:

@@ -43,7 +43,7 @@ class Control:
     Attributes
     ----------
     is_stopped
-        Whether the parent has asked for the end.
+        Whether the parent has requested the end.
     """
 
     def __init__(self, pipe: int, parent: int) -> None:

@@ -1,5 +1,7 @@
 """Problems of files are logged once; failed reads are remembered for their step only."""
 
+from contextlib import suppress
+
 import pytest
 
 from rule_core.exceptions import CorruptFileError, SMDebugError, TruncatedFileError
@@ -42,10 +44,15 @@ def test_damaged_file_is_logged_once_for_all_its_tensors(caplog: pytest.LogCaptu
 
 def fails(failures: FailedReads, key: str, what: str) -> Exception | None:
     try:
-        failures.check(key, what)
+        with failures.remembered(key, what):
+            return None
     except SMDebugError as err:
         return err
-    return None
+
+
+def fail(failures: FailedReads, err: Exception) -> None:
+    with suppress(SMDebugError), failures.remembered("events/1", "loss"):
+        raise err
 
 
 @pytest.mark.parametrize(
@@ -54,7 +61,7 @@ def fails(failures: FailedReads, key: str, what: str) -> Exception | None:
 def test_failure_of_a_file_is_that_of_its_tensors(err: Exception, others: Exception | None) -> None:
     failures = FailedReads()
     failures.turn_to(3)
-    failures.add("events/1", "loss", err)
+    fail(failures, err)
     assert fails(failures, "events/1", "loss") is err
     assert fails(failures, "events/1", "bias") is others
     assert fails(failures, "events/2", "loss") is None
@@ -63,7 +70,7 @@ def test_failure_of_a_file_is_that_of_its_tensors(err: Exception, others: Except
 def test_failure_is_forgotten_with_the_step() -> None:
     failures = FailedReads()
     failures.turn_to(3)
-    failures.add("events/1", "loss", BUSY)
+    fail(failures, BUSY)
     failures.turn_to(3)
     assert fails(failures, "events/1", "loss") is BUSY
     failures.turn_to(4)
@@ -72,5 +79,5 @@ def test_failure_is_forgotten_with_the_step() -> None:
 
 def test_nothing_is_remembered_while_no_step_is_judged() -> None:
     failures = FailedReads()
-    failures.add("events/1", "loss", BUSY)
+    fail(failures, BUSY)
     assert fails(failures, "events/1", "loss") is None

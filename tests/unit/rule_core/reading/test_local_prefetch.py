@@ -24,7 +24,7 @@ from rule_core.model.element_statistics import ZeroCount
 from rule_core.model.streaming_statistics import Piece
 from rule_core.reading import local_prefetch, step_read_plan
 from rule_core.reading.measuring import part_reads
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_core.storage import ByteRange
 from rule_core.storage.local import LocalStore
 from rule_core.trials import Trial
@@ -127,13 +127,13 @@ def ask(
 def measured_for_a_question(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return where to find the steps of questions for which something had to be measured."""
     result: list[int] = []
-    measured = trial.index._measured
+    measured = trial.index.tensors._measured
 
     def noted(name: str, step: int, *args: Any) -> Any:
         result.append(step)
         return measured(name, step, *args)
 
-    monkeypatch.setattr(trial.index, "_measured", noted)
+    monkeypatch.setattr(trial.index.tensors, "_measured", noted)
     return result
 
 
@@ -265,13 +265,13 @@ def test_shapes_of_what_was_measured_are_reported_without_reading(
 ) -> None:
     trial, _ = trial_of(files(*(step(number, "wv", size=7) for number in range(4))))
     read: list[int] = []
-    tensor = trial.index.tensor
+    tensor = trial.index.tensors.value
 
     def noted(name: str, at: int, *more: Any) -> Any:
         read.append(at)
         return tensor(name, at, *more)
 
-    monkeypatch.setattr(trial.index, "tensor", noted)
+    monkeypatch.setattr(trial.index.tensors, "value", noted)
     for number in range(4):
         with snapshot([trial], number):
             assert trial.tensor("w").shape(number) == (7,)
@@ -332,7 +332,7 @@ def test_steps_of_other_modes_and_the_step_itself_are_what_they_are(measure: Any
     modes = ["TRAIN", "EVAL"] * 4
     steps = [step(number, mode=mode, mode_step=number) for number, mode in enumerate(modes)]
     trial, plain = trial_of(files(*steps))[0], trial_of(files(*steps))[0]
-    plain.index.local_prefetch = None
+    plain.index.tensors.local_prefetch = None
     questions = [
         (number, before)
         for number in range(8)
@@ -504,9 +504,9 @@ def test_outside_of_steps_nothing_is_prefetched() -> None:
 
 def test_stores_where_each_read_takes_its_time_have_no_prefetch() -> None:
     store = MemoryStore(files(step(0)))
-    assert TrialIndex(store).local_prefetch is not None
-    assert TrialIndex(CountingStore(store)).local_prefetch is None  # cannot be opened
-    assert TrialIndex(CountingStore(store, REMOTE)).local_prefetch is None
+    assert NativeIndex(store).tensors.local_prefetch is not None
+    assert NativeIndex(CountingStore(store)).tensors.local_prefetch is None  # cannot be opened
+    assert NativeIndex(CountingStore(store, REMOTE)).tensors.local_prefetch is None
 
 
 # -- what is brought near -------------------------------------------------------------------------

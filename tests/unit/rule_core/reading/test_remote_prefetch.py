@@ -17,7 +17,7 @@ from memory_store import MemoryStore
 from rule_core.exceptions import SMDebugError, TensorDamaged
 from rule_core.format import tfrecord
 from rule_core.reading import remote_prefetch
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_core.storage import ByteRange, TrialStore
 from rule_core.storage.base import ReadCosts
 from rule_core.trials import Trial
@@ -45,7 +45,7 @@ def files(
 
 
 def opened(store: TrialStore) -> Trial:
-    index = TrialIndex(store)
+    index = NativeIndex(store)
     index.refresh()
     index.refresh(whole=True)
     index.finish()
@@ -137,7 +137,7 @@ def test_what_is_asked_for_again_costs_one_read_more() -> None:
 def test_look_back_reads_what_it_asks_for_and_no_more() -> None:
     one = Asked(files(range(30)))
     index: Any = one.trial.index
-    index._reader.bound = 4 * len(one.files[rawtrial.event_key(0)])
+    index.tensors._reader.bound = 4 * len(one.files[rawtrial.event_key(0)])
     for step in range(30):
         one.step(step, NAMES)
     before = one.store.bytes
@@ -170,10 +170,10 @@ def test_long_reads_are_several(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_more_is_read_ahead_than_there_is_room_for() -> None:
     one = Asked(files(range(30)))
     index: Any = one.trial.index
-    index._reader.bound = 8 * len(one.files[rawtrial.event_key(0)])
+    index.tensors._reader.bound = 8 * len(one.files[rawtrial.event_key(0)])
     one.step(0, NAMES)
     one.step(1, NAMES)
-    ahead = [step for step in range(2, 30) if index._reader.holds(rawtrial.event_key(step))]
+    ahead = [step for step in range(2, 30) if index.tensors._reader.holds(rawtrial.event_key(step))]
     assert ahead == [2, 3]
 
 
@@ -181,9 +181,9 @@ def test_next_steps_are_read_ahead_and_none_beyond() -> None:
     one = Asked(files(range(30)))
     index: Any = one.trial.index
     one.step(0, NAMES[:1])
-    assert not index._reader.holds(rawtrial.event_key(1))
+    assert not index.tensors._reader.holds(rawtrial.event_key(1))
     one.step(1, NAMES[:1])
-    ahead = [step for step in range(2, 30) if index._reader.holds(rawtrial.event_key(step))]
+    ahead = [step for step in range(2, 30) if index.tensors._reader.holds(rawtrial.event_key(step))]
     # Of steps 4 and 9, which are of another mode, nothing is known yet.
     assert ahead == [2, 3, 5, 6, 7, 8]
 
@@ -222,7 +222,7 @@ def test_questions_outside_of_rules_cost_no_listing_each() -> None:
     found = files(range(3))
     del found[END]
     store, clock = CountingStore(MemoryStore(found), REMOTE), WoundClock()
-    trial = Trial("t", "t", TrialIndex(store), clock)
+    trial = Trial("t", "t", NativeIndex(store), clock)
     for name in NAMES:
         assert trial.tensor(name).steps(show_incomplete_steps=True) == [0, 1, 2]
     assert store.counts["list"] == 4

@@ -44,7 +44,7 @@ def test_the_last_step_may_still_grow() -> None:
     index = source_index(source)
     assert index.refresh()
     assert index.settled_step == 3
-    assert not index.is_settled(4)
+    assert not index.settled([4])
     source.rows.append((4, {"eval_loss": 1.0}))
     assert index.refresh()
     assert index.settled_step == 3

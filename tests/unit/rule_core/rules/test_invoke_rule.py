@@ -21,7 +21,7 @@ from rule_core.exceptions import (
 )
 from rule_core.logger import get_logger
 from rule_core.modes import ModeKeys
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_core.rules import Rule, invoke_rule
 from rule_core.rules.invoke_rule import invoke_rule as same
 from rule_core.trials import Trial, create_trial
@@ -35,7 +35,7 @@ def files(*steps: int, ended: bool = True) -> dict[str, bytes]:
 
 
 def trial(found: dict[str, bytes] | None = None, clock: WoundClock | None = None) -> Trial:
-    index = TrialIndex(MemoryStore(files(*STEPS) if found is None else found))
+    index = NativeIndex(MemoryStore(files(*STEPS) if found is None else found))
     return Trial("t", "/t", index, clock or WoundClock())
 
 

@@ -7,7 +7,7 @@ from evaluating import END, WoundClock
 from memory_store import MemoryStore
 
 from rule_core.exceptions import StepUnavailable, TensorUnavailable, TensorUnavailableForStep
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_core.rules.requirements import RequiredTensors
 from rule_core.trials import Trial
 
@@ -18,7 +18,7 @@ def trial(*, reductions_only: bool = False) -> Trial:
     for step in (0, 5):
         values = {name: np.float32([1]), "b1": np.float32([1])}
         files |= rawtrial.step_files(step, values | ({"b2": np.float32([1])} if step else {}))
-    index = TrialIndex(MemoryStore(files))
+    index = NativeIndex(MemoryStore(files))
     index.refresh()
     index.finish()
     return Trial("t", "/t", index, WoundClock())

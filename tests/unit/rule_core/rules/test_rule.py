@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+from pathlib import Path
 from typing import Any
 
 import evaluating
@@ -16,7 +17,7 @@ from rule_core.exceptions import (
     SMDebugValueError,
     StepUnavailable,
 )
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_core.rules import Finding, Measured, Rule
 from rule_core.rules.actions import Actions
 from rule_core.rules.actions.base import Action
@@ -35,7 +36,7 @@ UNNAMED = "The training job is unknown. Set training_job_prefix to its name."
 def trial(*, ended: bool = True, name: str = "trial") -> Trial:
     steps = {step: {"loss": np.float32([step]), "acc": np.float32([1])} for step in (0, 3, 5)}
     files = evaluating.trial(steps, {"losses": ["loss"]}, ended=ended)
-    index = TrialIndex(MemoryStore(files))
+    index = NativeIndex(MemoryStore(files))
     index.refresh()
     index.refresh()
     if ended:
@@ -344,3 +345,12 @@ def test_required_tensors_are_set_again_for_each_step() -> None:
     with pytest.raises(StepUnavailable):
         rule.invoke(5)
     assert rule.req_tensors.get_tensor_steps("loss") == [5, 2]
+
+
+def test_the_output_folder_is_created_when_a_rule_asks_for_it(tmp_path: Path) -> None:
+    rule = Plain(None)
+    assert rule.output_dir is None
+    rule.output_dir = tmp_path / "deep" / "out"
+    assert not (tmp_path / "deep").exists()
+    assert rule.output_dir == tmp_path / "deep" / "out"
+    assert rule.output_dir.is_dir()

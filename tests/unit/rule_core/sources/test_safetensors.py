@@ -107,7 +107,7 @@ def test_checkpoints_of_a_run_are_a_trial(tmp_path: Path) -> None:
     assert trial.wall_time(500) == pytest.approx(
         (tmp_path / "checkpoint-500" / "model.safetensors").stat().st_mtime
     )
-    assert not trial.index.problems
+    assert not trial.index.file_problems.problems
 
 
 def test_shards_are_one_checkpoint(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_shards_are_one_checkpoint(tmp_path: Path) -> None:
     assert len(trial.tensor_names()) == 6
     for step in (10, 20):
         assert trial.tensor("layer.4.weight").value(step)[0, 1] == step + 4
-    assert not trial.index.problems
+    assert not trial.index.file_problems.problems
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_epochs_beside_steps_are_skipped(tmp_path: Path) -> None:
     write(tmp_path / "epoch_1" / "model.safetensors", {"w": W})
     trial = read(tmp_path)
     assert trial.steps() == [50]
-    assert "epoch_1/model.safetensors" in trial.index.problems
+    assert "epoch_1/model.safetensors" in trial.index.file_problems.problems
 
 
 def test_a_checkpoint_is_given_once_it_is_complete(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_checkpoint_is_given_once_it_is_complete(tmp_path: Path) -> None:
     assert list(index.steps) == [5]
     index.refresh()
     assert list(index.steps) == [5]
-    assert not index.problems
+    assert not index.file_problems.problems
 
 
 def test_an_incomplete_checkpoint_is_reported(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_an_incomplete_checkpoint_is_reported(tmp_path: Path) -> None:
     write(tmp_path / "checkpoint-6" / "model.safetensors", {"w": W})
     trial = read(tmp_path)
     assert trial.steps() == [6]
-    (text,) = trial.index.problems.values()
+    (text,) = trial.index.file_problems.problems.values()
     assert "checkpoint-5/model-00001-of-00002.safetensors" in text
 
 
@@ -204,7 +204,7 @@ def test_a_damaged_file_is_skipped_and_reported(tmp_path: Path) -> None:
     (tmp_path / "step_6" / "model.safetensors").write_bytes(b"\xff" * 100)
     trial = read(tmp_path)
     assert trial.steps() == [5]
-    assert set(trial.index.problems) == {
+    assert set(trial.index.file_problems.problems) == {
         "step_5/other.safetensors",
         "step_6/model.safetensors",
     }
@@ -218,7 +218,7 @@ def test_links_are_reported_and_skipped(tmp_path: Path) -> None:
     link.symlink_to(tmp_path / "elsewhere" / "model.safetensors")
     trial = read(tmp_path / "run")
     assert trial.steps() == [1]
-    assert "skipped" in trial.index.problems["step_2/model.safetensors"]
+    assert "skipped" in trial.index.file_problems.problems["step_2/model.safetensors"]
 
 
 def test_of_many_damaged_tensors_some_are_named(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_of_many_damaged_tensors_some_are_named(tmp_path: Path) -> None:
         f"t{number}": {"dtype": "F4", "shape": [0], "data_offsets": [0, 0]} for number in range(100)
     }
     (tmp_path / "model.safetensors").write_bytes(with_header(json.dumps(infos).encode()))
-    problems = read(tmp_path).index.problems
+    problems = read(tmp_path).index.file_problems.problems
     assert len(problems) == 21
     assert problems["model.safetensors"].startswith("80 more")
 
@@ -243,7 +243,11 @@ def test_tensors_that_the_index_of_shards_does_not_assign_are_skipped(tmp_path: 
     trial = read(tmp_path)
     assert trial.tensor_names() == ["w"]
     assert np.array_equal(trial.tensor("w").value(0), W)
-    assert {key.rpartition(": ")[2] for key in trial.index.problems} == {"v", "w", "x"}
+    assert {key.rpartition(": ")[2] for key in trial.index.file_problems.problems} == {
+        "v",
+        "w",
+        "x",
+    }
 
 
 def test_an_index_of_shards_cannot_name_files_elsewhere(tmp_path: Path) -> None:

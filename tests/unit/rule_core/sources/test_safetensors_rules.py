@@ -10,7 +10,7 @@ from judging import Judged, judge, save
 from safetensors_files import write, write_sharded
 
 import smdebug.rules
-from rule_core.reading import trial_index
+from rule_core.reading import saved_tensors
 from rule_core.storage.s3.store import S3Store
 from smdebug.core.modes import ModeKeys
 from smdebug.trials import create_trial
@@ -56,7 +56,7 @@ def without_seconds(judged: Judged) -> Any:
 def test_verdicts_are_those_over_saved_tensors(
     rule: str, large: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial_index, "LARGE", large)
+    monkeypatch.setattr(saved_tensors, "LARGE", large)
     by_step = weights()
     save(tmp_path / "saved", by_step, modes=dict.fromkeys(STEPS, ModeKeys.TRAIN))
     for step, tensors in by_step.items():
@@ -80,7 +80,7 @@ def _built_in(rule: str) -> Any:
 def test_checkpoints_in_s3_are_read_by_ranges(
     aws_endpoint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(trial_index, "LARGE", 1 << 16)
+    monkeypatch.setattr(saved_tensors, "LARGE", 1 << 16)
     array = RANDOM.standard_normal(1 << 16).astype(np.float32)
     s3_objects.make_bucket(aws_endpoint)
     for step in (10, 20):

@@ -21,7 +21,7 @@ safetensors = pytest.importorskip("safetensors", reason="safetensors is not inst
 def read(root: Path) -> Trial:
     """Return the trial of a folder."""
     trial = whole_trial(checkpoint_index(LocalStore(root)))
-    assert not trial.index.problems
+    assert not trial.index.file_problems.problems
     return trial
 
 

@@ -75,7 +75,7 @@ def test_scalars_are_numbers_of_their_steps() -> None:
     for step in steps:
         assert trial.tensor("loss").value(step)[0] == np.float32(1 / (step + 1))
     assert index.row_time(16384, "worker_0@TRAIN") == 1000.0 + 16384
-    assert not index.problems
+    assert not index.file_problems.problems
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, -0.0, 1e-45])
@@ -145,7 +145,7 @@ def test_scalars_of_tensorflow_are_read_by_their_layout(
         [value for _, value in points(index)["x"]], np.array(numbers, dtype).astype(np.float64)
     )
     assert [step for step, _ in points(index)["x"]] == [*range(200), *range(201, 304)]
-    assert "checksum" in index.problems[NAME]
+    assert "checksum" in index.file_problems.problems[NAME]
     assert len(parsed) < 20
 
 
@@ -173,7 +173,7 @@ def test_layouts_read_what_parsing_reads(changes: list[tuple[bytes, int, int]]) 
         patch.setattr(tensorboard_events, "scalar_layout", lambda *_: None)
         parsed = read(*records)
     np.testing.assert_equal(points(by_layout), points(parsed))
-    assert by_layout.problems == parsed.problems
+    assert by_layout.file_problems.problems == parsed.file_problems.problems
 
 
 def test_a_writer_may_name_the_plugin_once() -> None:
@@ -240,7 +240,7 @@ def test_histograms_of_tensorflow_know_their_extremes() -> None:
 def test_what_is_no_number_is_passed_over(value: bytes) -> None:
     index = read(event(1, value), *losses(range(2, 4)))
     assert [*points(index)] == ["loss"]
-    assert not index.problems
+    assert not index.file_problems.problems
 
 
 def test_numbers_may_be_looked_at_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,7 +279,7 @@ def test_every_cut_of_a_growing_file_leads_to_the_same_trial() -> None:
         assert points(index) == points(expected)
         for name, column in before.items():
             assert points(index)[name][: len(column)] == column
-        assert not index.problems
+        assert not index.file_problems.problems
 
 
 def test_a_file_that_grows_byte_by_byte_leads_to_the_same_trial() -> None:
@@ -306,7 +306,7 @@ def test_no_wrong_bit_goes_unnoticed(place: int) -> None:
     steps = [step for step, _ in points(index)["loss"]]
     is_length = place < 12
     assert steps == [*range(100), *(() if is_length else range(101, 200))]
-    text = index.problems[NAME]
+    text = index.file_problems.problems[NAME]
     assert text.startswith(f"At byte {start}, ")
     assert ("length" in text) == is_length
 
@@ -332,7 +332,7 @@ def test_a_record_of_hostile_length_is_not_waited_for_in_memory(length: int) -> 
     index = opened(files)
     index.refresh()
     assert len(points(index)["loss"]) == 3
-    assert "too long" in index.problems[NAME]
+    assert "too long" in index.file_problems.problems[NAME]
     file = next(iter(index.sources[0]._files.values()))  # type: ignore[attr-defined]
     assert not file._partial
 
@@ -351,14 +351,14 @@ def test_records_too_long_for_numbers_are_passed_over(monkeypatch: pytest.Monkey
 def test_records_that_are_no_events_are_skipped(payload: bytes) -> None:
     index = read(*losses(range(3)), framed(payload), *losses(range(3, 5)))
     assert len(points(index)["loss"]) == 5
-    assert bool(index.problems) == (payload != b"")
+    assert bool(index.file_problems.problems) == (payload != b"")
 
 
 @pytest.mark.parametrize("step", [-1, 1 << 48, -(1 << 63)])
 def test_steps_out_of_range_are_skipped(step: int) -> None:
     index = read(*losses(range(2)), event(step, simple("loss", 1.0)), *losses(range(2, 4)))
     assert [at for at, _ in points(index)["loss"]] == [0, 1, 2, 3]
-    assert "step" in index.problems[NAME]
+    assert "step" in index.file_problems.problems[NAME]
 
 
 def test_a_step_that_goes_back_begins_a_segment_and_deletes_nothing() -> None:

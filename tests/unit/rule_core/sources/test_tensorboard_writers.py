@@ -50,7 +50,7 @@ def written(writer: Any, path: Path) -> tuple[SourceIndex, dict[str, Any]]:
     afterwards = opened(path)
     afterwards.refresh()
     np.testing.assert_equal(columns(live), columns(afterwards))
-    assert not afterwards.problems
+    assert not afterwards.file_problems.problems
     assert live.segments == afterwards.segments == [0, (1 << 48) + 5]
     weights = afterwards._records[0].columns["weights"]
     assert weights.reductions is not None

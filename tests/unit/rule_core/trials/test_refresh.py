@@ -10,7 +10,7 @@ from evaluating import END, WoundClock
 from memory_store import MemoryStore
 
 from rule_core.exceptions import NoMoreData, StepUnavailable
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_core.trials import Trial
 from rule_core.trials.refresh import no_refresh, parse_bool, parse_list_from_str, refresh, snapshot
 
@@ -21,7 +21,7 @@ def step(number: int) -> dict[str, bytes]:
 
 def trial() -> tuple[Trial, dict[str, bytes]]:
     files = {rawtrial.collections_key(): rawtrial.collections({}), **step(0)}
-    index = TrialIndex(MemoryStore(files))
+    index = NativeIndex(MemoryStore(files))
     index.refresh()
     return Trial("t", "/t", index, WoundClock()), files
 

@@ -14,7 +14,7 @@ from memory_store import MemoryStore
 from rule_core.exceptions import SMDebugError, TensorUnavailableForStep
 from rule_core.model.reductions import Reduction
 from rule_core.modes import ModeKeys
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_core.trials import Trial
 from rule_core.trials.refresh import refresh, snapshot
 
@@ -61,7 +61,7 @@ def files(last: int) -> dict[str, bytes]:
 
 
 def trial_of(last: int, *, ended: bool) -> Trial:
-    index = TrialIndex(MemoryStore(files(last) | ({END: b""} if ended else {})))
+    index = NativeIndex(MemoryStore(files(last) | ({END: b""} if ended else {})))
     index.refresh()
     index.refresh()
     if ended:
@@ -229,7 +229,7 @@ def test_asking_for_a_later_step_is_answered_as_unavailable_for_step(
 
 def test_refreshing_by_hand_within_a_step_neither_shows_nor_ends_anything() -> None:
     store = dict(files(3))
-    index = TrialIndex(MemoryStore(store))
+    index = NativeIndex(MemoryStore(store))
     index.refresh()
     clock = WoundClock()
     trial = Trial("t", "/t", index, clock)

@@ -20,8 +20,8 @@ from rule_core.exceptions import (
 )
 from rule_core.model.collection import Collection
 from rule_core.modes import ModeKeys
-from rule_core.reading import trial_index as trial_index_module
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading import saved_tensors
+from rule_core.reading.native_index import NativeIndex
 from rule_core.trials import Trial
 from rule_core.trials.refresh import no_refresh, refresh, snapshot
 from rule_core.trials.tensor import StepState
@@ -44,7 +44,7 @@ def collections(workers: int = 1) -> dict[str, bytes]:
 
 
 def trial(files: dict[str, bytes], clock: WoundClock | None = None) -> Trial:
-    index = TrialIndex(MemoryStore(files))
+    index = NativeIndex(MemoryStore(files))
     index.refresh()
     index.refresh()
     return Trial("t", "/t", index, clock or ScriptedClock())
@@ -105,7 +105,7 @@ def test_mode_and_mode_step_by_global_step() -> None:
 def remote_trial() -> tuple[Trial, dict[str, bytes], CountingStore]:
     files = collections() | step(0)
     store = CountingStore(MemoryStore(files), REMOTE)
-    index = TrialIndex(store)
+    index = NativeIndex(store)
     index.refresh()
     return Trial("t", "s3://b/t", index, WoundClock()), files, store
 
@@ -175,7 +175,7 @@ def test_names_of_steps_alike_are_sorted_once_for_all_views(
         lengths.append(len(result))
         return result
 
-    monkeypatch.setattr(trial_index_module, "sorted", counting, raising=False)
+    monkeypatch.setattr(saved_tensors, "sorted", counting, raising=False)
     one.collection("mine").include("[bc]")
     names = {0: ["a", "b"], 1: ["a", "b"], 2: ["a", "c"]}
     for number in (0, 1, 2, 0, 2, 1):
@@ -193,8 +193,10 @@ def test_names_of_steps_alike_are_sorted_once_for_all_views(
 def test_names_do_not_depend_on_identities_that_a_copy_took_over() -> None:
     original = trial(collections() | step(0, a=1) | step(1, b=1) | {END: b""})
     assert [original.tensor_names(step=number) for number in (0, 1)] == [["a"], ["b"]]
-    keys, values = zip(*original.index._names_of.items(), strict=True)
-    original.index._names_of = dict(zip(keys, reversed(values), strict=True))  # ids of others
+    keys, values = zip(*original.index.tensors._names_of.items(), strict=True)
+    original.index.tensors._names_of = dict(
+        zip(keys, reversed(values), strict=True)
+    )  # ids of others
     assert [original.tensor_names(step=number) for number in (0, 1)] == [["a"], ["b"]]
 
 

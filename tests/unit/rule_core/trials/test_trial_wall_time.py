@@ -9,7 +9,7 @@ import pytest
 import rawtrial
 from memory_store import MemoryStore
 
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_core.saving.trial_writer import TrialWriter
 from rule_core.trials import Trial, create_trial
 from rule_core.trials.refresh import snapshot
@@ -33,7 +33,7 @@ def files(times: dict[int, dict[str, float]]) -> dict[str, bytes]:
 
 def trial_of(content: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> Trial:
     monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
-    return Trial("t", "t", TrialIndex(MemoryStore(content)))
+    return Trial("t", "t", NativeIndex(MemoryStore(content)))
 
 
 def test_each_worker_has_its_own_and_the_last_is_the_steps(
@@ -85,7 +85,7 @@ def test_damage_is_reported_and_none(how: str, monkeypatch: pytest.MonkeyPatch) 
     content = damaged(files({3: {"worker_0": 1e9}, 4: {"worker_0": 2e9}}), how)
     trial = trial_of(content, monkeypatch)
     assert [trial.wall_time(step) for step in (3, 4)] == [None, 2e9]
-    assert list(trial.index.problems) == [rawtrial.event_key(3)]
+    assert list(trial.index.file_problems.problems) == [rawtrial.event_key(3)]
 
 
 def test_shapes_alone_tell_no_time(monkeypatch: pytest.MonkeyPatch) -> None:

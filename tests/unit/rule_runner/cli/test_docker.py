@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import reports
 from click.testing import CliRunner, Result
 
 from rule_runner.cli import main
@@ -242,8 +243,8 @@ def leaves_unprinted(monkeypatch: pytest.MonkeyPatch, ending: ContainerExit) -> 
         FakeFleet.plans = plans
         for plan in plans.values():
             (Path(plan.output) / ".sagemaker-ignore").mkdir()
-            text = dump_json(msgspec.structs.replace(begun, started_at="2999-01-01T00:00:00.000Z"))
-            (Path(plan.output) / "rule_result.json").write_text(text, encoding="utf-8")
+            future = msgspec.structs.replace(begun, started_at="2999-01-01T00:00:00.000Z")
+            reports.write(Path(plan.output), future)
         return dict.fromkeys(plans, ending)
 
     monkeypatch.setattr(FakeFleet, "run", leave)

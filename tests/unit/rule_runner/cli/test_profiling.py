@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import python_profile_writer
+import saved
 from click.testing import CliRunner, Result
 from memory_store import MemoryStore
 from profiled_job import write_job
@@ -175,7 +176,7 @@ def test_report(job: str, tmp_path: Path) -> None:
     page = output / "profiler-output" / "profiler-report.html"
     assert (done.exit_code, done.stdout) == (0, f"Report: {page}\n")
     assert "Profiler report of mnist" in page.read_text()
-    result = json.loads((output / "rule_result.json").read_text())
+    result = saved.result(output)
     assert result["parameters"]["CPUBottleneck_patience"] == 10
     assert (result["outcome"], result["coverage"]["judged"]) == ("NoIssuesFound", 2)
     again = call("report", job, *given)

@@ -11,12 +11,14 @@ import jsonschema
 import numpy as np
 import pytest
 import rawtrial
+import saved
 import structlog
 from msgspec.structs import replace
 
 from builtin_rules import RULES
 from rule_runner.commands.evaluate import evaluate_trial
 from rule_runner.config.defaults import Isolation
+from rule_runner.config.model import ProcessOptions, WaitOptions
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.errors import OutputError, ParameterError, UsageError
 from rule_runner.loading.placeholder_rule import PlaceholderRule
@@ -130,7 +132,7 @@ def test_unwritten_output_is_reported_after_the_results(
         text = "Cannot write 'x': No space left on device."
         raise OutputError(text)
 
-    monkeypatch.setattr("rule_runner.results.output_folder.OutputFolder.write_result", refuse)
+    monkeypatch.setattr("rule_runner.results.output_folder.OutputFolder.write", refuse)
     assert evaluate_trial(requested) == 73
     assert capsys.readouterr().err == "Cannot write 'x': No space left on device.\n"
 
@@ -193,7 +195,7 @@ def test_a_mode_is_no_parameter(requested: EvaluationRequest) -> None:
     rules = (RuleRequest(name="LossNotDecreasing"),)
     requested = replace(requested, rules=rules, modes=("observe",), parameters=("mode=TRAIN",))
     evaluate_trial(requested)
-    result = json.loads(Path(requested.output or "", "rule_result.json").read_text())
+    result = saved.result(Path(requested.output or ""))
     assert (result["mode"], result["parameters"]["mode"]) == ("observe", "TRAIN")
 
 
@@ -224,7 +226,7 @@ def test_options_reach_the_runner(
 ) -> None:
     monkeypatch.setenv("SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW", "7")
     monkeypatch.setenv("SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE", "signals/stop")
-    monkeypatch.setattr("rule_runner.commands.evaluate.Runner", Recorded)
+    monkeypatch.setattr("rule_runner.engine.evaluate.Runner", Recorded)
     requested = replace(
         requested,
         other_trials=("/a", "/b"),
@@ -250,7 +252,29 @@ def test_options_reach_the_runner(
     config = Recorded.config
     (rule,) = config.rules
     assert (rule.start_step, rule.end_step, rule.parameters) == (2, 5, {"only_nan": "true"})
-    assert config.request == requested
+    assert config.waits == WaitOptions(
+        wait=False,
+        as_it_is=False,
+        wait_for_trial=3.0,
+        timeout=4.0,
+        idle_timeout=0.0,
+        end_grace=6.0,
+        event_file_wait=8.0,
+        poll_max=10.0,
+        stop_grace=60.0,
+        pause_file=None,
+    )
+    assert config.processes == ProcessOptions(
+        isolate=Isolation.PROCESS,
+        rule_timeout=5.0,
+        own_processes=True,
+        measure_on=None,
+        measurements=None,
+    )
+    assert config.results.overwrite
+    assert config.results.keep_going
+    assert config.other_trials == ("/a", "/b")
+    assert (config.messages.event_source, config.messages.training_job_name) == ("mine", "job")
     assert config.window == 7
     assert config.stop_files == (tmp_path / "trial" / "signals" / "stop",)
 
@@ -262,7 +286,7 @@ def test_file_of_a_rule_with_a_process_of_its_own_is_not_run_here(
     tmp_path: Path,
     own: dict[str, Any],
 ) -> None:
-    monkeypatch.setattr("rule_runner.commands.evaluate.Runner", Recorded)
+    monkeypatch.setattr("rule_runner.engine.evaluate.Runner", Recorded)
     file = prints(tmp_path, "\nraise SystemError\n")
     with pytest.raises(KeyError):
         evaluate_trial(replace(requested, rules=(file,), **own))

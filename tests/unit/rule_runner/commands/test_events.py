@@ -12,7 +12,9 @@ from told import WAY, news, told
 from rule_runner.cli import main
 from rule_runner.commands.events import outbox_of
 from rule_runner.notify.event import RuleState
-from rule_runner.notify.outbox import Cursor, Outbox
+from rule_runner.notify.outbox import Outbox
+from rule_runner.results.cursors import Cursor
+from rule_runner.results.durable_files import FolderLock
 from rule_runner.results.status import RuleStatus
 
 
@@ -75,7 +77,7 @@ def test_what_cannot_be_sent_is_reported_and_is_exit_1(folder: Path, tmp_path: P
 
 
 def test_an_evaluation_that_runs_is_not_disturbed(folder: Path, tmp_path: Path) -> None:
-    with Outbox(folder):
+    with FolderLock(folder):
         result = run("replay", folder, "--sink", f"file:{tmp_path / 'a'}")
     assert result.exit_code == 73
     assert "is in use by process" in result.stderr

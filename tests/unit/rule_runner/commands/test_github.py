@@ -117,7 +117,7 @@ def test_the_conclusion_follows_the_severity(
 
 
 def test_a_cut_off_result_fails_the_check_run(github: GitHub, results: Path) -> None:
-    (results / "rule_result.json").write_text("{")
+    (results / "results.json").write_text("{")
     assert call(results, "--check", "x").exit_code == 0
     (check_run,) = github.check_runs
     assert check_run["conclusion"] == "failure"
@@ -197,4 +197,4 @@ def test_an_event_that_cannot_be_read_is_named(
 
 @pytest.mark.usefixtures("github")
 def test_a_folder_without_results_is_named(tmp_path: Path) -> None:
-    assert "holds no rule_result.json" in call(tmp_path).stderr
+    assert "holds no results.json" in call(tmp_path).stderr

@@ -1,5 +1,6 @@
 """The command `report`: whole output, exit codes."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,8 @@ import reports
 from click.testing import CliRunner, Result
 
 from rule_runner.cli import main
+
+OLD = Path(__file__).parents[3] / "data" / "outputs-0.1.0"
 
 
 def call(*arguments: object) -> Result:
@@ -54,13 +57,22 @@ def test_a_folder_without_a_result(tmp_path: Path) -> None:
     done = call(full, tmp_path / "empty")
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == (
-        f"Error: Folder '{tmp_path}/empty' holds no rule_result.json, nor do the folders in "
+        f"Error: Folder '{tmp_path}/empty' holds no results.json, nor do the folders in "
         "it. Give the output folder of an evaluation.\n"
     )
 
 
 def test_a_damaged_result_stands_on_the_page(tmp_path: Path) -> None:
-    (tmp_path / "rule_result.json").write_text("{")
+    (tmp_path / "results.json").write_text("{")
     done = call(tmp_path)
     assert done.exit_code == 0
     assert "Not in this report." in (tmp_path / "report.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("layout", ["single", "several"])
+def test_results_of_version_0_1_0_are_reported(tmp_path: Path, layout: str) -> None:
+    shutil.copytree(OLD / layout, tmp_path / "old")
+    assert call(tmp_path / "old").exit_code == 0
+    page = (tmp_path / "old" / "report.html").read_text("utf-8")
+    assert "ExplodingTensor" in page
+    assert ("LossNotDecreasing" in page) == (layout == "several")

@@ -256,14 +256,20 @@ def test_a_python_table(tmp_path: Path) -> None:
     assert run(path, update=True) == 0
 
 
-@pytest.mark.parametrize("line", ["raise SystemExit(3)", "1 / 0"])
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("raise SystemExit(3)", "ends the program at line 1."),
+        ("1 / 0", "raised ZeroDivisionError at line 1: division by zero."),
+    ],
+)
 def test_a_python_table_that_raises_fails(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, problem: str
 ) -> None:
     path = tmp_path / "bad.rules.py"
     path.write_text(line)
     assert run(path) == 1
-    assert "raised " in capsys.readouterr().out
+    assert f"Test file {path} {problem}" in capsys.readouterr().out
 
 
 def test_junit_names_failures(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import reports
 import structlog
 
 from rule_runner.config.defaults import RuleMode
@@ -22,7 +23,9 @@ from rule_runner.containers.results import (
 from rule_runner.containers.supervisor import ContainerExit
 from rule_runner.notify.event import EventSubject, RuleState, build_event
 from rule_runner.notify.outbox import Outbox, read_events
+from rule_runner.results.durable_files import make_folder
 from rule_runner.results.json_text import dump_json
+from rule_runner.results.output_folder import read_results_file
 from rule_runner.results.schema import (
     EvaluationResult,
     RuleJobFacts,
@@ -44,12 +47,10 @@ def result(name: str = "Rule", **changes: Any) -> RuleResult:
     return msgspec.structs.replace(begun, **changes)
 
 
-def write(folder: Path, content: RuleResult) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / ".sagemaker-ignore").mkdir(exist_ok=True)
-    path = folder / "rule_result.json"
-    path.write_text(dump_json(content), encoding="utf-8")
-    return path
+def write(folder: Path, *rules: RuleResult) -> Path:
+    make_folder(folder)
+    reports.write(folder, *rules)
+    return folder / "results.json"
 
 
 @pytest.mark.parametrize(
@@ -135,17 +136,17 @@ def test_what_is_reported(ending: ContainerExit, said: str) -> None:
 
 
 def test_an_unfinished_result_ends_with_an_error(tmp_path: Path) -> None:
-    path = write(tmp_path, result())
+    write(tmp_path, result())
     (found,) = bring_to_an_end(tmp_path, OUT_OF_MEMORY, "It needed more.", BEGAN)
     assert (found.status, found.outcome) == ("Error", "Error")
     assert found.status_details == "ClientError: It needed more."
     assert found.ended_at is not None
-    assert msgspec.json.decode(path.read_bytes(), type=RuleResult) == found
+    assert read_results_file(tmp_path).rules == [found]
+    assert read_results_file(tmp_path).ended_at == found.ended_at
 
 
 def test_an_unfinished_result_of_a_killed_container_is_stopped(tmp_path: Path) -> None:
-    write(tmp_path / "a", result("a"))
-    write(tmp_path / "b", result("b"))
+    write(tmp_path, result("a"), result("b"))
     ending = ContainerExit(137, signalled=2, killed=True)
     found = bring_to_an_end(tmp_path, ending, "It was killed.", BEGAN)
     assert [(one.rule, one.status, one.status_details) for one in found] == [
@@ -154,43 +155,41 @@ def test_an_unfinished_result_of_a_killed_container_is_stopped(tmp_path: Path) -
     ]
 
 
-def test_the_outboxes_record_how_a_killed_container_ended(tmp_path: Path) -> None:
+def test_the_outbox_records_how_a_killed_container_ended(tmp_path: Path) -> None:
     prefix = "arn:aws:sagemaker:eu-west-1:111122223333"
     arns = {"a": f"{prefix}:processing-job/mine-a"}
     job = EventSubject.in_sagemaker("mnist", BEGAN, "mine", f"{prefix}:training-job/mnist", arns)
     begun = [RuleState(name, RuleStatus.IN_PROGRESS) for name in ("a", "b", "lost")]
     event = build_event(job, begun, training_ended=True, now=BEGAN, sequence=4)
-    for name in ("a", "b"):
-        write(tmp_path / name, result(name))
-        with Outbox(tmp_path / name) as outbox:
-            outbox.publish(event)
+    write(tmp_path, result("a"), result("b"))
+    with Outbox(tmp_path) as outbox:
+        outbox.publish(event)
     bring_to_an_end(tmp_path, OUT_OF_MEMORY, "It needed more.", BEGAN)
-    for name in ("a", "b"):
-        (_, before), (_, last) = read_events(tmp_path / name / "events.jsonl")
-        assert before == event
-        assert {one: last[one] for one in ("source", "region", "account", "resources")} == {
-            one: event[one] for one in ("source", "region", "account", "resources")
-        }
-        detail: Any = last["detail"]
-        assert (detail["EventSequence"], detail["ChangedRules"]) == (5, ["a", "b"])
-        assert (detail["TrainingJobStatus"], detail["CreationTime"]) == (
-            "Completed",
-            round(BEGAN.timestamp() * 1000),
-        )
-        states = detail["DebugRuleEvaluationStatuses"]
-        assert states[0]["RuleEvaluationJobArn"] == arns["a"]
-        assert [(one["RuleConfigurationName"], one["RuleEvaluationStatus"]) for one in states] == [
-            ("a", "Error"),
-            ("b", "Error"),
-            ("lost", "InProgress"),
-        ]
-        assert states[0]["StatusDetails"] == "ClientError: It needed more."
+    (_, before), (_, last) = read_events(tmp_path / "events.jsonl")
+    assert before == event
+    assert {one: last[one] for one in ("source", "region", "account", "resources")} == {
+        one: event[one] for one in ("source", "region", "account", "resources")
+    }
+    detail: Any = last["detail"]
+    assert (detail["EventSequence"], detail["ChangedRules"]) == (5, ["a", "b"])
+    assert (detail["TrainingJobStatus"], detail["CreationTime"]) == (
+        "Completed",
+        round(BEGAN.timestamp() * 1000),
+    )
+    states = detail["DebugRuleEvaluationStatuses"]
+    assert states[0]["RuleEvaluationJobArn"] == arns["a"]
+    assert [(one["RuleConfigurationName"], one["RuleEvaluationStatus"]) for one in states] == [
+        ("a", "Error"),
+        ("b", "Error"),
+        ("lost", "InProgress"),
+    ]
+    assert states[0]["StatusDetails"] == "ClientError: It needed more."
 
 
 def test_nobody_hears_of_the_end_who_did_not_hear_of_the_beginning(tmp_path: Path) -> None:
     write(tmp_path, result())
     bring_to_an_end(tmp_path, OUT_OF_MEMORY, "It needed more.", BEGAN)
-    assert (tmp_path / "events.jsonl").read_text() == ""
+    assert not (tmp_path / "events.jsonl").exists()
 
 
 def test_an_outbox_that_cannot_be_written_costs_no_result(tmp_path: Path) -> None:
@@ -198,7 +197,7 @@ def test_an_outbox_that_cannot_be_written_costs_no_result(tmp_path: Path) -> Non
     (tmp_path / "events.jsonl").mkdir()
     with structlog.testing.capture_logs() as logs:
         (found,) = bring_to_an_end(tmp_path, OUT_OF_MEMORY, "It needed more.", BEGAN)
-    assert (found.status, [one["event"] for one in logs]) == ("Error", ["event_not_written"])
+    assert (found.status, [one["event"] for one in logs]) == ("Error", ["result_not_written"])
 
 
 def test_a_verdict_that_was_reached_stays(tmp_path: Path) -> None:
@@ -219,7 +218,8 @@ def test_ended_results_stay_as_they_are(tmp_path: Path, why: str) -> None:
 def test_results_of_others_are_left_alone(tmp_path: Path) -> None:
     write(tmp_path / "old", result(started_at="2025-12-31T00:00:00.000Z"))
     write(tmp_path / "broken", result()).write_text("{", encoding="utf-8")
-    assert bring_to_an_end(tmp_path, OUT_OF_MEMORY, "It needed more.", BEGAN) == []
+    for name in ("old", "broken", "missing"):
+        assert bring_to_an_end(tmp_path / name, OUT_OF_MEMORY, "It needed more.", BEGAN) == []
 
 
 def test_results_that_containers_printed_are_put_together() -> None:
@@ -247,7 +247,7 @@ def test_of_a_trial_that_no_container_told_of_the_coverage_is_known() -> None:
 def test_results_are_printed_in_the_form_asked_for(
     form: str, begins: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    show(compose("/t", [], [result()]), form, [Path("/out")], Path("/out/report.html"))
+    show(compose("/t", [], [result()]), form, Path("/out"), Path("/out/report.html"))
     printed = capsys.readouterr().out
     assert printed.startswith(begins)
     if form == "json":

@@ -1,5 +1,7 @@
 """Rules: what requests hold of them, what they refuse, and what works here only."""
 
+import pickle
+from inspect import isfunction, signature
 from typing import Any
 
 import pytest
@@ -274,3 +276,21 @@ def test_get_collection_knows_those_of_the_rules() -> None:
     assert rule_configs.get_collection("tree") is None
     config = rule_configs.loss_not_decreasing()
     assert config["CollectionConfigurations"] == [rule_configs.get_collection("losses")]
+
+
+def test_functions_of_rules_look_as_if_they_were_written_out() -> None:
+    functions = {
+        name: value
+        for name, value in vars(rule_configs).items()
+        if isfunction(value) and value.__module__ == rule_configs.__name__ and name[0] != "_"
+    }
+    del functions["get_collection"]
+    assert len(functions) == 21
+    for name, function in functions.items():
+        rule = function()["DebugRuleConfiguration"]["RuleConfigurationName"]
+        assert (function.__name__, str(signature(function))) == (
+            name,
+            "() -> dict[str, typing.Any]",
+        )
+        assert str(function.__doc__).startswith(f"Configure {rule}: ")
+        assert pickle.loads(pickle.dumps(function)) is function

@@ -11,7 +11,7 @@ import pytest
 from evaluating import WoundClock
 from memory_store import MemoryStore
 
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_runner.engine.invocation import InProcessInvoker, InvocationOutcome, InvocationResult
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import (
@@ -39,7 +39,7 @@ def _quiet() -> None:
 
 def trial(*, ended: bool = True) -> Trial:
     steps = {step: {"loss": np.ones(1, np.float32)} for step in (0, 5, 40)}
-    index = TrialIndex(MemoryStore(evaluating.trial(steps, {"losses": ["loss"]}, ended=ended)))
+    index = NativeIndex(MemoryStore(evaluating.trial(steps, {"losses": ["loss"]}, ended=ended)))
     index.refresh()
     index.finish()
     return Trial("trial", "/trial", index, WoundClock())
@@ -302,7 +302,7 @@ def test_time_in_the_rule_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_exponential_pattern_is_one_sentence() -> None:
     name = "a" * 60 + "!"
     files = evaluating.trial({0: {name: np.ones(1, np.float32)}})
-    index = TrialIndex(MemoryStore(files))
+    index = NativeIndex(MemoryStore(files))
     index.refresh()
     base = Trial("t", "/t", index)
     rule = Does(base, lambda rule, _: bool(rule.base_trial.tensor_names(regex="^(a|aa)+$")))

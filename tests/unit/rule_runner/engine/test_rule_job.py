@@ -1,6 +1,5 @@
 """RuleJob: what a rule did becomes a status, findings and a file."""
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,11 +10,11 @@ import pytest
 from evaluating import WoundClock, json_lines, rule_job
 from memory_store import MemoryStore
 
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_runner.engine.invocation import InvocationOutcome, InvocationResult
 from rule_runner.engine.rule_job import RuleJob
 from rule_runner.results.output_folder import OutputFolder
-from rule_runner.results.schema import RuleJobFacts
+from rule_runner.results.schema import RuleJobFacts, RuleResult
 from rule_runner.results.state import RuleJobState
 from rule_runner.results.status import RuleStatus
 from rule_runner.steps.tensor_steps import TensorSteps
@@ -53,13 +52,13 @@ def clock() -> WoundClock:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[OutputFolder]:
-    with OutputFolder(tmp_path / "out", "f") as folder:
+    with OutputFolder(tmp_path / "out", {"Anything": "f"}) as folder:
         yield folder
 
 
 def no_steps() -> TensorSteps:
     """Return the steps of an empty trial that has not ended."""
-    return TensorSteps(TrialIndex(MemoryStore({})), [], WoundClock(), 1.0, 1.0)
+    return TensorSteps(NativeIndex(MemoryStore({})), [], WoundClock(), 1.0, 1.0)
 
 
 def ended(one: RuleJob) -> None:
@@ -82,6 +81,7 @@ def job(
         RuleJobState("Anything", "Anything", keep_going, NOW),
         RuleJobFacts({}, "/trial", "enforce", "f", {}),
         folder,
+        folder.recorded.get("Anything"),
         clock,
         lambda: NOW,
     )
@@ -89,9 +89,8 @@ def job(
     return made
 
 
-def result(folder: OutputFolder) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder.path / "rule_result.json").read_text())
-    return found
+def recorded(one: RuleJob, *, final: bool = False) -> RuleResult:
+    return one.result_to_record(final=final, caught_up=False)
 
 
 def test_range_and_position_decide_what_is_wanted(folder: OutputFolder, clock: WoundClock) -> None:
@@ -118,12 +117,12 @@ def test_waiting_rule_keeps_its_place(folder: OutputFolder, clock: WoundClock) -
         InvocationResult(InvocationOutcome.WAITS, "soon"),
         InvocationResult(InvocationOutcome.WAITS, "soon"),
     )
-    assert one.judge(5, ["w"]) == []
+    assert one.judge(5, ["w"]) is False
     assert (one.waits, one.position, one.wants(5)) == (True, -1, False)
     assert one.state.coverage.seen == 0
     one.waits = False
     ended(one)
-    assert one.judge(5, ["w"]) == []
+    assert one.judge(5, ["w"]) is False
     assert (one.position, one.state.coverage.skipped) == (5, {"soon": 1})
     assert one.state.coverage.missing_workers == {"w": 1}
 
@@ -133,11 +132,12 @@ def test_hit_moves_the_status_and_is_written(folder: OutputFolder, clock: WoundC
         InvocationOutcome.MET, findings=(Finding(4, "a"), Finding(4, "b")), seconds=1.5
     )
     one = job(folder, clock, met)
-    (change,) = one.judge(4, [])
-    assert (change.old, change.new) == (RuleStatus.IN_PROGRESS, RuleStatus.ISSUES_FOUND)
+    assert one.judge(4, []) is True
+    assert one.state.status is RuleStatus.ISSUES_FOUND
     assert (one.live, one.rule_time_s) == (False, 1.5)
     assert [found["tensor"] for found in json_lines(folder.path / "findings.jsonl")] == ["a", "b"]
-    assert (result(folder)["status"], result(folder)["ended_at"]) == ("IssuesFound", None)
+    assert recorded(one).status == "IssuesFound"
+    assert recorded(one).ended_at is None
 
 
 def test_only_the_final_word_says_that_it_has_ended(
@@ -145,13 +145,10 @@ def test_only_the_final_word_says_that_it_has_ended(
 ) -> None:
     one = job(folder, clock, InvocationResult(InvocationOutcome.FAILED, "It broke.", ends=True))
     one.judge(4, [])
-    assert (result(folder)["status_details"], result(folder)["ended_at"]) == (
-        "ClientError: It broke.",
-        None,
-    )
+    assert recorded(one).status_details == "ClientError: It broke."
+    assert recorded(one).ended_at is None
     ended(one)
-    one.write(final=True)
-    assert result(folder)["ended_at"] == "2026-01-02T00:00:00.000Z"
+    assert recorded(one, final=True).ended_at == "2026-01-02T00:00:00.000Z"
 
 
 def test_end_of_rule(folder: OutputFolder, clock: WoundClock) -> None:
@@ -163,34 +160,21 @@ def test_end_of_rule(folder: OutputFolder, clock: WoundClock) -> None:
 
 def test_rule_that_ends_without_a_word(folder: OutputFolder, clock: WoundClock) -> None:
     one = job(folder, clock, InvocationResult(InvocationOutcome.ENDED, ends=True))
-    assert one.judge(4, []) == []
+    assert one.judge(4, []) is False
     assert (one.live, one.state.coverage.skipped) == (False, {"the rule ended": 1})
-
-
-def test_progress_is_written_every_two_seconds(folder: OutputFolder, clock: WoundClock) -> None:
-    one = job(folder, clock, *[InvocationResult(InvocationOutcome.CLEAR)] * 3)
-    one.write()
-    judged = []
-    for step in range(3):
-        clock.now += 1.0
-        one.judge(step, [])
-        judged.append(result(folder)["coverage"]["judged"])
-    assert judged == [0, 2, 2]
-    assert result(folder)["duration_s"] == 2.0
 
 
 def test_rule_that_could_not_be_made_is_not_asked(folder: OutputFolder, clock: WoundClock) -> None:
     one = job(folder, clock)
     one.invoker = None
     ended(one)
-    assert one.judge(4, []) == []
+    assert one.judge(4, []) is False
     one.close()
 
 
-def test_closing_lets_go_of_the_rule_and_the_folder(tmp_path: Path, clock: WoundClock) -> None:
-    one = job(OutputFolder(tmp_path, "f"), clock)
+def test_closing_lets_go_of_the_rule(folder: OutputFolder, clock: WoundClock) -> None:
+    one = job(folder, clock)
     invoker = one.invoker
     one.close()
     assert isinstance(invoker, Scripted)
     assert invoker.closed
-    OutputFolder(tmp_path, "f").close()

@@ -39,7 +39,6 @@ def evaluated(output: Path, last: float, ended: bool | None, **more: Any) -> Eva
             configured(output, [Above], idle_timeout=60.0, **more),
             clock=script.clock,
             waiter=script,
-            handle_signals=False,
         ).run()
 
 

@@ -9,11 +9,11 @@ import evaluating
 import jsonschema  # type: ignore[import-untyped] # it comes without types
 import numpy as np
 import pytest
+import saved
 from evaluating import Script, WoundClock, configured, runner
 from memory_store import MemoryStore
 
 from rule_runner.engine.rule_job import CUT_OFF
-from rule_runner.results.output_folder import RESULT
 from rule_runner.results.schema import RULE_SCHEMA, OtherTrial, RuleResult
 from smdebug.exceptions import TensorUnavailableForStep
 from smdebug.rules import Rule
@@ -62,9 +62,7 @@ def evaluated(
     config = configured(output, [rule], "/base", other_trials=("/other",), **more)
     stores = {"/base": MemoryStore(base), "/other": MemoryStore(other)}
     (result,) = runner(config, stores, Script(WoundClock(), later)).run().result.rules
-    jsonschema.validate(
-        json.loads((output / RESULT).read_text()), json.loads(RULE_SCHEMA.read_text())
-    )
+    jsonschema.validate(saved.result(output), json.loads(RULE_SCHEMA.read_text()))
     return result
 
 
@@ -96,8 +94,7 @@ def test_a_resumed_evaluation_sees_as_much_as_before(tmp_path: Path, rule: Any) 
 def test_how_much_is_seen_is_on_disk_before_the_first_step(tmp_path: Path) -> None:
     class Looks(Rule):
         def invoke_at_step(self, step: int) -> bool:
-            saved = json.loads((tmp_path / RESULT).read_text())
-            assert saved["other_trials"] == [{"path": "/other", "whole": True}]
+            assert saved.result(tmp_path)["other_trials"] == [{"path": "/other", "whole": True}]
             return bool(self.base_trial.tensor("loss").value(step)[0] < 0)
 
     assert evaluated(tmp_path, Looks, losses(1), losses(10)).outcome == "NoIssuesFound"

@@ -8,6 +8,7 @@ from typing import Any
 import evaluating
 import jsonschema  # type: ignore[import-untyped] # it comes without types
 import pytest
+import saved
 from evaluating import Script, WoundClock, configured, json_lines, rule_job
 from list_source import ListSource, Row, opened, source_index
 from msgspec import UNSET
@@ -69,7 +70,7 @@ def evaluated(
     config = configured(output, [rule], keep_going=True, **more)
     script = Script(WoundClock(), later)
     with opened(source_index(source)):
-        runner = Runner(config, clock=script.clock, waiter=script, handle_signals=False)
+        runner = Runner(config, clock=script.clock, waiter=script)
     return runner.run()
 
 
@@ -194,7 +195,7 @@ def test_an_evaluation_is_resumed_across_segments(tmp_path: Path, rule: type[Spi
     assert [job.outcome for job in stopped.rules] == ["IssuesFound"]
     evaluated(tmp_path, rule, ListSource(*rows, ended=True))
     assert findings(tmp_path) == [(4, None), (7, 1)]
-    result = json.loads((tmp_path / "rule_result.json").read_text())
+    result = saved.result(tmp_path)
     jsonschema.validate(result, json.loads(RULE_SCHEMA.read_text()))
     assert (result["step"], result["resumed_from"]) == (4, 3)
     assert "segment" not in result

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from evaluating import WoundClock
 
-from rule_runner.engine.stop_requests import StopReason, StopRequests, signals
+from rule_runner.engine.stop_requests import Signals, StopReason, StopRequests
 
 NOW = 1_700_000_000
 
@@ -137,7 +137,7 @@ def test_first_signal_is_noted_and_gives_some_seconds(number: int, timers: list[
     before = signal.getsignal(number)
     _, stops = requests()
     last: list[int] = []
-    with signals(stops, last.append):
+    with Signals() as handlers, handlers.evaluating(stops, last.append):
         assert stops.reason() is None
         signal.raise_signal(number)
         assert stops.reason() is not None
@@ -152,7 +152,7 @@ def test_first_signal_is_noted_and_gives_some_seconds(number: int, timers: list[
 def test_second_signal_ends_at_once(timers: list[FakeTimer]) -> None:
     _, stops = requests()
     last: list[int] = []
-    with signals(stops, last.append):
+    with Signals() as handlers, handlers.evaluating(stops, last.append):
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGTERM)
     assert last == [signal.SIGTERM]
@@ -162,7 +162,8 @@ def test_second_signal_ends_at_once(timers: list[FakeTimer]) -> None:
 def test_handlers_are_put_back_after_an_exception() -> None:
     before = signal.getsignal(signal.SIGTERM)
     _, stops = requests()
-    with pytest.raises(KeyError), signals(stops, lambda _: None):
+    handlers = Signals()
+    with pytest.raises(KeyError), handlers, handlers.evaluating(stops, lambda _: None):
         raise KeyError
     assert signal.getsignal(signal.SIGTERM) is before
 

@@ -13,10 +13,11 @@ from rule_runner.index.outputs import (
     read_output,
     saved_outputs,
 )
-from rule_runner.results.durable_files import SCRATCH, make_folder
-from rule_runner.results.output_folder import RESULT
+from rule_runner.results.durable_files import SCRATCH
+from rule_runner.results.file_names import RESULTS
 
 TRIAL = "/runs/a"
+OLD = Path(__file__).parents[3] / "data" / "outputs-0.1.0"
 
 
 def test_the_results_of_several_rules(tmp_path: Path) -> None:
@@ -35,11 +36,12 @@ def test_the_results_of_several_rules(tmp_path: Path) -> None:
     assert is_finished(str(tmp_path))
 
 
-def test_rules_without_a_first_result_have_not_ended(tmp_path: Path) -> None:
-    save(tmp_path, result(TRIAL))
-    make_folder(tmp_path / "Overfit")
-    saved = read_output(str(tmp_path))
-    assert (saved.ended, saved.final, saved.end_time) == (False, False, None)
+@pytest.mark.parametrize(("layout", "rules"), [("single", 1), ("several", 2)])
+def test_results_of_version_0_1_0_are_read_and_not_continued(layout: str, rules: int) -> None:
+    saved = read_output(str(OLD / layout))
+    assert (len(saved.rules), saved.trial, saved.ended) == (rules, "/runs/mnist", True)
+    assert saved.rules[0].outcome == "IssuesFound"
+    assert not saved.same_version
 
 
 def test_verdicts_that_more_data_may_change_are_not_final(tmp_path: Path) -> None:
@@ -57,15 +59,15 @@ def test_no_folder_holds_nothing(tmp_path: Path, place: str) -> None:
 @pytest.mark.parametrize("text", ["", '{"rule": 3}', '{"configuration_name": "Lo', "\0"])
 def test_a_damaged_result_names_the_remedy(tmp_path: Path, text: str) -> None:
     save(tmp_path, result(TRIAL))
-    (tmp_path / "LossSpike" / RESULT).write_text(text)
-    with pytest.raises(OutputError, match=r"is damaged: .*\. Remove the output folder"):
+    (tmp_path / RESULTS).write_text(text)
+    with pytest.raises(OutputError, match=r"cannot be read: .*\. Remove the output folder"):
         read_output(str(tmp_path))
 
 
 def test_a_result_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     save(tmp_path, result(TRIAL))
-    (tmp_path / "LossSpike" / RESULT).rename(tmp_path / "target")
-    (tmp_path / "LossSpike" / RESULT).symlink_to(tmp_path / "target")
+    (tmp_path / RESULTS).rename(tmp_path / "target")
+    (tmp_path / RESULTS).symlink_to(tmp_path / "target")
     with pytest.raises(OutputError, match=r"Result '.*' cannot be read: "):
         read_output(str(tmp_path))
 
@@ -76,9 +78,9 @@ def test_an_evaluation_without_report_or_with_undelivered_events_is_not_finished
     save(tmp_path, result(TRIAL), report=False)
     assert not is_finished(str(tmp_path))
     save(tmp_path, result(TRIAL))
-    (tmp_path / "LossSpike" / "events.jsonl").write_text("{}\n")
+    (tmp_path / "events.jsonl").write_text("{}\n")
     assert is_finished(str(tmp_path))
-    (tmp_path / "LossSpike" / SCRATCH / "cursor-webhook").write_text("0\n")
+    (tmp_path / SCRATCH / "cursor-webhook").write_text("0\n")
     assert not is_finished(str(tmp_path))
     assert not is_finished("s3://bucket/out")
 

@@ -6,7 +6,7 @@ import pytest
 import rawtrial
 from memory_store import MemoryStore
 
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_runner.errors import TrialError
 from rule_runner.loading.trials import (
     is_there,
@@ -84,7 +84,7 @@ def test_identity_is_the_same_however_the_path_is_written(
 
 
 def test_only_folders_can_be_watched(tmp_path: Path) -> None:
-    memory = Trial("m", "m", TrialIndex(MemoryStore({})))
+    memory = Trial("m", "m", NativeIndex(MemoryStore({})))
     assert roots([open_trial(str(tmp_path)), memory]) == [tmp_path]
     assert is_there(memory)
 
@@ -117,7 +117,7 @@ def test_folder_of_trials_is_an_error_that_names_them(
     ):
         reject_parent(open_profiler_trial(folder, None))
     reject_parent(open_trial("runs/a"))
-    reject_parent(Trial("m", "runs", TrialIndex(MemoryStore({}))))
+    reject_parent(Trial("m", "runs", NativeIndex(MemoryStore({}))))
 
 
 @pytest.mark.parametrize("kind", ["job", "empty"])

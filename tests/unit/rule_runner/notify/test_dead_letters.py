@@ -12,16 +12,19 @@ import http_places
 import numpy as np
 import pytest
 import rawtrial
+import saved
 from click.testing import CliRunner, Result
 from http_places import Answer, Place, Request
 from told import WAY, ListSink, news
 
 from rule_runner.cli import main
-from rule_runner.notify.dead_letters import DEAD_LETTERS, DeadLetters
+from rule_runner.notify.dead_letters import DeadLetters
 from rule_runner.notify.delivery import Delivery, drain
 from rule_runner.notify.event import Event
-from rule_runner.notify.outbox import Cursor, Outbox
+from rule_runner.notify.outbox import Outbox
 from rule_runner.notify.sinks import Refused, Sent
+from rule_runner.results.cursors import Cursor
+from rule_runner.results.file_names import DEAD_LETTERS
 
 STEPS = {step: {"g": np.float32([1.0 if step < 3 else 1e-9])} for step in range(6)}
 SECOND = 2  # EventSequence of the event that a receiver refuses
@@ -96,7 +99,7 @@ def test_one_event_that_a_webhook_refuses_does_not_hold_back_later_ones(
     again = f"Send them again with: rule-runner events replay '{out}' --sink '{label}' --refused."
     assert said(result)[-1] == f"{refusal} {again}"
     assert json.loads(result.stdout)["rules"][0]["notes"] == [refusal]
-    assert json.loads((out / "rule_result.json").read_text())["notes"] == [refusal]
+    assert saved.result(out)["notes"] == [refusal]
 
 
 def test_refused_events_are_sent_again_when_asked(
@@ -175,7 +178,7 @@ def test_an_event_that_cannot_be_set_aside_stays(tmp_path: Path) -> None:
     assert Cursor(tmp_path, "list").read() == 0
 
 
-def test_letters_of_other_sinks_stay_and_overwrite_removes_all(tmp_path: Path) -> None:
+def test_letters_of_other_sinks_stay(tmp_path: Path) -> None:
     with Outbox(tmp_path) as outbox:
         event = news(WAY[0], outbox)
         outbox.publish(event)
@@ -183,5 +186,3 @@ def test_letters_of_other_sinks_stay_and_overwrite_removes_all(tmp_path: Path) -
             outbox.dead_letters.add(name, [(event, "No.")])
         outbox.dead_letters.keep("a", ())
         assert [one.sink for one in DeadLetters(tmp_path).read()] == ["b"]
-    Outbox(tmp_path, overwrite=True).close()
-    assert DeadLetters(tmp_path).read() == []

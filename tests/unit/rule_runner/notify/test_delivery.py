@@ -13,8 +13,9 @@ from told import DENIED, DOWN, WAY, ListSink, news
 
 from rule_runner.notify.delivery import Delivery, Undelivered, drain
 from rule_runner.notify.event import Event
-from rule_runner.notify.outbox import Cursor, Outbox
+from rule_runner.notify.outbox import Outbox
 from rule_runner.notify.sinks import EventSink, Refused, Sent, SinkError
+from rule_runner.results.cursors import Cursor
 
 
 @pytest.fixture(autouse=True)

@@ -10,13 +10,7 @@ from told import WAY, news
 
 from rule_runner.errors import OutputError
 from rule_runner.notify.event import RuleProgress, RuleState
-from rule_runner.notify.outbox import (
-    Cursor,
-    Outbox,
-    feeds_sinks,
-    read_events,
-    undelivered_events,
-)
+from rule_runner.notify.outbox import Outbox, read_events
 from rule_runner.results.status import RuleStatus
 
 
@@ -93,15 +87,6 @@ def test_torn_events_are_reported_again_and_none_is_lost(folder: Path) -> None:
         assert whole == path.read_bytes()
 
 
-def test_overwriting_forgets_events_and_cursors(folder: Path) -> None:
-    with Outbox(folder) as outbox:
-        assert outbox.publish(news(WAY[0], outbox))
-        Cursor(folder, "list").write(outbox.size)
-    with Outbox(folder, overwrite=True) as outbox:
-        assert (outbox.size, Cursor(folder, "list").read()) == (0, 0)
-        assert outbox.publish(news(WAY[0], outbox))
-
-
 def test_an_outbox_that_is_not_ours_is_named(folder: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "events.jsonl").write_text('{"detail": {}}\n')
@@ -151,35 +136,3 @@ def test_what_is_no_event_is_named(three: Path) -> None:
         stream.write(b"garbage\n")
     with pytest.raises(OutputError, match=r"has a line that is not an event, got b'garbage"):
         sequences(three)
-
-
-# --- cursors
-
-
-@pytest.mark.parametrize("content", ["", "x", "-5", "\xb2"])
-def test_a_cursor_that_makes_no_sense_is_the_beginning(folder: Path, content: str) -> None:
-    Outbox(folder).close()
-    (folder / ".sagemaker-ignore" / "cursor-list").write_text(content)
-    assert Cursor(folder, "list").read() == 0
-
-
-def test_a_cursor_tells_whose_events_are_sent(folder: Path) -> None:
-    Outbox(folder).close()
-    assert not feeds_sinks(folder)
-    assert Cursor(folder, "list").read() == 0
-    Cursor(folder, "list").write(7)
-    assert (Cursor(folder, "list").read(), feeds_sinks(folder)) == (7, True)
-
-
-def test_events_that_no_sink_took_or_one_refused_are_undelivered(three: Path) -> None:
-    folder = three.parent
-    assert undelivered_events(folder) == 0  # without sinks
-    (_, second) = [position for position, _ in read_events(three)][:2]
-    Cursor(folder, "queue").write(second)
-    Cursor(folder, "list").write(three.stat().st_size)
-    assert undelivered_events(folder) == 1
-    Cursor(folder, "queue").write(three.stat().st_size)
-    assert undelivered_events(folder) == 0
-    (folder / "dead-letters.jsonl").write_text("{}\n{}\n")
-    assert undelivered_events(folder) == 2
-    assert undelivered_events(folder / "gone") == 0

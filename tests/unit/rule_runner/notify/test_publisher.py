@@ -10,8 +10,8 @@ from told import ListSink
 
 from rule_runner.errors import OutputError
 from rule_runner.notify.event import EventSubject
-from rule_runner.notify.outbox import feeds_sinks
 from rule_runner.notify.publisher import EventPublisher
+from rule_runner.results.cursors import feeds_sinks
 from rule_runner.results.state import RuleJobState
 from smdebug.rules.extensions import Finding
 
@@ -24,12 +24,11 @@ def published_detail(
     """Announce where a rule stands, and return what the last event says of it."""
     publisher = EventPublisher(
         EventSubject("job", NOW),
-        [folder],
+        folder,
         (),
         [evaluation],
         lambda: NOW,
         modes={"zeros": mode},
-        overwrite=False,
     )
     publisher.publish_status(trial_ended=ended)
     publisher.close()
@@ -57,17 +56,14 @@ def entries(folder: Path) -> list[Any]:
     return [one["detail"] for one in evaluating.json_lines(folder / "events.jsonl")]
 
 
-def publisher(
-    folders: list[Path], evaluations: list[RuleJobState], *sinks: ListSink
-) -> EventPublisher:
+def publisher(folder: Path, evaluations: list[RuleJobState], *sinks: ListSink) -> EventPublisher:
     return EventPublisher(
         EventSubject("job", NOW),
-        folders,
+        folder,
         sinks,
         evaluations,
         lambda: NOW,
         modes={"a": "enforce", "b": "observe"},
-        overwrite=False,
         lag={"a": 1.5, "b": 0.0}.__getitem__,
     )
 
@@ -78,21 +74,20 @@ def two() -> list[RuleJobState]:
 
 def test_an_event_names_the_rules_that_changed_also_after_a_crash(tmp_path: Path) -> None:
     rules = two()
-    first = publisher([tmp_path / "a", tmp_path / "b"], rules)
+    first = publisher(tmp_path, rules)
     first.publish_status(trial_ended=False)
     rules[1].condition_met(3, [Finding(3)], NOW)
     first.publish_status(trial_ended=False)
     first.close()
     again = two()
-    second = publisher([tmp_path / "a", tmp_path / "b"], again)
+    second = publisher(tmp_path, again)
     second.publish_status(trial_ended=False)
     again[0].rule_failed("ClientError: x.", NOW)
     second.publish_status(trial_ended=False)
     second.publish_status(trial_ended=True)
     second.close()
-    found = entries(tmp_path / "a")
+    found = entries(tmp_path)
     assert [one["ChangedRules"] for one in found] == [["a", "b"], ["b"], ["a"], []]
-    assert entries(tmp_path / "b") == found
     told = [one["DebugRuleEvaluationStatuses"][1] for one in found]
     assert [one["StepsEvaluated"] for one in told] == [0, 1, 1, 1]
     assert [one.get("LastStep") for one in told] == [None, 3, 3, 3]
@@ -100,21 +95,21 @@ def test_an_event_names_the_rules_that_changed_also_after_a_crash(tmp_path: Path
     assert found[0]["DebugRuleEvaluationStatuses"][0]["EvaluationLagSeconds"] == 1.5
 
 
-def test_sinks_get_the_events_of_one_folder_once(tmp_path: Path) -> None:
+def test_sinks_get_each_event_once(tmp_path: Path) -> None:
     rules, sink = two(), ListSink()
-    told = publisher([tmp_path / "a", tmp_path / "b"], rules, sink)
+    told = publisher(tmp_path, rules, sink)
     told.publish_status(trial_ended=False)
     rules[0].condition_met(3, [Finding(3)], NOW)
     told.publish_status(trial_ended=False)
     assert told.drain(60, lambda: False) == []
     told.close()
-    ids = [one["id"] for one in evaluating.json_lines(tmp_path / "a" / "events.jsonl")]
+    ids = [one["id"] for one in evaluating.json_lines(tmp_path / "events.jsonl")]
     assert sink.taken == ids
-    assert (feeds_sinks(tmp_path / "a"), feeds_sinks(tmp_path / "b")) == (True, False)
+    assert feeds_sinks(tmp_path)
 
 
 def test_folders_are_free_if_a_sink_cannot_be_begun(tmp_path: Path) -> None:
     (tmp_path / ".sagemaker-ignore" / "cursor-b.tmp").mkdir(parents=True)
     with pytest.raises(OutputError, match="cursor-b"):
-        publisher([tmp_path], two()[:1], ListSink("a"), ListSink("b"))
-    publisher([tmp_path], two()[:1]).close()
+        publisher(tmp_path, two()[:1], ListSink("a"), ListSink("b"))
+    publisher(tmp_path, two()[:1]).close()

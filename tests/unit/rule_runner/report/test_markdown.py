@@ -30,7 +30,7 @@ def test_a_table_and_a_line_for_each_finding(tmp_path: Path) -> None:
         "",
         (
             "- **issue** `VanishingGradient` in `a`: `step 20, gradient/fc of worker_0, "
-            "measured 1e-08, limit 1e-07`"
+            "measured 1e-8, limit 1e-7`"
         ),
         "- **Error** `Overfit` in `b`: `no loss.`",
     ]

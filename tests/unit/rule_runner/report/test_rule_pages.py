@@ -12,11 +12,12 @@ import reports
 from rich.console import Console
 
 from builtin_rules import RULES
+from builtin_rules.rule_page import rule_page
 from rule_core.rules.params import FloatParam, PatternsParam
 from rule_runner.commands import rules as catalogue
 from rule_runner.errors import UnknownRuleError
 from rule_runner.report import rule_pages
-from rule_runner.results.output_folder import MEASUREMENTS
+from rule_runner.results.file_names import MEASUREMENTS
 from smdebug.rules import Rule
 from smdebug.rules.extensions import Page, Quantity
 
@@ -103,8 +104,8 @@ def test_the_index_leads_to_every_rule() -> None:
 @pytest.mark.parametrize("name", RULES)
 def test_every_rule_says_all_that_a_page_has(name: str) -> None:
     rule = RULES[name]
-    assert rule.PAGE is not None
-    assert all((rule.READS, rule.PAGE.why, rule.PAGE.save, rule.PAGE.missing, rule.PAGE.remedy))
+    page = rule_page(rule)
+    assert all((rule.READS, page.why, page.save, page.missing, page.remedy))
     assert rule_pages.sentence(rule).endswith(".")
 
 

@@ -6,22 +6,22 @@ import pytest
 import reports
 
 from rule_runner.report.saved_results import read
-from rule_runner.results.output_folder import MEASUREMENTS, RESULT
+from rule_runner.results.file_names import MEASUREMENTS, RESULTS
 
 
 def test_rule_jobs_of_one_evaluation_are_a_run(tmp_path: Path) -> None:
     for name in ("AllZero", "VanishingGradient"):
         reports.save(tmp_path / "out" / name, reports.result(name))
     (run,) = read([tmp_path]).runs
-    assert (run.folder, run.trial) == (tmp_path / "out", "/runs/mine")
+    assert (run.output, run.trial) == (str(tmp_path / "out"), "/runs/mine")
     assert [job.result.rule for job in run.jobs] == ["AllZero", "VanishingGradient"]
 
 
 def test_several_folders_are_several_runs_in_their_order(tmp_path: Path) -> None:
     second = reports.save(tmp_path / "second", reports.result())
     first = reports.save(tmp_path / "first", reports.result())
-    assert [run.folder for run in read([second, first]).runs] == [second, first]
-    assert [run.folder for run in read([tmp_path]).runs] == [first, second]
+    assert [run.output for run in read([second, first]).runs] == [str(second), str(first)]
+    assert [run.output for run in read([tmp_path]).runs] == [str(first), str(second)]
 
 
 def test_trials_are_not_mixed_where_folders_happen_to_be_called_like_rules(tmp_path: Path) -> None:
@@ -59,15 +59,15 @@ def test_where_nothing_is_nothing_is_found(tmp_path: Path, folder: str) -> None:
     assert read([tmp_path / folder]) == read([])
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"status": 1}', "\ud800"])
+@pytest.mark.parametrize("text", ["{", "[]", '{"rules": 1}', "\ud800"])
 def test_a_damaged_result_is_reported_and_costs_no_other(tmp_path: Path, text: str) -> None:
     (tmp_path / "bad").mkdir()
-    (tmp_path / "bad" / RESULT).write_bytes(text.encode("utf-8", "surrogatepass"))
+    (tmp_path / "bad" / RESULTS).write_bytes(text.encode("utf-8", "surrogatepass"))
     reports.save(tmp_path / "good", reports.result())
     saved = read([tmp_path])
-    assert [run.folder.name for run in saved.runs] == ["good"]
+    assert [run.output for run in saved.runs] == [str(tmp_path / "good")]
     (problem,) = saved.problems
-    assert problem.startswith(f"Result '{tmp_path}/bad/{RESULT}' cannot be read: ")
+    assert problem.startswith(f"Result '{tmp_path}/bad/{RESULTS}' cannot be read: ")
 
 
 def test_damaged_measurements_are_reported_and_cost_no_verdict(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import io
 import re
-from pathlib import Path
 from typing import Any
 
 import outcomes
@@ -10,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from rule_runner.escape import printable
-from rule_runner.report.text import lines, print_table, results_at, rule_lines
+from rule_runner.report.text import lines, print_table
 from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult, TrialSummary
 from rule_runner.results.state import Coverage
 from rule_runner.results.status import NOT_ENOUGH
@@ -117,7 +116,7 @@ def test_hit_is_shown_with_its_evidence_and_not_with_the_wire_text() -> None:
     ) == [
         "AllZero: IssuesFound at step 4",
         "  judged 3 of 4 steps (0 to 9)",
-        "  step 4, fc/w of worker_0, measured 0.000123457, limit 0.001, Small.",
+        "  step 4, fc/w of worker_0, measured 1.23457e-4, limit 0.001, Small.",
         "  step 4, measured NaN",
         "  step 5, fc/b, measured 3, limit True",
         "  and 4 more findings",
@@ -147,7 +146,7 @@ def test_names_do_nothing_to_a_terminal() -> None:
         coverage=Coverage(skipped={ODD: 1}, missing_workers={ODD: 1}),
         notes=[ODD + "!"],
     )
-    text = "\n".join([*lines(of(odd)), results_at([Path("a\x1bb")])])
+    text = "\n".join(lines(of(odd)))
     assert printable(text.replace("\n", " ")) == text.replace("\n", " ")
     stream = io.StringIO()
     print_table(Console(file=stream, force_terminal=True, width=400), of(odd))
@@ -177,70 +176,3 @@ def test_rules_that_judged_nothing_are_folded_into_one_line() -> None:
     print_table(Console(file=stream, width=100), of(rule(), *unjudged), folded=True)
     assert "NotEvaluated: first, second; the report" in stream.getvalue()
     assert "No inputs." not in stream.getvalue()
-
-
-def test_where_results_lie() -> None:
-    assert results_at([Path("a"), Path("b/c")]) == "Results: a, b/c"
-    assert results_at([Path(f"d/{at}") for at in range(4)]) == "Results: d, a folder for each rule"
-
-
-def test_a_rule_that_is_only_observed_is_marked() -> None:
-    found = shown(mode="observe", outcome="IssuesFound", status="IssuesFound", step=4)
-    assert found[0] == "AllZero: IssuesFound at step 4 (observed)"
-
-
-HOLDS = "Trial 't' holds 4 steps (0 to 3), 1 tensors and the collections 'losses'."
-
-
-def silent(name: str, looked_for: str) -> RuleResult:
-    return rule(
-        configuration_name=name,
-        rule=name,
-        outcome="NotEvaluated",
-        status="Error",
-        status_details=f"{NOT_ENOUGH}Rule {name!r} judged none of 4 known steps (skipped for no. "
-        f"thing: 4). It looked for {looked_for}. {HOLDS}\n",
-        coverage=Coverage(known=4, skipped={"no. thing": 4}),
-    )
-
-
-def test_a_rule_that_judged_nothing_says_what_it_looked_for() -> None:
-    assert [*lines(of(silent("a", "x")))] == [
-        "a: NotEvaluated",
-        "  judged 0 of 4 steps; skipped 4: no. thing",
-        f"  It looked for x. {HOLDS}",
-    ]
-
-
-def test_several_rules_tell_findings_first_and_what_they_share_once() -> None:
-    met = rule(outcome="IssuesFound", status="IssuesFound", step=1)
-    found = [*lines(of(silent("a", "x"), rule(), silent("b", "y"), met))]
-    assert found == [
-        "AllZero: IssuesFound at step 1",
-        "  judged 3 of 4 steps (0 to 9)",
-        "AllZero: NoIssuesFound",
-        "  judged 3 of 4 steps (0 to 9)",
-        "a: NotEvaluated",
-        "  judged 0 of 4 steps; skipped 4: no. thing",
-        "  It looked for x.",
-        "b: NotEvaluated",
-        "  judged 0 of 4 steps; skipped 4: no. thing",
-        "  It looked for y.",
-        "1 IssuesFound, 1 NoIssuesFound, 2 NotEvaluated",
-        HOLDS,
-    ]
-
-
-def test_a_table_of_several_rules_ends_with_the_same_lines() -> None:
-    stream = io.StringIO()
-    print_table(Console(file=stream, width=100), of(silent("a", "x"), silent("b", "y")))
-    assert stream.getvalue().splitlines()[-2:] == ["2 NotEvaluated", HOLDS]
-
-
-def test_notes_and_muted_findings_are_marked() -> None:
-    assert [*rule_lines(outcomes.mild(notes_count=4))][2:6] == [
-        "  step 3, a, measured 5, limit 2",
-        "  noted: step 2, Odd.",
-        "  muted (Known): step 3, b, measured 5, limit 2",
-        "  and 3 more notes or muted findings",
-    ]

@@ -13,7 +13,12 @@ from memory_store import MemoryStore
 from rule_core.model.segments import global_step
 from rule_runner.results import measurements
 from rule_runner.results.json_text import dump_json
-from rule_runner.results.measurements import Measurements, MeasurementsRecord, excess
+from rule_runner.results.measurements import (
+    Measurements,
+    MeasurementsRecord,
+    decode_measurements,
+    excess,
+)
 from smdebug.rules import Rule
 from smdebug.rules.extensions import Measured, Quantity
 
@@ -65,7 +70,6 @@ def test_a_series_is_written_as_it_was_measured() -> None:
     )
     record = msgspec.json.decode(dump_json(found.record()))
     assert record == {
-        "schema_version": 1,
         "quantities": [{"name": "loss", "label": "loss [nat]", "worse": "above", "log": True}],
         "series": [
             {
@@ -203,9 +207,8 @@ def test_an_evaluation_writes_all_that_was_measured(tmp_path: Path) -> None:
         2.0,
         "High.",
     )
-    record = msgspec.json.decode(
-        (tmp_path / "measurements.json").read_bytes(), type=MeasurementsRecord
-    )
+    record = decode_measurements((tmp_path / "measurements.json").read_bytes()).of("Above")
+    assert record is not None
     (series,) = record.series
     assert (series.steps, series.measured, series.met) == ([0, 1, 2], [0.5, 0.75, 2.0], [2])
 

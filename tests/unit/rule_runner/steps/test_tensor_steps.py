@@ -8,7 +8,7 @@ import rawtrial
 from evaluating import END, WoundClock
 from memory_store import MemoryStore
 
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_core.storage import ByteRange, StorageUnavailableError
 from rule_core.storage.local import LocalStore
 from rule_runner.steps.tensor_steps import TensorSteps
@@ -32,7 +32,7 @@ class Followed:
         self.others = others
         self.clock = WoundClock()
         indexes = [
-            TrialIndex(MemoryStore(one, f"t{at}")) for at, one in enumerate((self.files, *others))
+            NativeIndex(MemoryStore(one, f"t{at}")) for at, one in enumerate((self.files, *others))
         ]
         limits = {"end_grace": 1.0, "event_file_wait": 10.0} | more
         self.source = TensorSteps(indexes[0], indexes[1:], self.clock, **limits)
@@ -74,7 +74,7 @@ def test_step_is_ready_when_all_workers_have_it() -> None:
     one.add(step(0, 1))
     assert one.ready() == [0]
     assert one.source.describe_wait(0) == "step 5 of workers 'worker_1'"
-    assert one.source.base.missing_workers(5) == ["worker_1"]
+    assert one.source.missing_workers(5) == ["worker_1"]
 
 
 def test_step_of_some_workers_is_ready_when_all_have_a_later_one() -> None:
@@ -189,7 +189,7 @@ def test_unreadable_event_file_is_not_waited_for() -> None:
                 raise StorageUnavailableError(key, "Permission denied")
             return super().read(key, byte_range)
 
-    index = TrialIndex(Unreadable(collections(0, 1) | step(0)))
+    index = NativeIndex(Unreadable(collections(0, 1) | step(0)))
     source = TensorSteps(index, [], WoundClock(), 1.0, 10.0)
     source.look()
     assert list(source.ready(-1)) == [0]
@@ -226,7 +226,7 @@ def test_other_trial_that_has_ended_is_not_waited_for() -> None:
 
 
 def test_missing_root_is_no_news(tmp_path: Path) -> None:
-    index = TrialIndex(LocalStore(f"{tmp_path}/no"))
+    index = NativeIndex(LocalStore(f"{tmp_path}/no"))
     source = TensorSteps(index, [], WoundClock(), 1.0, 10.0)
     assert source.look() is False
     assert source.describe_wait(-1).startswith("the collections files of trial")

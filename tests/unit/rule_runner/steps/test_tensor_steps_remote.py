@@ -9,7 +9,7 @@ from evaluating import END, WoundClock
 from faulty_store import REMOTE, CountingStore
 from memory_store import MemoryStore
 
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_core.storage import ByteRange, StorageUnavailableError
 from rule_runner.steps.tensor_steps import TensorSteps
 from smdebug.trials import Trial
@@ -50,7 +50,7 @@ class Followed:
             self.files[key] = rawtrial.collections({}, workers)
         self.store = Breaking(MemoryStore(self.files, URI), REMOTE)
         self.clock = WoundClock(0.0)
-        self.index = TrialIndex(self.store)
+        self.index = NativeIndex(self.store)
         limits = {"end_grace": 1.0, "event_file_wait": 10.0} | more
         self.source = TensorSteps(self.index, [], self.clock, **limits)
 

@@ -14,15 +14,17 @@ from rule_runner.errors import OutputError
 from rule_runner.index.commands import Command, TrialAction
 from rule_runner.index.outputs import SavedOutput, read_output
 from rule_runner.index.reader import IndexReader
-from rule_runner.notify.outbox import Cursor
 from rule_runner.results.acknowledgements import (
     ACKNOWLEDGEMENTS,
     Acknowledgement,
     AcknowledgementKind,
     append_acknowledgement,
 )
-from rule_runner.results.output_folder import RESULT
+from rule_runner.results.cursors import Cursor
+from rule_runner.results.file_names import RESULTS
 from rule_runner.watch import recorder
+
+OLD = Path(__file__).parents[3] / "data" / "outputs-0.1.0"
 
 
 def test_verdicts_are_in_the_index_while_the_evaluation_runs(watch: Watch) -> None:
@@ -60,7 +62,8 @@ def test_results_that_have_not_changed_are_not_read_again(
     save(output, result(trial, ended_at=None), report=False)
     assert [outcomes() for _ in range(3)] == 3 * [{"LossSpike": "NoIssuesFound"}]
     assert len(reads) == 1
-    save(output, result(trial, "Overfit", ended_at=None), report=False)
+    both = result(trial, ended_at=None), result(trial, "Overfit", ended_at=None)
+    save(output, *both, report=False)
     assert outcomes() == {"LossSpike": "NoIssuesFound", "Overfit": "NoIssuesFound"}
     save(output, result(trial, ended_at=None, outcome="IssuesFound"), report=False)
     assert outcomes()["LossSpike"] == "IssuesFound"
@@ -108,12 +111,12 @@ def test_a_damaged_result_is_an_error_until_its_folder_is_removed(watch: Watch) 
     watch.tick()
     output = Path(watch.trial(trial).output)
     save(output, result(trial))
-    (output / "LossSpike" / RESULT).write_text('{"configuration_name": "Lo')
+    (output / RESULTS).write_text('{"rules": [{"configuration_name": "Lo')
     watch.evaluations.end(str(output))
     watch.tick()
     record = watch.trial(trial)
     assert record.outcome == "Error"
-    assert record.problem.startswith("Result 'LossSpike/rule_result.json' in ")
+    assert record.problem.startswith(f"Result '{output}/results.json' cannot be read: ")
     assert record.problem.endswith("Remove the output folder to have the trial judged again.")
     shutil.rmtree(output)
     watch.tick(100.0)
@@ -133,13 +136,31 @@ def test_an_index_is_made_again_from_the_results_alone(watch: Watch) -> None:
     save(foreign, result("/elsewhere"))
     damaged = watch.path.parent / "damaged"
     save(damaged, result(trial))
-    (damaged / "LossSpike" / RESULT).write_text("{")
+    (damaged / RESULTS).write_text("{")
     (watch.path.parent / "empty").mkdir()
     watch.again().rebuild()
     watch.tick()
     assert [record.path for record in watch.controller.database.trials()] == [str(trial)]
     assert watch.trial(trial).outcome == "IssuesFound"
     assert watch.evaluations.requests.keys() == {watch.trial(trial).output}
+
+
+def test_an_index_is_made_from_results_of_version_0_1_0(watch: Watch) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    output = Path(watch.trial(trial).output)
+    watch.controller.database.close()
+    for path in watch.path.parent.glob("watch.sqlite*"):
+        path.unlink()
+    shutil.copytree(OLD / "several", output)
+    for path in output.glob("*/rule_result.json"):
+        text = path.read_text().replace("/runs/mnist", str(trial))
+        path.write_text(text.replace('"trial_ended": false', '"trial_ended": true'))
+    (output / "report.html").touch()
+    watch.again().rebuild()
+    watch.tick()
+    rules = watch.controller.database.rules_of(watch.trial(trial).id)
+    assert [rule.outcome for rule in rules] == ["IssuesFound", "NoIssuesFound"]
 
 
 def marks(watch: Watch, trial: Path) -> list[tuple[bool, object]]:
@@ -187,13 +208,12 @@ def test_undelivered_events_are_in_the_index_until_they_are_sent(watch: Watch) -
     watch.tick()
     watch.end(trial)
     output = Path(watch.trial(trial).output)
-    (events,) = output.glob("**/rule_result.json")
-    (events.parent / "events.jsonl").write_text("{}\n{}\n")
-    cursor = Cursor(events.parent, "webhook")
+    (output / "events.jsonl").write_text("{}\n{}\n")
+    cursor = Cursor(output, "webhook")
     cursor.write(0)
     watch.tick()
     assert watch.trial(trial).undelivered == 2
-    cursor.write((events.parent / "events.jsonl").stat().st_size)
+    cursor.write((output / "events.jsonl").stat().st_size)
     watch.tick(60.0)
     assert watch.trial(trial).undelivered == 0
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from watched import result, save
 
-from rule_runner.commands.retention import remove_run
 from rule_runner.index.database import NewTrial, WatchDatabase
 from rule_runner.index.outputs import output_of
 from rule_runner.index.states import WatchState
+from rule_runner.results.retention import remove_run
 from rule_runner.watch.retention import Expiry, expire
 
 

@@ -1,12 +1,12 @@
 """SimilarAcrossRuns: which tensors differ from another run's, and how that run is given."""
 
-import json
 import logging
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import saved
 from evaluating import configured, log_nothing, rule_job
 from judging import Steps, judge, opened, save
 
@@ -198,7 +198,7 @@ def runs(tmp_path: Path) -> Path:
 
 def met_at(config: EvaluationConfig) -> tuple[str, int | None]:
     (rule,) = Runner(config).run().result.rules
-    result = json.loads((config.output / "rule_result.json").read_text())
+    result = saved.result(config.output)
     evidence = result["evidence"]
     return str(rule.outcome), evidence[0]["step"] if evidence else None
 
@@ -217,7 +217,7 @@ def test_the_other_run_may_be_an_option(runs: Path) -> None:
     for each, jobs in (("a", ["SimilarAcrossRuns"]), ("b", [job])):
         rules = [rule_job(one) if isinstance(one, str) else one for one in jobs]
         config = configured(runs / each, rules, str(runs / "base"), other_trials=others)
-        assert config.request.other_trials == others
+        assert config.other_trials == others
         assert met_at(config) == ("IssuesFound", 1)
 
 

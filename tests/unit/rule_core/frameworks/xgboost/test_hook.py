@@ -170,7 +170,7 @@ def test_importances_by_weight_are_no_weights_and_a_rule_over_weights_is_not_eva
     config = evaluating.configured(
         output, [evaluating.rule_job("WeightUpdateRatio")], str(tmp_path / "trial")
     )
-    (result,) = Runner(config, handle_signals=False).run().result.rules
+    (result,) = Runner(config).run().result.rules
     assert result.outcome == "NotEvaluated"
 
 

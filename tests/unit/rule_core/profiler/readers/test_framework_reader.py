@@ -13,7 +13,7 @@ from rule_core.profiler.readers.framework_reader import (
     LocalAlgorithmMetricsReader,
     S3AlgorithmMetricsReader,
 )
-from rule_core.profiler.traces.legacy_parser import TraceEventParser
+from rule_core.profiler.traces.legacy_parsers import TraceEventParser
 
 ZERO = tw.START_US
 MINUTE = 60_000_000

@@ -89,7 +89,7 @@ def trial_of(files: dict[str, bytes], *, together: bool = True) -> tuple[Trial, 
     store = CountingStore(MemoryStore(files), REMOTE)
     trial = steps_saved.trial_of(store)
     if not together:
-        trial.index._arrived = None
+        trial.index.tensors._arrived = None
     return trial, store
 
 
@@ -148,8 +148,8 @@ def test_on_one_core_or_if_small_they_are_measured_together_on_time(
     for number in range(4):
         assert ask(trial, number) == ask(plain, number)
         assert calls == [1] * number
-    assert trial.index._arrived is not None
-    assert trial.index._arrived._ahead is None
+    assert trial.index.tensors._arrived is not None
+    assert trial.index.tensors._arrived._ahead is None
 
 
 def test_what_has_not_arrived_is_not_measured_ahead(
@@ -159,8 +159,8 @@ def test_what_has_not_arrived_is_not_measured_ahead(
     monkeypatch.setattr(ReadPool, "submit", lambda *_: Future())
     for number in range(4):
         assert ask(trial, number) == ask(plain, number)
-        assert trial.index._arrived is not None
-        assert trial.index._arrived._ahead is None
+        assert trial.index.tensors._arrived is not None
+        assert trial.index.tensors._arrived._ahead is None
     assert calls == [1, 1, 1]
 
 
@@ -171,9 +171,9 @@ def test_workers_are_measured_ahead_within_bounds(
     workers = ("worker_0", "worker_1", "worker_2")
     for number in range(7):
         if number == 4:
-            assert trial.index._arrived is not None
-            assert trial.index._arrived._latest is not None
-            one = trial.index._arrived._latest[1].nbytes
+            assert trial.index.tensors._arrived is not None
+            assert trial.index.tensors._arrived._latest is not None
+            one = trial.index.tensors._arrived._latest[1].nbytes
             monkeypatch.setattr(arrived, "AHEAD_BYTES", 2 * one)
         for worker in workers:
             assert ask(trial, number, worker=worker) == ask(plain, number, worker=worker)
@@ -192,12 +192,12 @@ def test_of_more_ranges_than_the_kernel_takes_the_rest_is_measured_by_itself() -
         files |= steps_saved.step_files(number, records, gap=300)
     costs = ReadCosts(parallel=4, gap=100)
     trial, plain = (steps_saved.trial_of(CountingStore(MemoryStore(files), costs)) for _ in "ab")
-    plain.index._arrived = None
+    plain.index.tensors._arrived = None
     for number in range(4):
         assert ask(trial, number, names=names) == ask(plain, number, names=names)
-    assert trial.index._arrived is not None
-    assert trial.index._arrived._latest is not None
-    assert len(trial.index._arrived._latest[0]) == arrived.MOST_RANGES
+    assert trial.index.tensors._arrived is not None
+    assert trial.index.tensors._arrived._latest is not None
+    assert len(trial.index.tensors._arrived._latest[0]) == arrived.MOST_RANGES
 
 
 @pytest.mark.parametrize("damage", ["cut", "other", "gone"])
@@ -220,7 +220,7 @@ def test_bytes_that_are_read_again_are_measured_again(calls: list[int]) -> None:
     for number in range(4):
         ask(trial, number)
     files[event_key(4)] = content(seed=1)[event_key(4)]
-    trial.index._reader.forget(event_key(4))
+    trial.index.tensors._reader.forget(event_key(4))
     assert ask(trial, 4) == ask(trial_of(files, together=False)[0], 4)
     assert len(calls) == 6  # one more than steps
 

@@ -10,7 +10,7 @@ from measuring_elsewhere import InlineExecutor, saved_trial, small_blocks
 from rule_core.model.reductions import Reduction
 from rule_core.reading.measuring import executor_measurer
 from rule_core.reading.measuring.executor_measurer import ExecutorMeasurer
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_core.rules.requirements import TensorInput
 from rule_core.rules.wants import DeclaredWants, WantedMeasure
 from rule_core.storage.local import LocalStore
@@ -41,7 +41,7 @@ class Closed(Executor):
 
 def begun(root: Path, executor: Executor, left: float = 60.0) -> ExecutorMeasurer:
     """Return a measurer of a trial of one worker and seven steps."""
-    index = TrialIndex(LocalStore(saved_trial(root, 1)))
+    index = NativeIndex(LocalStore(saved_trial(root, 1)))
     index.refresh()
     declared = DeclaredWants([WantedMeasure(L2, TensorInput("weights", ("weights",)))])
     measurer = ExecutorMeasurer(executor, index.store, lambda: left)

@@ -100,7 +100,7 @@ def test_values_of_other_types_are_skipped(database: Path) -> None:
         changed.commit()
     index = read(FORMAT, LocalStore(database.parent), NAME)
     assert len(content(index)) == len(ROWS) - 3
-    assert index.problems
+    assert index.file_problems.problems
 
 
 def test_a_locked_database_is_read_later(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:

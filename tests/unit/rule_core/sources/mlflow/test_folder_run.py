@@ -35,7 +35,7 @@ def test_a_run_is_a_trial() -> None:
     assert trial.steps(ModeKeys.EVAL) == [*range(6)]
     assert trial.tensor("grad_norm").value(3)[0] == math.inf
     assert np.isnan(trial.tensor("val_loss").value(4, ModeKeys.EVAL)[0])
-    assert not index.problems
+    assert not index.file_problems.problems
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_line_counts_when_it_is_complete() -> None:
         store.files = {**files, "metrics/grad_norm": whole[:end]}
         index.refresh()
         assert len(content(index)) == whole[:end].count(b"\n")
-    assert not index.problems
+    assert not index.file_problems.problems
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_damaged_lines_are_skipped_and_reported(line: bytes) -> None:
     before, after = Logged("loss", 10, 0.5, 6).line, Logged("loss", 20, 0.25, 7).line
     index = read(FORMAT, MemoryStore({"metrics/loss": before + line + after}))
     assert [*index.steps] == [6, 7]
-    assert len(index.problems) == 1
+    assert len(index.file_problems.problems) == 1
 
 
 def test_many_large_files_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def test_a_metric_that_is_removed_is_reported() -> None:
     index = read(FORMAT, store)
     store.files = {key: data for key, data in store.files.items() if "val_loss" not in key}
     index.refresh()
-    assert "removed" in "".join(map(str, index.problems.values()))
+    assert "removed" in "".join(map(str, index.file_problems.problems.values()))
 
 
 def test_a_run_folder_is_recognized() -> None:

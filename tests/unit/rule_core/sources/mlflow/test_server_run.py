@@ -104,7 +104,7 @@ def test_wrong_answers_have_reasons(
 
 def test_a_run_that_the_server_does_not_have(server: MlflowServer) -> None:
     index = read(FORMAT, NO_FILES, server.page.replace(RUN, "a" * 32))
-    assert index.problems
+    assert index.file_problems.problems
 
 
 def test_a_server_that_is_down_is_transient(server: MlflowServer) -> None:
@@ -127,4 +127,4 @@ def test_values_that_are_not_numbers_are_skipped(
     )
     index = read(FORMAT, NO_FILES, server.page)
     assert [*index.steps] == [3]
-    assert index.problems
+    assert index.file_problems.problems

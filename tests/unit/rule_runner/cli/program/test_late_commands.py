@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import click
 import pytest
@@ -28,6 +29,22 @@ def test_help_is_that_of_a_group_of_all_commands(width: int) -> None:
     ]
     assert texts[0] == texts[1]
     assert "evaluate" in texts[0]
+
+
+def groups(group: click.Group, *names: str) -> Iterator[list[str]]:
+    """Yield the words that call a group and each group in it."""
+    yield list(names)
+    for name, command in dict(group.commands).items():
+        if isinstance(command, click.Group):
+            yield from groups(command, *names, name)
+
+
+@pytest.mark.parametrize("words", list(groups(main)), ids=" ".join)
+def test_no_summary_is_cut_off_on_a_terminal_of_80_columns(words: list[str]) -> None:
+    text = CliRunner().invoke(main, [*words, "--help"], terminal_width=80).output
+    _, _, commands = text.partition("\nCommands:\n")
+    assert [line for line in commands.splitlines() if line.endswith("...")] == []
+    assert "." in commands
 
 
 @pytest.mark.parametrize("name", main.commands)

@@ -51,14 +51,14 @@ def test_findings_are_listed_with_their_ids_and_marks(out: Path) -> None:
         "Loss: IssuesFound at step 20 (acknowledged)",
         (
             f"  {ID}  acknowledged by bob (seen\\x1b[31m): step 20, gradient/fc of worker_0, "
-            "measured 1e-08, limit 1e-07"
+            "measured 1e-8, limit 1e-7"
         ),
     ]
 
 
 def test_results_in_s3(out: Path, aws_endpoint: str) -> None:
     s3_objects.make_bucket(aws_endpoint)
-    files = {"out/Loss/rule_result.json": (out / "Loss" / "rule_result.json").read_bytes()}
+    files = {"out/Loss/results.json": (out / "Loss" / "results.json").read_bytes()}
     s3_objects.put(aws_endpoint, "", files)
     done = call("s3://bucket/out", "--rule", "Loss", "--reason", "known", "--mute")
     assert done.stdout == "Muted: all findings of Loss in s3://bucket/out.\n"
@@ -96,10 +96,10 @@ def test_several_evaluations_are_not_one(out: Path) -> None:
 
 
 def test_a_damaged_result_is_named(out: Path) -> None:
-    (out / "Loss" / "rule_result.json").write_text("{")
+    (out / "Loss" / "results.json").write_text("{")
     done = call(out, "--rule", "Quiet", "--reason", "x")
     assert done.exit_code == 1
-    assert "rule_result.json' cannot be read" in done.stderr
+    assert "results.json' cannot be read" in done.stderr
 
 
 @pytest.mark.skipif(

@@ -24,6 +24,8 @@ from referencing import Registry, Resource
 from rule_runner.cli import main
 from rule_runner.commands.check import command as checking
 from rule_runner.config.model import EvaluationConfig
+from rule_runner.config.resolve import resolve
+from rule_runner.engine.evaluate import evaluate
 from rule_runner.engine.outcome import EvaluationOutcome
 from rule_runner.errors import EXIT_SIGNAL
 from rule_runner.loading import trial_lists, trial_search
@@ -137,8 +139,8 @@ def test_a_trial_itself_is_a_path_and_counts_once() -> None:
     result = checked("runs/a", "runs/a/", "runs", "--output", "out")
     assert len(result["trials"]) == 4
     alone = checked("runs/a", "--output", "alone")
-    assert (alone["results"], alone["report"]) == ("alone", "alone/report.html")
-    assert Path("alone/VanishingGradient/rule_result.json").is_file()
+    assert (alone["results"], alone["report"]) == ("alone", "")
+    assert Path("alone/results.json").is_file()
 
 
 def test_tensors_and_profiler_data_of_one_folder_are_one_trial(tmp_path: Path) -> None:
@@ -172,14 +174,13 @@ def test_running_trials_are_followed_after_ended_ones(
             (running / key).unlink(missing_ok=True)
     later = rawtrial.step_files(5, VANISHED) | {evaluating.END: b""}
     timer = threading.Timer(0.3, rawtrial.write, (running, later))
-    run = checking.run
 
-    def started(config: EvaluationConfig, *arguments: Any, **more: Any) -> EvaluationOutcome:
+    def started(config: EvaluationConfig, **more: Any) -> EvaluationOutcome:
         if config.trial.endswith("/a"):
             timer.start()
-        return run(config, *arguments, **more)
+        return evaluate(config, **more)
 
-    monkeypatch.setattr(checking, "run", started)
+    monkeypatch.setattr("rule_runner.commands.evaluate.evaluate", started)
     result = checked("runs", "--follow")
     timer.join()
     last = result["trials"][-1]
@@ -222,14 +223,13 @@ def test_reports_are_left_out_on_request() -> None:
 def test_a_signal_stops_it_after_the_current_trial(
     runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = checking.run
 
-    def signalled(*arguments: Any, **more: Any) -> EvaluationOutcome:
-        done = run(*arguments, **more)
+    def signalled(config: EvaluationConfig, **more: Any) -> EvaluationOutcome:
+        done = evaluate(config, **more)
         os.kill(os.getpid(), signal.SIGTERM)
         return done
 
-    monkeypatch.setattr(checking, "run", signalled)
+    monkeypatch.setattr("rule_runner.commands.evaluate.evaluate", signalled)
     done = check(str(runs))
     assert done.exit_code == EXIT_SIGNAL + signal.SIGTERM
     assert "Stopped by a signal before 3 of 4 trials." in done.stdout
@@ -302,15 +302,13 @@ def test_damaged_trials_are_named_and_affect_no_other(runs: Path) -> None:
 
 
 def test_a_trial_that_cannot_be_read_is_named(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    resolve = checking.resolve
-
     def refuses(request: Any) -> Any:
         if request.any_trial.endswith("plain"):
             msg = f"Trial {request.trial!r} cannot be read: Permission denied."
             raise checking.TrialError(msg)
         return resolve(request)
 
-    monkeypatch.setattr(checking, "resolve", refuses)
+    monkeypatch.setattr("rule_runner.commands.evaluate.resolve", refuses)
     done = check(str(runs), "--output", "out")
     assert done.exit_code == 1
     assert "runs/plain: cannot be judged\n  Trial '" in done.stdout
@@ -355,15 +353,14 @@ def test_many_trials_are_open_one_after_another(
 ) -> None:
     for number in range(4):
         rawtrial.write(tmp_path / "runs" / f"run{number}", files(PLAIN, 1))
-    run = checking.run
     before = open_trials()
     alive = []
 
-    def counted(*arguments: Any, **more: Any) -> EvaluationOutcome:
+    def counted(config: EvaluationConfig, **more: Any) -> EvaluationOutcome:
         alive.append(open_trials() - before)
-        return run(*arguments, **more)
+        return evaluate(config, **more)
 
-    monkeypatch.setattr(checking, "run", counted)
+    monkeypatch.setattr("rule_runner.commands.evaluate.evaluate", counted)
     done = check(str(tmp_path / "runs"), "--output", str(tmp_path / "out"))
     assert "Checked 4 trials: 4 without issues." in done.stdout
     assert max(alive) == 0
@@ -381,5 +378,5 @@ def test_trials_in_s3_are_found_and_judged(
     assert done.exit_code == 0
     assert done.stdout.startswith("s3://bucket/runs/one/debug-output: 1 IssuesFound")
     assert "s3://bucket/runs/two: " in done.stdout
-    (folder,) = Path("rule-output").iterdir()
+    (folder,) = Path("rule-output").glob("[!.]*")
     assert {path.name for path in folder.iterdir()} >= {"one-debug-output", "two", "report.html"}

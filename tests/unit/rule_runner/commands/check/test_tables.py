@@ -64,7 +64,7 @@ def test_trials_with_findings_come_first() -> None:
 def test_each_verdict_has_the_lines_that_it_needs() -> None:
     assert [*verdict_lines(FINE)] == ["no issues: Fine"]
     assert [*verdict_lines(BAD)] == [
-        "Bad: IssuesFound, step 20, gradient/fc of worker_0, measured 1e-08, limit 1e-07",
+        "Bad: IssuesFound, step 20, gradient/fc of worker_0, measured 1e-8, limit 1e-7",
         "no issues: Fine",
     ]
     assert [*verdict_lines(WRONG)] == ["Wrong: Error. Why."]
@@ -97,7 +97,7 @@ def test_plain_lines_elsewhere_than_on_a_terminal() -> None:
     assert "/runs/\\x1b[31mx: nothing was judged (may still grow)" in lines
     explanation = (
         "NotEvaluated: rules that found no inputs in the trial or lack a parameter; "
-        "the report has their names and the reasons."
+        "results.json has their names and the reasons."
     )
     assert lines[-5:] == [
         explanation,
@@ -113,7 +113,7 @@ def test_rules_without_verdicts_are_explained_only_if_any() -> None:
     print_results(CheckResult(trials=[BAD, GONE]), stream)
     assert "NotEvaluated" not in stream.getvalue()
     print_results(CheckResult(trials=[FINE]), stream)
-    assert "; --format json has their names and the reasons." in stream.getvalue()
+    assert "; results.json has their names and the reasons." in stream.getvalue()
 
 
 @pytest.mark.parametrize("width", [80, 120])

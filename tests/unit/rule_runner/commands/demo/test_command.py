@@ -1,6 +1,5 @@
 """demo: trainings are real, their verdicts are right, and what goes wrong is one sentence."""
 
-import json
 import os
 import shlex
 import shutil
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import saved
 from click.testing import CliRunner
 
 from rule_runner.cli import main
@@ -21,14 +21,13 @@ from rule_runner.commands.demo.command import Scenario
 from rule_runner.commands.demo.digits import draw, glyphs
 from rule_runner.commands.demo.training import Network, cross_entropy, initialised
 from rule_runner.config.model import EvaluationConfig
-from rule_runner.engine.observer import Observer
 from rule_runner.engine.outcome import EvaluationOutcome
 from rule_runner.engine.runner import Runner
 from rule_runner.engine.stop_requests import StopReason
 from rule_runner.errors import ClientError, OutputError
 from rule_runner.logs import configure
 from rule_runner.report.progress import LogObserver
-from rule_runner.steps.watcher import TrialWatcher, Waiter
+from rule_runner.steps.watcher import TrialWatcher
 from smdebug.core.modes import ModeKeys
 from smdebug.trials import create_trial
 
@@ -59,8 +58,9 @@ def test_the_demo_judges_three_real_trainings(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     found = {
-        (path.parent.parent.name, path.parent.name): json.loads(path.read_text())
-        for path in (tmp_path / "a demo" / "results").glob("*/*/rule_result.json")
+        (folder.name, name): result
+        for folder in (tmp_path / "a demo" / "results").iterdir()
+        for name, result in saved.results(folder).items()
     }
     outcomes = {place: result["outcome"] for place, result in found.items()}
     assert len(outcomes) == 12
@@ -172,11 +172,11 @@ def test_an_evaluation_that_stops_ends_the_demo(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Stopping(Runner):
-        def __init__(self, config: EvaluationConfig, *, observer: Observer, waiter: Waiter) -> None:
-            super().__init__(config, observer=observer, waiter=waiter)
+        def __init__(self, config: EvaluationConfig, **options: Any) -> None:
+            super().__init__(config, **options)
             self.stops.reason = lambda **_: StopReason("Enough.", 124)  # type: ignore[method-assign] # stands in for a time limit
 
-    monkeypatch.setattr(demo, "Runner", Stopping)
+    monkeypatch.setattr("rule_runner.engine.evaluate.Runner", Stopping)
     monkeypatch.setattr(demo, "SCENARIOS", (QUICK,))
     assert demo.run_demo(tmp_path) == 124
     assert capsys.readouterr() == ("1/1 quick: one small layer.\n", "Enough.\n")
@@ -247,10 +247,9 @@ def test_output_goes_to_a_folder_of_its_own(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo, "SCENARIOS", (QUICK,))
     assert CliRunner().invoke(main, ["demo"]).exit_code == 0
-    (folder,) = (tmp_path / "rule-output").iterdir()
+    (folder,) = (tmp_path / "rule-output").glob("[!.]*")
     assert folder.name.startswith("demo-")
     assert sorted(one.name for one in folder.iterdir()) == [
-        ".sagemaker-ignore",
         "report.html",
         "results",
         "trials",

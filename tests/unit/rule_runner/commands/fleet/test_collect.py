@@ -11,7 +11,6 @@ from xml.etree import ElementTree as ET
 
 import evaluating
 import fleets
-import msgspec
 import pytest
 import s3_objects
 from jsonschema import Draft202012Validator
@@ -25,8 +24,9 @@ from rule_runner.results.acknowledgements import (
     AcknowledgementKind,
     append_acknowledgement,
 )
-from rule_runner.results.schema import RuleResult
+from rule_runner.results.output_folder import read_results_file
 
+OLD = Path(__file__).parents[4] / "data" / "outputs-0.1.0"
 LINK = re.compile('href="([^"]+)"')
 
 
@@ -55,7 +55,7 @@ def fleet(judged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def result_of(trial: str) -> Path:
-    return next(Path("out").glob(f"{trial}-*/VanishingGradient/rule_result.json"))
+    return next(Path("out").glob(f"{trial}-*/results.json"))
 
 
 @pytest.mark.parametrize("place", ["plan.jsonl", "out"])
@@ -75,8 +75,9 @@ def test_files_hold_all_trials(place: str) -> None:
     assert [suite.get("name") for suite in suites] == ["t000", "t001", "t002", "t003"]
     log = json.loads(Path("all.sarif").read_text())["runs"][0]
     assert len(log["results"]) == sum(
-        json.loads(path.read_text())["findings_count"]
-        for path in Path("out").rglob("rule_result.json")
+        rule["findings_count"]
+        for path in Path("out").rglob("results.json")
+        for rule in json.loads(path.read_text())["rules"]
     )
     assert log["invocations"][0]["executionSuccessful"] is True
     assert [rule["id"] for rule in log["tool"]["driver"]["rules"]] == ["VanishingGradient"]
@@ -94,17 +95,19 @@ def test_links_lead_to_the_finding(fleet: Path) -> None:
 
 
 def test_results_that_are_missing_cut_off_or_unfinished_are_named(fleet: Path) -> None:
-    shutil.rmtree(result_of("t000").parents[1])
+    shutil.rmtree(result_of("t000").parent)
     cut, unfinished, foreign = map(result_of, ("t001", "t002", "t003"))
     cut.write_bytes(cut.read_bytes()[:200])
     content = json.loads(unfinished.read_text())
-    unfinished.write_text(json.dumps(content | {"ended_at": None, "outcome": "InProgress"}))
-    foreign.write_text('{"outcome": 3}')
+    content["rules"][0] |= {"ended_at": None, "outcome": "InProgress"}
+    unfinished.write_text(json.dumps(content))
+    content["rules"][0]["outcome"] = 3
+    foreign.write_text(json.dumps(content))
     targets = ("--report", "index.html", "--junit", "all.xml", "--sarif", "all.sarif")
     result = fleets.fleet("collect", fleet, *targets)
     assert result.exit_code == 1
     assert "the trial was not judged. Run the plan again." in result.stderr
-    assert "VanishingGradient/rule_result.json' cannot be read: Input data was" in result.stderr
+    assert "results.json' cannot be read: Input data was" in result.stderr
     assert "is not final: its evaluation has not ended, or was killed." in result.stderr
     assert "Expected `str`, got `int`" in result.stderr
     assert result.stdout.startswith("4 trials: 4 Error.")
@@ -208,7 +211,7 @@ def test_sarif_is_valid(fleet: Path) -> None:
 
 @pytest.mark.usefixtures("fleet")
 def test_memory_does_not_grow_with_the_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    rule = msgspec.json.decode(result_of("t001").read_bytes(), type=RuleResult)
+    (rule,) = read_results_file(result_of("t001").parent).rules
 
     def peak(count: int) -> int:
         trials = (CollectedTrial(f"/runs/{n}", f"/out/{n}", [rule]) for n in range(count))
@@ -250,7 +253,7 @@ def test_muted_rules_fail_nothing_and_are_shown_as_muted() -> None:
                 at=datetime.now(UTC),
                 rule="VanishingGradient",
             )
-            append_acknowledgement(result_of(name).parents[1], entry)
+            append_acknowledgement(result_of(name).parent, entry)
         targets = ("--report", "index.html", "--junit", "all.xml", "--sarif", "all.sarif")
         result = fleets.fleet("collect", "plan.jsonl", "--fail-on-issues", *targets)
         assert result.exit_code == code, result.output
@@ -263,8 +266,17 @@ def test_muted_rules_fail_nothing_and_are_shown_as_muted() -> None:
 
 @pytest.mark.usefixtures("fleet")
 def test_unreadable_acknowledgements_are_named() -> None:
-    (result_of("t000").parents[1] / ACKNOWLEDGEMENTS).mkdir()
+    (result_of("t000").parent / ACKNOWLEDGEMENTS).mkdir()
     result = fleets.fleet("collect", "out")
     assert result.exit_code == 1
     assert "Acknowledgements " in result.stderr
     assert "cannot be read" in result.stderr
+
+
+@pytest.mark.parametrize("layout", ["single", "several"])
+def test_results_of_version_0_1_0_are_collected(tmp_path: Path, layout: str) -> None:
+    shutil.copytree(OLD / layout, tmp_path / "old")
+    result = fleets.fleet("collect", str(tmp_path), "--report", str(tmp_path / "index.html"))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith("1 trial: 1 IssuesFound.")
+    assert "/runs/mnist" in (tmp_path / "index.html").read_text()

@@ -116,12 +116,12 @@ def test_rule_that_raises_fails_its_trial(plan: Path, tmp_path: Path) -> None:
 
 def test_output_in_use_is_worth_a_retry(plan: Path) -> None:
     fleets.fleet("run", "--plan", plan, "--shard", "0/4")
-    folder = next(Path("out").glob("t000-*/VanishingGradient"))
-    lock = FolderLock(folder, "lock")
+    folder = next(Path("out").glob("t000-*"))
+    lock = FolderLock(folder)
     try:
         result = fleets.fleet("run", "--plan", plan, "--shard", "0/4")
     finally:
-        lock.release()
+        lock.close()
     assert result.exit_code == 75
     assert "is in use by process" in result.stdout
 
@@ -140,7 +140,7 @@ def test_defect_of_the_evaluation_is_an_outcome(
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(judging, "run_request", fail)
+    monkeypatch.setattr(judging, "evaluate_request", fail)
     result = fleets.fleet("run", "--plan", plan, "--shard", "0/4")
     assert result.exit_code == 70
     assert "InternalServerError" in result.stdout
@@ -173,7 +173,7 @@ def test_trials_and_outputs_in_s3(
     result = fleets.fleet("run", "--plan", place, "--shard", "0/1")
     assert result.exit_code == 0, result.output
     keys = [*s3_objects.content(aws_endpoint, "out/")]
-    assert any(key.endswith("/VanishingGradient/rule_result.json") for key in keys)
+    assert any(key.endswith("/results.json") for key in keys)
     again = fleets.fleet("run", "--plan", place)
     assert "1 had been judged before" in again.stderr
 

@@ -12,7 +12,7 @@ from mlflow_runs import ROWS, Logged, run_files
 from source_content import content
 
 from rule_core.modes import ModeKeys
-from rule_core.reading.trial_index import TrialIndex
+from rule_core.reading.native_index import NativeIndex
 from rule_core.trials import create_trial
 from rule_core.trials.open_index import open_index
 from rule_runner.api import evaluate
@@ -24,7 +24,7 @@ from smdebug.core.writer import TrialWriter
 NUMBERS = ("tensorboard", "csv", "jsonl")
 
 
-def read(path: str) -> TrialIndex:
+def read(path: str) -> NativeIndex:
     index = open_index(path)
     index.refresh(whole=True)
     index.finish()
@@ -143,10 +143,10 @@ def test_checkpoints_hold_the_tensors(native: str, tmp_path: Path) -> None:
     index = read(str(output))
     assert list(index.steps) == [0, 10, 20, 30, 40, 50]
     part = next(iter(index.files[20]))
-    weight = index.tensor("fc.weight", 20, part)
+    weight = index.tensors.value("fc.weight", 20, part)
     assert weight.dtype == np.float32
     assert weight.tolist() == [[2.0] * 3] * 2
-    assert index.tensor("half", 20, part).dtype == np.float16
+    assert index.tensors.value("half", 20, part).dtype == np.float16
 
 
 def test_safetensors_reads_the_checkpoints(native: str, tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_trial_is_written_again(native: str, tmp_path: Path) -> None:
     assert after.tensor("image").shape(20) == (3, 4)
     assert after.tensor("note").value(20)[0] == "text"
     wall_times = [
-        index.wall_time(20, "worker_0", index.files[20]["worker_0"].entries["loss"].raw)
+        index.tensors.wall_time(20, "worker_0", index.files[20]["worker_0"].entries["loss"].raw)
         for index in (before.index, after.index)
     ]  # type: ignore[arg-type]
     assert wall_times[0] == wall_times[1]

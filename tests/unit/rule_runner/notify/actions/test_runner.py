@@ -12,6 +12,7 @@ import jsonschema  # type: ignore[import-untyped] # it comes without types
 import msgspec
 import numpy as np
 import pytest
+import saved
 import structlog
 from evaluating import END, Script, WoundClock, configured, json_lines, rule_job
 from memory_store import MemoryStore
@@ -89,7 +90,7 @@ def evaluate(
     found = evaluating.runner(configured(output, [job], **more), MemoryStore(losses())).run()
     assert exit_code(found, fail_on=None) == 0
     (result,) = found.result.rules
-    on_disk = json.loads((output / "rule_result.json").read_text())
+    on_disk = saved.result(output)
     jsonschema.validate(on_disk, json.loads(RULE_SCHEMA.read_text()))
     assert on_disk["actions"] == [
         {key: getattr(one, key) for key in one.__struct_fields__} for one in result.actions
@@ -103,8 +104,9 @@ def states(result: RuleResult) -> list[str]:
 
 def unend(output: Path) -> None:
     """Make an ended evaluation look like one that was killed before its end was written."""
-    path = output / "rule_result.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"ended_at": None}))
+    document = saved.document(output)
+    document["rules"][0]["ended_at"] = document["ended_at"] = None
+    (output / "results.json").write_text(json.dumps(document))
 
 
 def test_everything_is_on_disk_before_an_action(tmp_path: Path) -> None:
@@ -112,7 +114,7 @@ def test_everything_is_on_disk_before_an_action(tmp_path: Path) -> None:
 
     def look() -> ActionOutcome:
         (finding,) = json_lines(tmp_path / "findings.jsonl")
-        status = json.loads((tmp_path / "rule_result.json").read_text())["status"]
+        status = saved.result(tmp_path)["status"]
         event = json_lines(tmp_path / "events.jsonl")[-1]["detail"]["DebugRuleEvaluationStatuses"]
         (intent,) = json_lines(tmp_path / "actions.jsonl")
         seen.extend([finding["step"], status, event[0]["RuleEvaluationStatus"], intent["state"]])
@@ -147,7 +149,8 @@ def test_what_an_action_is_reported(tmp_path: Path) -> None:
     (trigger,) = action.told
     (finding,) = json_lines(tmp_path / "findings.jsonl")
     facts = dict(trigger.facts)
-    facts["finding"] = {"id": finding["id"]} | msgspec.to_builtins(facts["finding"])
+    names = {"id": finding["id"], "configuration_name": "mine"}
+    facts["finding"] = names | msgspec.to_builtins(facts["finding"])
     assert (trigger.rule, facts) == (
         "Above",
         {
@@ -411,7 +414,7 @@ def test_an_outcome_is_reported_while_other_rules_go_on(tmp_path: Path) -> None:
         assert actions is not None
         actions.join()
         runner.context.record_action_results()
-        result = json.loads((tmp_path / "mine" / "rule_result.json").read_text())
+        result = saved.result(tmp_path, "mine")
         seen.append([one["state"] for one in result["actions"]])
 
     script = Script(WoundClock(), [look, lambda: files.update({END: b""})])
@@ -437,7 +440,7 @@ def test_a_second_signal_waits_for_no_action(
     def signal() -> None:
         assert begun.wait(60)
         runner._end_at_once(15)
-        seen.extend(json.loads((tmp_path / "Above/rule_result.json").read_text())["actions"])
+        seen.extend(saved.result(tmp_path, "Above")["actions"])
         over.set()
 
     seen: list[dict[str, Any]] = []
@@ -491,7 +494,7 @@ def test_the_intent_can_be_recorded_elsewhere_before_an_action(tmp_path: Path) -
     order: list[str] = []
 
     def recorded() -> None:
-        if (tmp_path / "actions.jsonl").read_bytes():
+        if (tmp_path / "actions.jsonl").exists():
             order.append("recorded")
 
     def act() -> ActionOutcome:

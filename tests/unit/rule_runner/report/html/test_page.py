@@ -9,6 +9,7 @@ import pytest
 import reports
 
 from builtin_rules import RULES
+from builtin_rules.rule_page import rule_page
 from rule_runner.errors import OutputError
 from rule_runner.report import write_report
 from rule_runner.results.schema import ActionResult, Evidence, RuleResult
@@ -50,7 +51,7 @@ class Reader(HTMLParser):
 
 
 def written(folder: Path, title: str = "mine") -> tuple[str, Reader]:
-    path = write_report([folder], folder, title)
+    path = write_report(folder, title)
     assert path == folder / "report.html"
     html = path.read_text("utf-8")
     reader = Reader()
@@ -74,9 +75,8 @@ def test_a_verdict_with_its_coverage_and_evidence(tmp_path: Path) -> None:
 
 
 def test_what_to_do_stands_where_a_built_in_rule_fired(tmp_path: Path) -> None:
-    page = RULES["VanishingGradient"].PAGE
-    assert page is not None
-    assert "Find the last layer above the threshold" in page.remedy
+    remedy = rule_page(RULES["VanishingGradient"]).remedy
+    assert "Find the last layer above the threshold" in remedy
     text = page_of(tmp_path, reports.fired()).text
     assert "What to do Find the last layer above the threshold: the cause is" in text
 
@@ -91,7 +91,7 @@ def test_no_advice_without_a_finding_of_a_rule_that_has_some(
 def test_a_rule_without_a_page_gives_no_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RULES["VanishingGradient"], "PAGE", None)
+    monkeypatch.setattr("builtin_rules.rule_page.FOLDER", tmp_path)
     assert "What to do" not in page_of(tmp_path, reports.fired()).text
 
 
@@ -264,11 +264,11 @@ def test_ids_are_unique_and_all_links_lead_somewhere(tmp_path: Path) -> None:
 def test_the_page_can_have_a_name_of_its_own(tmp_path: Path) -> None:
     folder = reports.save(tmp_path / "in", reports.result())
     path = tmp_path / "out" / "mine.html"
-    assert write_report([folder], path, "mine") == path
+    assert write_report(folder, "mine", path) == path
     assert path.exists()
 
 
 def test_a_page_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match=r"is a link or not a folder\. Choose another\.$"):
-        write_report([tmp_path], tmp_path / "file" / "report.html", "mine")
+        write_report(tmp_path, "mine", tmp_path / "file" / "report.html")

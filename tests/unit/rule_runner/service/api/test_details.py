@@ -46,7 +46,7 @@ def test_a_trial_has_its_findings_and_files(client: TestClient) -> None:
     assert [rule["name"] for rule in trial["rules"]] == ["LossSpike"]
     assert [finding["rule"] for finding in trial["findings"]] == ["LossSpike"]
     assert trial["findings"][0]["id"]
-    assert [name for name in trial["files"] if name.endswith("rule_result.json")]
+    assert [name for name in trial["files"] if name.endswith("results.json")]
     assert trial["problem"] == ""
 
 

@@ -14,7 +14,14 @@ from rule_runner.service.api.files import OutputFile, output_files
 from rule_runner.service.application import build_application
 
 HOSTILE = "<img src=x onerror=alert(1)>&\"';?#.html"
-SHOWN = ("rule_result.json", "findings.jsonl", "report.html", "plot.png", "LossSpike/plots/a.svg")
+SHOWN = (
+    "results.json",
+    "rule_result.json",
+    "findings.jsonl",
+    "report.html",
+    "plot.png",
+    "LossSpike/plots/a.svg",
+)
 HIDDEN = (
     *("secret.txt", "request.json", "job.yaml", "rule.py", ".sagemaker-ignore/report.html"),
     *("a/b/c/d/deep.png", "new\nline.html", "\u202elmth.html"),
@@ -71,7 +78,7 @@ def test_there_is_a_limit(output: Path, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("rule_result.json", "application/json"),
+        ("results.json", "application/json"),
         ("LossSpike/findings.jsonl", "text/plain; charset=utf-8"),
         ("plot.png", "image/png"),
         ("ä b.svg", "image/svg+xml"),

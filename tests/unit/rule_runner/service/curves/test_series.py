@@ -108,7 +108,7 @@ def test_a_trial_that_cannot_be_read_gives_an_empty_page(
 def test_a_damaged_measurement_leaves_the_trials_own_curves(tmp_path: Path) -> None:
     log(tmp_path)
     measured(tmp_path)
-    (tmp_path / "out" / "a" / "VanishingGradient" / "measurements.json").write_text("{")
+    (tmp_path / "out" / "a" / "measurements.json").write_text("{")
     page = SeriesCache().page(record(tmp_path))
     assert "loss" in [item.name for item in page.series]
 

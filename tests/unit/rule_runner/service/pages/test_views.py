@@ -169,7 +169,7 @@ def test_files_and_configuration_are_on_the_page(
     rules = [served.rule("A", mode="observe")]
     trial = served.add(database, "/runs/mine", rules, output=str(tmp_path / "out"))
     page = text_of(client, f"/trials/{trial.id}")
-    assert f"/api/v1/trials/{trial.id}/files/rule_result.json" in page
+    assert f"/api/v1/trials/{trial.id}/files/results.json" in page
     assert f"/files/{quote('<img src=x>&?#.png')}" in page
     assert "2.0 kB" in page
     assert "<img" not in page
@@ -215,12 +215,12 @@ def test_results_that_cannot_be_read_are_named(
     client: TestClient, database: WatchDatabase, tmp_path: Path
 ) -> None:
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "rule_result.json").write_text('{"schema')
+    (tmp_path / "out" / "results.json").write_text('{"schema')
     trial = served.add(
         database, "/runs/mine", [served.rule("A", "IssuesFound")], output=str(tmp_path / "out")
     )
     page = text_of(client, f"/trials/{trial.id}")
-    assert "is damaged" in page
+    assert "cannot be read" in page
     assert 'id="A"' in page
 
 

@@ -198,16 +198,16 @@ def test_trouble_with_the_index_is_logged_once_and_passes(index: Index) -> None:
 
 
 def test_a_message_has_the_first_finding_that_counts(index: Index, tmp_path: Path) -> None:
-    watched.save(tmp_path / "out" / "a", reports.fired("Loss", fingerprint="1"))
+    fired = reports.fired("Loss", fingerprint="1")
     failed = reports.result("Failed", "Error", status_details="ClientError: no loss.")
-    watched.save(tmp_path / "out" / "a", failed)
+    watched.save(tmp_path / "out" / "a", fired, failed)
     index.judge("a", issue("Loss"), issue("Failed", None, outcome="Error"), issue("Unknown"))
     index.judge("b", issue("Loss"))
     alerts = OpenAlerts(index.path, Severity.ERROR)
     texts = {(alert.path, alert.rule): details_of(alert) for alert in alerts.changed() or ()}
     alerts.close()
     assert texts == {
-        ("/runs/a", "Loss"): "step 20, gradient/fc of worker_0, measured 1e-08, limit 1e-07",
+        ("/runs/a", "Loss"): "step 20, gradient/fc of worker_0, measured 1e-8, limit 1e-7",
         ("/runs/a", "Failed"): "no loss.",
         ("/runs/a", "Unknown"): "step 130",
         ("/runs/b", "Loss"): "step 130",

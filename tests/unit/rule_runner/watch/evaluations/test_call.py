@@ -13,7 +13,7 @@ import pytest
 import vanishing
 
 from rule_runner.config.request import EvaluationRequest, RuleRequest
-from rule_runner.executors.stop_calls import watched
+from rule_runner.executors.protocol import watched
 from rule_runner.watch.evaluations.call import evaluate_here
 
 ROOT = Path(__file__).parents[5]
@@ -29,7 +29,7 @@ def request_of(tmp_path: Path, *, ended: bool = True) -> str:
 
 
 def has_begun(tmp_path: Path) -> bool:
-    return (tmp_path / "out" / "rule_result.json").exists()
+    return (tmp_path / "out" / "results.json").exists()
 
 
 def test_failure_has_its_exit_code_and_its_last_line(
@@ -56,9 +56,7 @@ def test_executor_without_signals_stops_a_live_evaluation(tmp_path: Path) -> Non
         fleets.wait_until(lambda: has_begun(tmp_path))
         stop.set()
         assert running.result(60)[0] == 128 + signal.SIGTERM
-    assert '"outcome":"Stopped"' in (tmp_path / "out" / "rule_result.json").read_text().replace(
-        " ", ""
-    )
+    assert '"outcome":"Stopped"' in (tmp_path / "out" / "results.json").read_text().replace(" ", "")
 
 
 def test_evaluation_ends_with_its_worker(tmp_path: Path) -> None:

@@ -1,0 +1,78 @@
+"""Pages of rules: where they come from, and whether each built-in rule has a whole one."""
+
+import inspect
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from builtin_rules.rule_page import FOLDER, HEADINGS, parsed, rule_page
+from rule_runner.loading.loader import every_builtin
+from smdebug.rules import Rule
+from smdebug.rules.extensions import Page
+
+PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
+RULES = every_builtin()
+OPTIONAL = {"limits"}
+
+
+class Custom(Rule):
+    PAGE = Page(why="Why.", save="Save it.", missing="Missing.", remedy="- Do it.")
+
+    def invoke_at_step(self, step: int) -> bool:
+        return bool(step)
+
+
+class Derived(Custom):
+    pass
+
+
+class Overfit(Rule):
+    """A rule of a user with the name of a built-in one."""
+
+    def invoke_at_step(self, step: int) -> bool:
+        return bool(step)
+
+
+def test_a_page_has_the_texts_below_its_headings() -> None:
+    page = parsed("## Why it matters\n\nOne.\n\n    ## code\n\n## How to save that\n\nTwo.\n")
+    assert (page.why, page.save, page.remedy) == ("One.\n\n    ## code", "Two.", "")
+
+
+@pytest.mark.parametrize("rule", [Custom, Derived])
+def test_a_custom_rule_declares_its_page_or_inherits_it(rule: type[Rule]) -> None:
+    assert rule_page(rule) is Custom.PAGE
+
+
+def test_a_custom_rule_does_not_take_the_page_of_a_built_in_rule_of_its_name() -> None:
+    assert rule_page(Overfit) == Page(why="", save="", missing="", remedy="")
+
+
+def test_a_rule_derived_from_a_built_in_one_inherits_its_page() -> None:
+    derived = type("Derived", (RULES["Overfit"],), {"__module__": "mine"})
+    assert rule_page(derived) == rule_page(RULES["Overfit"])
+
+
+def test_each_file_is_the_page_of_a_rule_and_has_known_headings_in_order() -> None:
+    files = {path.stem: path.read_text("utf-8") for path in FOLDER.iterdir()}
+    assert sorted(files) == sorted(RULES)
+    order = list(HEADINGS.values())
+    for text in files.values():
+        headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+        assert headings == [heading for heading in order if heading in headings]
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_page_of_a_built_in_rule_is_whole_and_no_longer_in_its_class(name: str) -> None:
+    page = rule_page(RULES[name])
+    assert [field for field in HEADINGS if not getattr(page, field) and field not in OPTIONAL] == []
+    assert "PAGE" not in vars(RULES[name])
+    assert "Page(" not in inspect.getsource(RULES[name])
+
+
+def test_wheels_contain_every_page() -> None:
+    tools = tomllib.loads(PYPROJECT.read_text("utf-8"))["tool"]
+    patterns = tools["setuptools"]["package-data"]["builtin_rules"]
+    packaged = {path for pattern in patterns for path in FOLDER.parent.glob(pattern)}
+    assert set(FOLDER.iterdir()) <= packaged

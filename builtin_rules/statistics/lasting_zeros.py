@@ -58,10 +58,15 @@ class LastingZeros:
 
     They last from five saved values in a row, and from more than three times as many as in any
     earlier series that ended.
+
+    Attributes
+    ----------
+    current
+        How many zeros in a row each gradient has had, if its last value was 0.
     """
 
     def __init__(self) -> None:
-        self._current: dict[TensorKey, int] = {}
+        self.current: dict[TensorKey, int] = {}
         self._longest: dict[TensorKey, int] = {}
 
     def add(self, key: TensorKey, *, is_zero: bool) -> bool:
@@ -69,10 +74,10 @@ class LastingZeros:
         if not is_zero:
             self.end({key})
             return False
-        current = self._current[key] = self._current.get(key, 0) + 1
+        current = self.current[key] = self.current.get(key, 0) + 1
         return current >= LASTING_VALUES and current > _LONGER_FACTOR * self._longest.get(key, 0)
 
     def end(self, keys: AbstractSet[TensorKey]) -> None:
         """Record saved values other than 0."""
-        for key in self._current.keys() & keys:
-            self._longest[key] = max(self._longest.get(key, 0), self._current.pop(key))
+        for key in self.current.keys() & keys:
+            self._longest[key] = max(self._longest.get(key, 0), self.current.pop(key))

@@ -284,10 +284,9 @@ def _measured(
     measured_alone: Callable[[SavedTensor], Any],
 ) -> dict[TensorKey, Any]:
     """Return a statistic of each tensor and worker, measured alone if it was not prefetched."""
-    prefetched = {
-        worker: trial.prefetched_all(step, worker, names, measure, before)
-        for worker, names in _names_by_worker(keys).items()
-    }
+    prefetched: dict[str, Mapping[str, Any]] = {}
+    for worker, names in _names_by_worker(keys).items():
+        prefetched[worker] = trial.prefetched_all(step, worker, names, measure, before)
     values: dict[TensorKey, Any] = {}
     for key in keys:
         name, worker = key

@@ -1,6 +1,7 @@
 """IndexParser: parses index files, which list what one worker saved at one global step."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -17,6 +18,7 @@ MAX_RANK: Final = 64
 MAX_STEP: Final = 2**63 - 1
 MODES: Final = {mode.name: mode for mode in ModeKeys}
 LAYOUTS_KEPT: Final = 256
+NAMES_KEPT: Final = 64  # lists of names
 
 
 class Span(NamedTuple):
@@ -50,7 +52,7 @@ class Layout(msgspec.Struct, frozen=True, eq=False):
     entries
         The entry of each tensor; do not modify.
     names
-        The tensors' names, in order.
+        The tensors' names, sorted; see `shared_names`.
     damaged
         A sentence for each tensor with an invalid record.
     has_records
@@ -67,6 +69,12 @@ class Layout(msgspec.Struct, frozen=True, eq=False):
     has_records: bool
     first_record: Span | None
     end: int
+
+
+@lru_cache(NAMES_KEPT)
+def shared_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names; usually the same tuple for the same names."""
+    return names
 
 
 class IndexFile(msgspec.Struct, gc=False):
@@ -106,7 +114,8 @@ class IndexFile(msgspec.Struct, gc=False):
     def event_key(self) -> str | None:
         """The key of the event file, or None if there are only shapes."""
         if self.event_file is True:
-            self.event_file = paths.event_key(self.step, self.worker)
+            worker = paths.worker_to_file_name(self.worker)
+            self.event_file = paths.EVENT_KEY.format(self.step, worker)
         return self.event_file or None
 
     @property
@@ -255,7 +264,7 @@ def _layout(document: _IndexDocument, key: str) -> Layout:
     spans = [*_spans(entries)]
     return Layout(
         entries,
-        tuple(entries),
+        shared_names(tuple(sorted(entries))),
         damaged,
         has_records=bool(tensors),
         first_record=min(spans, default=None),

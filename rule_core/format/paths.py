@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 COLLECTIONS: Final = "collections/000000000/"
 INDEX: Final = "index/"
 EVENTS: Final = "events/"
+EVENT_KEY: Final = EVENTS + "{0:012d}/{0:012d}_{1}.tfevents"  # of a step and a worker's file name
 END_OF_JOB: Final = "training_job_end.ts"
 # Not in smdebug: an empty file for each worker that has finished, until the last one has.
 CLOSED: Final = "closed/"
@@ -137,7 +138,7 @@ def event_key(step: int, worker: str) -> str:
     >>> event_key(3, "worker_0")
     'events/000000000003/000000000003_worker_0.tfevents'
     """
-    return f"{EVENTS}{step:012d}/{step:012d}_{worker_to_file_name(worker)}.tfevents"
+    return EVENT_KEY.format(step, worker_to_file_name(worker))
 
 
 def step_keys(step: int, worker: str) -> tuple[str, str]:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from rule_core.exceptions import CorruptFileError, TruncatedFileError
-from rule_core.format.index_file import Entry, Layout, Span
+from rule_core.format.index_file import Entry, Layout, Span, shared_names
 from rule_core.format.record_layout import MAX_LAYOUTS, RecordLayout
 from rule_core.format.tensor_proto import MAX_RANK
 
@@ -156,7 +156,8 @@ def parse_header(text: memoryview | bytes, size: int, key: str) -> Layout:
             entries[tensor.name] = entry
         else:
             damaged[tensor.name] = entry
-    return Layout(entries, tuple(entries), damaged, has_records=True, first_record=None, end=end)
+    names = shared_names(tuple(sorted(entries)))
+    return Layout(entries, names, damaged, has_records=True, first_record=None, end=end)
 
 
 def _decode(text: memoryview | bytes, key: str) -> list[_TensorRange]:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ _WIDE: Final = {"float16": 4, "bfloat16": 4} | dict.fromkeys(
 )
 _INTEGERS: Final = {"i": "i8", "u": "u8"}
 _NO_BYTES: Final = np.empty(0, np.uint8)
+_JOB: Final = attrgetter("job")
 _NO_FILES: Final = np.empty(0, np.int32)
 
 Bytes = NDArray[np.uint8]
@@ -307,7 +309,7 @@ class SweepRun:
     """
 
     def __init__(self, calls: Sequence[SweepCall]) -> None:
-        self._run = _Loaded.kernel.start(tuple(call.job for call in calls))
+        self._run = _Loaded.kernel.start(tuple(map(_JOB, calls)))
 
     def finish(self) -> None:
         """Do what is left in this thread too, and wait for the others; only once."""

@@ -125,7 +125,7 @@ class Collection(JsonText):
         self.include_regex: list[str] = []
         if include_regex:
             self.include(include_regex)
-        self._tensor_names: set[str] | frozenset[str] = set(tensor_names or ()) or _NO_NAMES
+        self.fixed_names: set[str] | frozenset[str] = set(tensor_names or ()) or _NO_NAMES
         self._reduction_config: ReductionConfig | None = None
         self._save_config: SaveConfig | None = None
         self.reduction_config = reduction_config
@@ -135,16 +135,16 @@ class Collection(JsonText):
     @property
     def tensor_names(self) -> set[str]:
         """The names that belong to the collection regardless of its patterns."""
-        if isinstance(self._tensor_names, frozenset):
-            self._tensor_names = set()
-        return self._tensor_names
+        if isinstance(self.fixed_names, frozenset):
+            self.fixed_names = set()
+        return self.fixed_names
 
     @tensor_names.setter
     def tensor_names(self, names: Iterable[str]) -> None:
         if not isinstance(names, (list, set, frozenset, tuple)):
             msg = f"Tensor names must be a list or a set, got {names!r}."
             raise SMDebugTypeError(msg)
-        self._tensor_names = set(names)
+        self.fixed_names = set(names)
 
     @property
     def reduction_config(self) -> ReductionConfig | None:
@@ -177,7 +177,7 @@ class Collection(JsonText):
 
     def has_tensor_name(self, tname: str) -> bool:
         """Return whether a tensor was added by name."""
-        return tname in self._tensor_names
+        return tname in self.fixed_names
 
     def remove_tensor_name(self, tname: str) -> None:
         """Remove one tensor that was added by name; patterns may still match it."""
@@ -197,7 +197,7 @@ class Collection(JsonText):
         return [
             name
             for name in names
-            if name in self._tensor_names
+            if name in self.fixed_names
             or any(
                 patterns.search(pattern, name) and not self._is_foreign(name, pattern)
                 for pattern in self.include_regex
@@ -222,7 +222,7 @@ class Collection(JsonText):
 
     def absorb(self, other: "Collection") -> None:
         """Add the patterns and names of `other`."""
-        if other._tensor_names:  # noqa: SLF001 - the property would create a set
+        if other.fixed_names:
             self.tensor_names.update(other.tensor_names)
         own = set(self.include_regex)
         self.include_regex += [pattern for pattern in other.include_regex if pattern not in own]
@@ -233,7 +233,7 @@ class Collection(JsonText):
         return {
             "name": self.name,
             "include_regex": list(self.include_regex),
-            "tensor_names": sorted(self._tensor_names),
+            "tensor_names": sorted(self.fixed_names),
             "reduction_config": None if reductions is None else reductions.to_json_dict(),
             "save_config": None if saving is None else saving.to_json_dict(),
             "save_histogram": self.save_histogram,
@@ -262,7 +262,7 @@ class Collection(JsonText):
     def __repr__(self) -> str:
         return (
             f"Collection({self.name!r}, include_regex={self.include_regex!r}, "
-            f"tensor_names={sorted(self._tensor_names)!r})"
+            f"tensor_names={sorted(self.fixed_names)!r})"
         )
 
 

@@ -8,13 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
-from rule_core.kernels.lanes import lane_sums
 from rule_core.kernels.operations import KernelCode, KernelOperation, KernelResult
 from rule_core.model.streaming_statistics import (
     Piece,
     measure,
     sum_of_squares,
-    to_computable,
     total,
 )
 
@@ -55,25 +53,7 @@ class Reduction(NamedTuple):
 
     def join(self, parts: Sequence[Any], size: int, dtype: "np.dtype[Any]") -> np.generic:
         """Return the reduction of all pieces with numpy's result type; see `StreamingStatistic`."""
-        return _cast(_JOIN[self.operation](parts, size), _result_type(dtype), self.operation)
-
-    def of_single_pieces(
-        self, results: NDArray[np.float64], size: int, dtype: "np.dtype[Any]"
-    ) -> list[np.generic]:
-        """Return the reductions of floating-point tensors that are one piece each.
-
-        Equal to `join` of `kernel_part`; call with numpy warnings off.
-
-        Parameters
-        ----------
-        results
-            The kernel's results, shape ``(tensors, 2)``.
-        size, dtype
-            The number of elements of each, and their saved type.
-        """
-        of_results = _OF_SINGLE.get(self.operation)
-        values = results[:, 0] if of_results is None else of_results(results, size)
-        return list(values.astype(_result_type(dtype)))
+        return _cast(_JOIN[self.operation](parts, size), result_type(dtype), self.operation)
 
 
 def is_in_pieces(reduction: ReductionKey, dtype: "np.dtype[Any]", size: int) -> bool:
@@ -83,7 +63,8 @@ def is_in_pieces(reduction: ReductionKey, dtype: "np.dtype[Any]", size: int) -> 
     return is_defined and dtype.kind in "biufV"
 
 
-def _result_type(dtype: "np.dtype[Any]") -> "np.dtype[Any]":
+def result_type(dtype: "np.dtype[Any]") -> "np.dtype[Any]":
+    """Return the type of most reductions of elements that were saved as `dtype`."""
     return np.dtype(np.float32) if _is_extension(dtype) else dtype
 
 
@@ -145,43 +126,6 @@ def _of_whole(array: Array, operation: str, absolute: bool) -> np.generic:
         return _WHOLE[operation](np.abs(wide) if absolute else flat)
 
 
-def of_rows(rows: Array, reductions: Sequence[Reduction]) -> dict[Reduction, list[np.generic]]:
-    """Return piecewise reductions of each row, equal to the results of `compute`.
-
-    Parameters
-    ----------
-    rows
-        Shape ``(arrays, elements)``, no row longer than a piece.
-    """
-    elements = to_computable(rows)
-    if elements.dtype.kind != "f":
-        each = [measure(row, reductions) for row in rows]
-        return {reduction: [results[reduction] for results in each] for reduction in reductions}
-    with np.errstate(all="ignore"):
-        return _of_float_rows(elements, reductions, rows.dtype)
-
-
-def _of_float_rows(
-    elements: Array, reductions: Sequence[Reduction], dtype: "np.dtype[Any]"
-) -> dict[Reduction, list[np.generic]]:
-    """Return reductions of rows that were saved as `dtype`."""
-    results: dict[Reduction, list[np.generic]] = {}
-    by_absolute = {False: elements}
-    for reduction in reductions:
-        operation = reduction.operation
-        if operation not in _OF_ROWS:
-            results[reduction] = [
-                reduction.join([reduction.part(Piece(row))], row.size, dtype) for row in elements
-            ]
-            continue
-        absolute = bool(reduction.absolute) or operation == "l1"
-        if absolute not in by_absolute:
-            by_absolute[True] = np.abs(elements)
-        values = _OF_ROWS[operation](by_absolute[absolute])
-        results[reduction] = reduction.of_single_pieces(values[:, None], elements.shape[1], dtype)
-    return results
-
-
 def _check(array: Array, operation: str) -> None:
     if operation not in OPERATIONS:
         msg = f"Reduction {operation!r} must be one of {', '.join(OPERATIONS)}."
@@ -212,7 +156,7 @@ def _mean_sum(piece: Piece, absolute: bool) -> Any:
     return total(_of(piece, absolute).astype(np.float64))
 
 
-def _extreme(value: Any) -> Any:
+def extreme(value: Any) -> Any:
     """Return a value without a negative zero, which would depend on the order of elements."""
     return value + value.dtype.type(0)
 
@@ -233,8 +177,8 @@ def _join_variance(parts: Sequence[tuple[int, float, float]], size: int) -> floa
 
 
 _PART: Final[dict[str, Callable[[Piece, bool], Any]]] = {
-    "min": lambda piece, absolute: _extreme(np.minimum.reduce(_of(piece, absolute))),
-    "max": lambda piece, absolute: _extreme(np.maximum.reduce(_of(piece, absolute))),
+    "min": lambda piece, absolute: extreme(np.minimum.reduce(_of(piece, absolute))),
+    "max": lambda piece, absolute: extreme(np.maximum.reduce(_of(piece, absolute))),
     "sum": Piece.total,
     "mean": _mean_sum,
     "prod": lambda piece, absolute: np.prod(_of(piece, absolute)),
@@ -242,21 +186,6 @@ _PART: Final[dict[str, Callable[[Piece, bool], Any]]] = {
     "std": _moments,
     "l1": lambda piece, _: float(piece.total(absolute=True)),
     "l2": lambda piece, absolute: sum_of_squares(_of(piece, absolute)),
-}
-# Equal to part of a single piece.
-_OF_ROWS: Final[dict[str, Callable[[Array], Array]]] = {
-    "min": lambda rows: _extreme(np.minimum.reduce(rows, axis=1)),
-    "max": lambda rows: _extreme(np.maximum.reduce(rows, axis=1)),
-    "sum": lane_sums,
-    "l1": lane_sums,
-    "mean": lane_sums,
-    "l2": lambda rows: lane_sums(np.square(rows, dtype=np.float64)),
-}
-_OF_SINGLE: Final[dict[str, Callable[[Array, int], Array]]] = {
-    "mean": lambda results, size: results[:, 0] / size,
-    "l2": lambda results, _: np.sqrt(results[:, 0]),
-    "variance": lambda results, size: results[:, 1] / size,
-    "std": lambda results, size: np.sqrt(results[:, 1] / size),
 }
 _OPERATIONS: Final = {
     ("min", False): KernelOperation(KernelCode.MINIMUM),

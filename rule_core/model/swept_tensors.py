@@ -1,17 +1,36 @@
 """SweptTensors: statistics of tensors whose pieces the compiled kernel measures in one call."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rule_core.kernels.lanes import lane_sums
 from rule_core.kernels.sweep import Sweep, SweepResults
-from rule_core.model.reductions import Reduction
-from rule_core.model.streaming_statistics import KernelStatistic, Want
+from rule_core.model.reductions import Reduction, extreme, result_type
+from rule_core.model.streaming_statistics import (
+    KernelStatistic,
+    Piece,
+    Want,
+    measure,
+    to_computable,
+)
 
+_OF_SQUARES: Final = frozenset({"variance", "std"})  # of the second result
+_OF_MEANS: Final = _OF_SQUARES | {"mean"}
+_OF_ROOTS: Final = frozenset({"std", "l2"})
+# Equal to part of a single piece.
+_OF_ROWS: Final[dict[str, Callable[[NDArray[Any]], NDArray[Any]]]] = {
+    "min": lambda rows: extreme(np.minimum.reduce(rows, axis=1)),
+    "max": lambda rows: extreme(np.maximum.reduce(rows, axis=1)),
+    "sum": lane_sums,
+    "l1": lane_sums,
+    "mean": lane_sums,
+    "l2": lambda rows: lane_sums(np.square(rows, dtype=np.float64)),
+}
 Results = dict[Want, dict[str, Any]]  # by statistic and tensor
 
 
@@ -36,7 +55,15 @@ class SweptTensor(NamedTuple):
 
 
 class _SameReduction(NamedTuple):
-    """Tensors of one piece, size and type with the same reduction, and the rows of its results."""
+    """Tensors of one piece, size and type with the same reduction.
+
+    Attributes
+    ----------
+    rows
+        The rows of the results.
+    dtype
+        The type of the reductions.
+    """
 
     want: Want
     names: list[str]
@@ -77,7 +104,9 @@ class SweptTensors:
                 self._apart.append((tensor, apart))
         for (want, size, dtype), named_rows in alike.items():
             names, rows = zip(*named_rows, strict=True)
-            self._together.append(_SameReduction(want, [*names], np.array(rows), size, dtype))
+            self._together.append(
+                _SameReduction(want, [*names], np.array(rows), size, result_type(dtype))
+            )
 
     def truncated(self, swept: SweepResults) -> set[str]:
         """Return the tensors that were not read because their files ended."""
@@ -101,8 +130,8 @@ class SweptTensors:
         """
         with np.errstate(all="ignore"):
             for want, names, rows, size, dtype in self._together:
-                reduction = cast("Reduction", want[0])
-                values = reduction.of_single_pieces(swept.numbers[rows], size, dtype)
+                operation = cast("Reduction", want[0]).operation
+                values = _single_pieces(operation, swept.numbers[rows], size, dtype)
                 formed: Iterable[tuple[str, Any]] = zip(names, values, strict=True)
                 if without:
                     formed = ((name, value) for name, value in formed if name not in without)
@@ -126,3 +155,64 @@ def _joined(tensor: SweptTensor, number: int, swept: SweepResults) -> Any:
 def _is_formed_together(tensor: SweptTensor, want: Want) -> bool:
     is_float = tensor.dtype.kind in "fV"
     return is_float and len(tensor.pieces) == 1 and isinstance(want[0], Reduction)
+
+
+def of_rows(
+    rows: NDArray[Any], reductions: Sequence[Reduction]
+) -> dict[Reduction, list[np.generic]]:
+    """Return piecewise reductions of each row, equal to the results of `compute`.
+
+    Parameters
+    ----------
+    rows
+        Shape ``(arrays, elements)``, no row longer than a piece.
+    """
+    elements = to_computable(rows)
+    if elements.dtype.kind != "f":
+        each = [measure(row, reductions) for row in rows]
+        return {reduction: [results[reduction] for results in each] for reduction in reductions}
+    with np.errstate(all="ignore"):
+        return _of_float_rows(elements, reductions, rows.dtype)
+
+
+def _of_float_rows(
+    elements: NDArray[Any], reductions: Sequence[Reduction], dtype: "np.dtype[Any]"
+) -> dict[Reduction, list[np.generic]]:
+    """Return reductions of rows that were saved as `dtype`."""
+    results: dict[Reduction, list[np.generic]] = {}
+    by_absolute = {False: elements}
+    for reduction in reductions:
+        operation = reduction.operation
+        if operation not in _OF_ROWS:
+            results[reduction] = [
+                reduction.join([reduction.part(Piece(row))], row.size, dtype) for row in elements
+            ]
+            continue
+        absolute = bool(reduction.absolute) or operation == "l1"
+        if absolute not in by_absolute:
+            by_absolute[True] = np.abs(elements)
+        values = _OF_ROWS[operation](by_absolute[absolute])
+        results[reduction] = _single_pieces(
+            operation, values[:, None], elements.shape[1], result_type(dtype)
+        )
+    return results
+
+
+def _single_pieces(
+    operation: str, results: NDArray[np.float64], size: int, dtype: "np.dtype[Any]"
+) -> list[np.generic]:
+    """Return the reductions of floating-point tensors that are one piece each.
+
+    Equal to `Reduction.join` of `kernel_part`; call with numpy warnings off.
+
+    Parameters
+    ----------
+    results
+        The kernel's results, shape ``(tensors, 2)``.
+    size, dtype
+        The number of elements of each, and the type of the reductions.
+    """
+    values = results[:, 1 if operation in _OF_SQUARES else 0]
+    if operation in _OF_MEANS:
+        values = values / size
+    return list((np.sqrt(values) if operation in _OF_ROOTS else values).astype(dtype))

@@ -106,6 +106,7 @@ class LocalPrefetch:
         self._next: int | None = None  # the step that is expected after the last one reached
         self._ahead: StepAhead | None = None  # the next step, which is being measured
         self._present: Mapping[str, IndexFile] = {}  # at the current step
+        self._plain_parts: set[str] = set()  # the latest parts that are named like their workers
         self._places: dict[tuple[str, str], str] = {}  # by worker and tensor, if there are parts
         self._results: dict[str, dict[Question, _Prefetched]] = {}  # by part
         self._missed: dict[str, dict[Question, set[str]]] = {}
@@ -249,7 +250,7 @@ class LocalPrefetch:
         self._measures = {}
         self._present = self._files.get(step, {})
         self._places = {}
-        if has_several_modes(self._present):
+        if self._present.keys() != self._plain_parts and has_several_modes(self._present):
             self._places = {
                 (worker_of(part), name): part
                 for part, file in self._present.items()
@@ -257,6 +258,8 @@ class LocalPrefetch:
             }
             if len(self._places) < sum(len(file.entries) for file in self._present.values()):
                 self._present = {}  # a tensor of a worker is in several parts
+        elif self._present.keys() != self._plain_parts:
+            self._plain_parts = {*self._present}
         if self.measurer is not None:
             self._measure_elsewhere(self.measurer)
         if self._store is None or not self._present:
@@ -361,7 +364,7 @@ class LocalPrefetch:
         step = self._next
         if step is None:
             return
-        ahead = StepAhead(store, step) if is_expected and self._has_cores else None
+        ahead = None
         for worker, file in self._files.get(step, {}).items():
             pattern = self._patterns.get((worker, file.mode))
             if pattern is None or pattern.plan is None or pattern.plan.nbytes < MIN_PREFETCH_BYTES:
@@ -377,7 +380,8 @@ class LocalPrefetch:
                 if 2 * plan.nbytes >= stop - start:
                     with store.opened(file.event_key) as opened:
                         opened.read_ahead(plan.extent)
-            if ahead is not None and is_settled:
+            if is_expected and self._has_cores and is_settled:
+                ahead = ahead or StepAhead(store, step)
                 with suppress(Exception):  # a statistic may be a user's
                     ahead.add(worker, plan, self._files_of(self._earlier(plan, step), worker))
         if ahead is not None and ahead.begin():

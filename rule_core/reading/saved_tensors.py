@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from numpy.typing import NDArray
 
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
-from rule_core.format.index_file import Span
+from rule_core.format.index_file import Span, shared_names
 from rule_core.format.paths import has_several_modes, worker_of
 from rule_core.model.reductions import Reduction, compute, is_in_pieces
 from rule_core.model.segments import step_text
@@ -95,7 +95,6 @@ class SavedTensors:
         self._results: OrderedDict[tuple[str, int, str, StreamingStatistic, int | None], Any] = (
             OrderedDict()
         )
-        self._shared_names: dict[tuple[str, ...], tuple[str, ...]] = {}
         # By the identities of the entries of a step: the entries, and their names.
         self._names_of: dict[tuple[int, ...], tuple[list[Any], tuple[str, ...]]] = {}
         self._reader = EventReader(store)
@@ -144,20 +143,11 @@ class SavedTensors:
         cached = self._names_of.get(key)
         # In a copy of this object, identities of other entries may be among the keys.
         if cached is None or not all(map(is_, cached[0], entries)):
-            names = self.shared_names(
-                sorted(entries[0] if len(entries) == 1 else set().union(*entries))
-            )
+            names = shared_names(tuple(sorted(set().union(*entries))))
             if len(self._names_of) >= CACHED_NAMES:
                 self._names_of.clear()
             cached = self._names_of[key] = entries, names
         return cached[1]
-
-    def shared_names(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return names as a tuple; usually the same one for the same names."""
-        names = tuple(names)
-        if len(self._shared_names) >= CACHED_NAMES:
-            self._shared_names.clear()
-        return self._shared_names.setdefault(names, names)
 
     def parts_with(self, name: str, step: int, mode: ModeKeys) -> list[str]:
         """Return the parts of a global step with anything of a tensor.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rule_core.environment import number
 from rule_core.exceptions import CorruptFileError
 from rule_core.format import paths
-from rule_core.format.index_file import Entry, IndexFile, Layout
+from rule_core.format.index_file import Entry, IndexFile, Layout, shared_names
 from rule_core.model.collection import Collection
 from rule_core.model.parameter_names import parameter_collection
 from rule_core.model.segments import (
@@ -509,7 +509,8 @@ class _FilesByStep(Mapping[int, SourceFiles]):
                 else Entry(reductions=dict.fromkeys(column.reductions, NUMBER.raw))  # type: ignore[arg-type]
                 for column in columns
             }
-            layout = Layout(entries, key, {}, has_records=False, first_record=None, end=0)
+            names = shared_names(tuple(sorted(key)))
+            layout = Layout(entries, names, {}, has_records=False, first_record=None, end=0)
             if len(self._layouts) > STEPS_CACHED:
                 self._layouts.clear()
             self._layouts[lane.part, key] = layout

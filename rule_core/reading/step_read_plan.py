@@ -25,9 +25,9 @@ from rule_core.kernels.sweep import (
     SweptPiece,
     is_supported,
 )
-from rule_core.model.reductions import Reduction, is_in_pieces, of_rows
+from rule_core.model.reductions import Reduction, is_in_pieces
 from rule_core.model.streaming_statistics import PIECE_BYTES, Want
-from rule_core.model.swept_tensors import Results, SweptTensor, SweptTensors
+from rule_core.model.swept_tensors import Results, SweptTensor, SweptTensors, of_rows
 from rule_core.reading.chunked_reads import ChunkedReadPlan, Reading, RecordPart
 from rule_core.storage.base import ByteRange, OpenFile
 

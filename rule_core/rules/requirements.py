@@ -59,7 +59,7 @@ class TensorInput:
             names = trial.tensor_names(step=step, regex=list(self.patterns))
             selected.append(_without(self.excluding, names))
         names = selected[0] if len(selected) == 1 else sorted(set().union(*selected))
-        return _without(self.never, names)
+        return _without(self.never, names) if self.never else names
 
     def is_in(self, trial: Any) -> bool:
         """Return whether any step so far has one of these tensors."""

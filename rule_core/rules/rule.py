@@ -17,7 +17,7 @@ from rule_core.rules.evidence import Finding, Measured, Quantity, Series, most_s
 from rule_core.rules.requirements import RequiredInput, RequiredTensors
 from rule_core.rules.wants import WantedMeasure
 from rule_core.severity import Severity
-from rule_core.trials.refresh import snapshot
+from rule_core.trials.snapshot_view import snapshot
 
 if TYPE_CHECKING:
     from rule_core.rules.params import Param
@@ -337,20 +337,19 @@ class Rule(ABC):
             If the condition is met, after the rule's actions. Notes alone do not meet it.
         """
         self.base_trial.wait_for_steps([step])
-        self._choose_whole_trials()
+        if not self._has_begun:
+            self._choose_whole_trials()
         with snapshot(self.trials, step):
             self.req_tensors.clear()
             self.set_required_tensors(step)
             self.req_tensors.fetch()
-            severity = self.met_severity(lambda step: self._truth(self.invoke_at_step(step)), step)
+            severity = self.met_severity(self._answer_at, step)
         if severity is not None:
             self.carry_out_actions(step, severity)
             raise RuleEvaluationConditionMet(self.rule_name, step)
 
     def _choose_whole_trials(self) -> None:
         """Before the first step, show the other trials that have ended as a whole."""
-        if self._has_begun:
-            return
         self._has_begun = True
         for trial in self.trials[1:]:
             if trial is not self.base_trial:
@@ -384,11 +383,13 @@ class Rule(ABC):
         else:
             self.actions.invoke(message, severity)
 
-    def _truth(self, result: Any) -> bool:
+    def _answer_at(self, step: int) -> Any:
+        """Return the answer of `invoke_at_step`; warn once if it is None."""
+        result = self.invoke_at_step(step)
         if result is None and not self._warned_of_none:
             self._warned_of_none = True
             self.logger.warning(
                 "Rule %r returned None, which counts as False. Return True or False.",
                 self.rule_name,
             )
-        return bool(result)
+        return result

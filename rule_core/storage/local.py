@@ -14,7 +14,6 @@ from typing import Self
 
 import numpy as np
 
-from rule_core.failures import OnError
 from rule_core.storage.base import (
     ByteRange,
     FileStatus,
@@ -89,8 +88,11 @@ class LocalStore:
     def opened(self, key: str) -> "LocalFile":
         """Open a regular file below the root; see `FileStore`."""
         fd = self._descriptor(key)
-        with OnError(os.close, fd):
+        try:
             return LocalFile(key, fd, _file_size(fd, key))
+        except (OSError, StorageUnavailableError):
+            os.close(fd)
+            raise
 
     def read(self, key: str, byte_range: ByteRange | None = None) -> memoryview:
         """Return bytes of a regular file below the root; see `TrialStore`."""

@@ -1,23 +1,11 @@
-"""Context managers that control what a trial shows (refresh, snapshot), and parameter parsing."""
+"""Context managers that control when a trial looks for new files, and parameter parsing."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
+from rule_core.trials.snapshot_view import Refreshing, Trials
 
-class Refreshing(Protocol):
-    """The attributes of a trial that these context managers set."""
-
-    dynamic_refresh: bool
-    horizon: int | None
-    judged: int | None
-    is_whole: bool
-
-    def expire(self) -> None:
-        """Make the next query look for new files, even shortly after the last look."""
-
-
-Trials = Refreshing | Iterable[Refreshing]
 T = TypeVar("T", bound=Trials)
 
 
@@ -51,24 +39,6 @@ def no_refresh(trials: T) -> AbstractContextManager[T]:
 def refresh(trials: T) -> AbstractContextManager[T]:
     """Look for new files on queries inside the block; the opposite of `no_refresh`."""
     return _set(trials, refreshing=True)
-
-
-@contextmanager
-def snapshot(trials: Trials, step: int) -> Iterator[None]:
-    """Show only global steps up to `step`, and no new files, inside the block.
-
-    All steps of a trial that `is_whole` stay visible.
-    """
-    several = trials if isinstance(trials, Iterable) else (trials,)
-    previous = [(trial, trial.horizon, trial.judged, trial.dynamic_refresh) for trial in several]
-    for trial, _, _, _ in previous:
-        trial.horizon, trial.judged = None if trial.is_whole else step, step
-        trial.dynamic_refresh = False
-    try:
-        yield
-    finally:
-        for trial, horizon, judged, refreshing in previous:
-            trial.horizon, trial.judged, trial.dynamic_refresh = horizon, judged, refreshing
 
 
 def parse_list_from_str(arg: object, delimiter: str = ",") -> list[str]:

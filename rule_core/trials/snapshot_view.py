@@ -1,10 +1,12 @@
-"""TrialView: a view of a trial up to a step, and the reads of its tensors."""
+"""TrialView: a view of a trial up to a step, the reads of its tensors, and `snapshot`."""
 
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
-from typing import Any, Final, NoReturn, TypeVar
+from operator import attrgetter
+from typing import Any, Final, NoReturn, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
@@ -34,6 +36,40 @@ LOOK_EVERY_S: Final = 1.0  # in remote trials, regardless of the number of queri
 WARN_AFTER_S: Final = 10.0
 EVENT_FILE_TRIES: Final = 5
 EVENT_FILE_TRY_S: Final = 2.0
+_SHOWN: Final = attrgetter("horizon", "judged", "dynamic_refresh")
+
+
+class Refreshing(Protocol):
+    """The attributes of a trial that these context managers set."""
+
+    dynamic_refresh: bool
+    horizon: int | None
+    judged: int | None
+    is_whole: bool
+
+    def expire(self) -> None:
+        """Make the next query look for new files, even shortly after the last look."""
+
+
+Trials = Refreshing | Iterable[Refreshing]
+
+
+@contextmanager
+def snapshot(trials: Trials, step: int) -> Iterator[None]:
+    """Show only global steps up to `step`, and no new files, inside the block.
+
+    All steps of a trial that `is_whole` stay visible.
+    """
+    several = [*trials] if isinstance(trials, Iterable) else [trials]
+    previous = [*map(_SHOWN, several)]
+    for trial in several:
+        trial.horizon, trial.judged = None if trial.is_whole else step, step
+        trial.dynamic_refresh = False
+    try:
+        yield
+    finally:
+        for trial, shown in zip(several, previous, strict=True):
+            trial.horizon, trial.judged, trial.dynamic_refresh = shown
 
 
 class TrialView:

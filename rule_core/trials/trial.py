@@ -5,10 +5,12 @@ and horizon, over the same data.
 """
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple, Self
 
 from rule_core.clock import Clock
 from rule_core.exceptions import NoMoreData, StepUnavailable, TensorUnavailable
+from rule_core.format.index_file import shared_names
 from rule_core.model import patterns
 from rule_core.model.collection import Collection
 from rule_core.model.segments import SEGMENT_STEPS, segment_of
@@ -33,7 +35,7 @@ class _Selection(NamedTuple):
 
     names: tuple[str, ...]
     include_regex: list[Any]
-    tensor_names: set[str]
+    tensor_names: AbstractSet[str]
     selected: list[str]
 
 
@@ -154,29 +156,27 @@ class Trial(TrialView):
             raise ValueError(msg)
         if step is None:
             self.maybe_refresh()
-        else:
+        elif self.dynamic_refresh:
             self._look()
         names = self._names(step, mode or ModeKeys.GLOBAL)
         if regex is not None:
-            selected = self._matching(names, regex)
-            self._note_missed(selected, "pattern", regex)
-            return selected.copy()
-        if collection is not None:
+            selected, kind, query = self._matching(names, regex), "pattern", regex
+        elif collection is not None:
             queried: object = collection
             if isinstance(collection, str):
                 queried = self.collection(collection)
             if not isinstance(queried, Collection):
                 msg = f"A collection must be a name or a Collection, got {collection!r}."
                 raise TypeError(msg)
-            selected = self._members(queried, names)
-            self._note_missed(selected, "collection", queried.name)
-            return selected.copy()
-        return [*names]
+            selected, kind, query = self._members(queried, names), "collection", queried.name
+        else:
+            return [*names]
+        if self.missed or not selected:
+            self._note_missed(selected, kind, query)
+        return selected.copy()
 
     def _note_missed(self, result: object, kind: str, query: object) -> None:
         """Record a query without results, and forget it once it has results."""
-        if result and not self.missed:
-            return
         text = f"{kind} {query!r}"
         if result:
             self.missed.pop(text, None)
@@ -198,18 +198,24 @@ class Trial(TrialView):
         index = self.index
         if step is not None:
             global_step = self._global(step, mode)
-            return () if global_step is None else index.tensors.names_at(global_step, mode)
+            if global_step is None:
+                return ()
+            files = index.files.get(global_step, {})
+            if len(files) == 1 and mode is ModeKeys.GLOBAL:  # as in most trials
+                (file,) = files.values()
+                return file.layout.names
+            return index.tensors.names_at(global_step, mode)
         first_steps = self._steps_by_name(mode)
         horizon = self.horizon
         if horizon is None:
-            return index.tensors.shared_names(sorted(first_steps))
+            return shared_names(tuple(sorted(first_steps)))
         # Names in index files are never forgotten.
         keeps = horizon < SEGMENT_STEPS and isinstance(first_steps, dict)
         since, names = self._all_names.get(mode, (0, ())) if keeps else (0, ())
         if names and since <= horizon and len(names) == len(first_steps):
             return names
         visible = (name for name, steps in first_steps.items() if self._shows_any(steps))
-        names = index.tensors.shared_names(sorted(visible))
+        names = shared_names(tuple(sorted(visible)))
         if keeps and len(names) == len(first_steps):
             self._all_names[mode] = horizon, names
         return names
@@ -226,7 +232,7 @@ class Trial(TrialView):
 
     def _members(self, collection: Collection, names: tuple[str, ...]) -> list[str]:
         """Return the members of a collection among names; do not modify them."""
-        include_regex, tensor_names = collection.include_regex, collection.tensor_names
+        include_regex, tensor_names = collection.include_regex, collection.fixed_names
         cached = self._selections.get((id(names), collection.name))
         if (
             cached is not None
@@ -236,7 +242,7 @@ class Trial(TrialView):
             return cached.selected
         members = collection.members(names)
         self._keep(
-            collection.name, _Selection(names, include_regex.copy(), tensor_names.copy(), members)
+            collection.name, _Selection(names, include_regex.copy(), set(tensor_names), members)
         )
         return members
 
@@ -425,6 +431,8 @@ class Trial(TrialView):
         """
         mode = mode or ModeKeys.GLOBAL
         for step in required_steps:
+            if step == self.judged and mode is ModeKeys.GLOBAL and step in self.index.files:
+                continue
             refreshing, self.dynamic_refresh = self.dynamic_refresh, self.horizon is None
             try:
                 self._wait_for(step, mode)

@@ -21,7 +21,7 @@ from rule_core.rules.evidence import Finding, Measured, Quantity
 from rule_core.rules.rule import Rule
 from rule_core.severity import Severity
 from rule_core.storage.wait_budget import WaitEndedError
-from rule_core.trials.refresh import snapshot
+from rule_core.trials.snapshot_view import snapshot
 from rule_runner.errors import ClientError, raised
 from rule_runner.loading.process_state import ProcessState
 from rule_runner.logs import get_logger
@@ -223,10 +223,12 @@ class InProcessInvoker:
             if reason and damaged_now > damaged:
                 reason = UNREADABLE
             did = InvocationOutcome.SKIPPED if reason else InvocationOutcome.CLEAR
-        missed = tuple(sorted({request for trial in self._trials for request in trial.missed}))
+        missed: set[str] = set()
+        for trial in self._trials:
+            missed.update(trial.missed)
         measurements = tuple(self._rule.take_measurements())
         return InvocationResult(
-            did, reason, tuple(findings), ends, seconds, missed, (), measurements
+            did, reason, tuple(findings), ends, seconds, tuple(sorted(missed)), (), measurements
         )
 
     def _read_counts(self) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from rule_core.clock import Clock, SystemClock
 from rule_core.storage import StorageUnavailableError
 from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
 from rule_runner.config.model import EvaluationConfig
-from rule_runner.engine.evaluation_context import EvaluationContext
+from rule_runner.engine.evaluation_context import WRITE_EVERY_S, EvaluationContext
 from rule_runner.engine.invocation import UNREADABLE
 from rule_runner.engine.observer import Observer, WaitNotices, all_judged
 from rule_runner.engine.outcome import EvaluationOutcome
@@ -255,24 +255,28 @@ class Runner:
         """Judge every ready step of one source with its rule jobs."""
         position = min((job.position for job in jobs if job.live), default=-1)
         for step in source.ready(position):
-            self._judge(source, step, [job for job in jobs if job.wants(step)])
+            missing_workers, is_live = source.missing_workers(step), False
+            for job in jobs:
+                if job.wants(step):
+                    self._judge(job, step, missing_workers)
+                is_live = is_live or job.live
             self.stops.record_progress()
+            context, seconds = self.context, self.stops.last_progress - self.context.written
+            if context.changed or seconds >= WRITE_EVERY_S:
+                context.record()
             steps = source.steps
             self.observer.progress(bisect_right(steps, step), len(steps))
             stop = self.stops.reason()
-            if stop or not [job for job in jobs if job.live]:
+            if stop or not is_live:
                 return stop
         return None
 
-    def _judge(self, source: StepSource, step: int, jobs: list[RuleJob]) -> None:
-        """Judge a step with each of `jobs`, or skip it if it cannot be read."""
-        missing_workers = source.missing_workers(step) if jobs else None
-        for job in jobs:
-            if missing_workers is None:
-                job.skip(step, UNREADABLE)
-            elif job.judge(step, missing_workers):
-                self.context.changed.append(job)
-        self.context.record()
+    def _judge(self, job: RuleJob, step: int, missing_workers: list[str] | None) -> None:
+        """Judge a step, or skip it if it cannot be read."""
+        if missing_workers is None:
+            job.skip(step, UNREADABLE)
+        elif job.judge(step, missing_workers):
+            self.context.changed.append(job)
 
     @property
     def _is_to_pause(self) -> bool:

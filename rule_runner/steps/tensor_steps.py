@@ -270,7 +270,10 @@ class TensorSteps:
 
     def missing_workers(self, step: int) -> list[str] | None:
         """Return the workers whose data of a ready step is missing; see `StepSource`."""
-        return missing_workers(self.base, step) if step in self.base.files else None
+        files = self.base.files.get(step)
+        if files is None:
+            return None
+        return [] if files.keys() >= set(self.base.workers) else missing_workers(self.base, step)
 
     def lost_files(self) -> int:
         """Return how many files arrived after the trial was considered ended."""

@@ -40,7 +40,7 @@ from rule_core.rules.wants import WantedMeasure
 from rule_core.severity import Severity
 from rule_core.storage.local_output import LocalOutput
 from rule_core.storage.publish import publish
-from rule_core.trials.refresh import snapshot
+from rule_core.trials.snapshot_view import snapshot
 
 if TYPE_CHECKING:
     from rule_core.profiler.files.time_units import is_on_host

@@ -97,10 +97,13 @@ class VanishingGradient(DeclaredRule):
         if self.literal:
             vanished = [key for key, mean in means.items() if mean < self.threshold]
         else:
-            means = self._judged(means, step)
+            if 0 in means.values() or any(map(is_routed, names)):
+                means = self._judged(means, step)
             if not means:
                 return self.not_judged(IDLE)
-            vanished = self._without_flat(self._lasting(means, step), means, step)
+            vanished = self._lasting(means, step)
+            if vanished:
+                vanished = self._without_flat(vanished, means, step)
         zeros = {key: ZERO for key in vanished if means[key] == 0}
         return self.measured_all(step, MEAN, means, self.threshold, met=set(vanished), notes=zeros)
 
@@ -118,8 +121,6 @@ class VanishingGradient(DeclaredRule):
     def _judged(self, means: dict[TensorKey, float], step: int) -> dict[TensorKey, float]:
         """Leave out the zeros of experts, and of workers without a loss."""
         satisfied = workers_without_loss(self.base_trial, step) if 0 in means.values() else set()
-        if not satisfied and not any(is_routed(name) for name, _ in means):
-            return means
         return {
             (name, worker): mean
             for (name, worker), mean in means.items()
@@ -133,7 +134,8 @@ class VanishingGradient(DeclaredRule):
         others = means.keys() - small.keys() if small else means.keys()
         for key in self._rows.keys() & others:
             del self._rows[key]
-        self._zeros.end(others)
+        if self._zeros.current:
+            self._zeros.end(others)
         return self._lasting_of(small, means, step) if small else []
 
     def _lasting_of(
@@ -182,8 +184,6 @@ class VanishingGradient(DeclaredRule):
         self, vanished: list[TensorKey], judged: Collection[TensorKey], step: int
     ) -> list[TensorKey]:
         """Leave out one-dimensional gradients of layers with others that have not vanished."""
-        if not vanished:
-            return vanished
         flat = {key for key in judged if self._rank(key, step) < MATRIX_RANK}
         if len(flat) == len(judged):
             return vanished

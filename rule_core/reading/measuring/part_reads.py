@@ -102,9 +102,9 @@ def open_files(
 ) -> dict[int, tuple[OpenFile, Mapping[str, Entry]]]:
     """Open the event files of index files until a stack is closed."""
     return {
-        back: (stack.enter_context(opener.opened(file.event_key)), file.entries)
+        back: (stack.enter_context(opener.opened(key)), file.entries)
         for back, file in files.items()
-        if file.event_key is not None
+        if (key := file.event_key) is not None
     }
 
 

@@ -18,7 +18,7 @@ from builtin_rules.statistics.tensor_selection import (
     saved_tensors,
     view,
 )
-from rule_core.trials.refresh import snapshot
+from rule_core.trials.snapshot_view import snapshot
 from smdebug.core.modes import ModeKeys
 
 # By rule: parameters, a tensor's name, and its values: healthy, then met, then healthy. Rules that

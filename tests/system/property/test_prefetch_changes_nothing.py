@@ -19,7 +19,7 @@ from rule_core.model.array_difference import ChangeNorms, Tolerance
 from rule_core.model.element_statistics import Activity, NonFiniteCount, SingleNumber, ZeroCount
 from rule_core.model.reductions import OPERATIONS
 from rule_core.reading import chunked_reads, local_prefetch, step_read_plan
-from rule_core.trials.refresh import snapshot
+from rule_core.trials.snapshot_view import snapshot
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugError
 from smdebug.trials import Trial

@@ -8,7 +8,7 @@ from judging import opened, save
 
 from builtin_rules.statistics.previous_values import ComparableSteps, earlier_steps, latest_steps
 from builtin_rules.statistics.tensor_selection import saved_tensor
-from rule_core.trials.refresh import snapshot
+from rule_core.trials.snapshot_view import snapshot
 from smdebug.core.modes import ModeKeys
 from smdebug.trials import Trial
 

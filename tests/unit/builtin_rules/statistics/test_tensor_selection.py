@@ -18,7 +18,7 @@ from builtin_rules.statistics.tensor_selection import (
     variances,
 )
 from rule_core.model.array_difference import ChangeNorms
-from rule_core.trials.refresh import snapshot
+from rule_core.trials.snapshot_view import snapshot
 from smdebug.core.reductions import Reduction
 from smdebug.rules.extensions import StreamingStatistic
 from smdebug.trials import Trial

@@ -18,7 +18,6 @@ from rule_core.model.reductions import (
     compute,
     compute_all,
     is_in_pieces,
-    of_rows,
 )
 from rule_core.model.streaming_statistics import (
     Piece,
@@ -28,6 +27,7 @@ from rule_core.model.streaming_statistics import (
     piece_length,
     to_computable,
 )
+from rule_core.model.swept_tensors import of_rows
 
 REAL: Final = [dtype for dtype in rawtrial.NUMBERS if not dtype.startswith("complex")]
 FLOATS: Final = ["float16", "bfloat16", "float32", "float64"]

@@ -28,7 +28,7 @@ from rule_core.reading.native_index import NativeIndex
 from rule_core.storage import ByteRange
 from rule_core.storage.local import LocalStore
 from rule_core.trials import Trial
-from rule_core.trials.refresh import snapshot
+from rule_core.trials.snapshot_view import snapshot
 
 CHANGE: Final = ChangeNorms()
 

@@ -19,7 +19,8 @@ from rule_core.rules import Rule, invoke_rule
 from rule_core.storage.base import ReadCosts
 from rule_core.trials import create_trial
 from rule_core.trials.profiler_trial import ProfilerTrial
-from rule_core.trials.refresh import no_refresh, snapshot
+from rule_core.trials.refresh import no_refresh
+from rule_core.trials.snapshot_view import snapshot
 
 S = 1_000_000
 Files = dict[str, bytes]

@@ -16,7 +16,8 @@ from rule_core.model.reductions import Reduction
 from rule_core.modes import ModeKeys
 from rule_core.reading.native_index import NativeIndex
 from rule_core.trials import Trial
-from rule_core.trials.refresh import refresh, snapshot
+from rule_core.trials.refresh import refresh
+from rule_core.trials.snapshot_view import snapshot
 
 TRAIN, EVAL, GLOBAL = ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.GLOBAL
 # Global step -> mode, mode step, tensors.

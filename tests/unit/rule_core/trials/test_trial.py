@@ -18,12 +18,13 @@ from rule_core.exceptions import (
     TensorUnavailable,
     TensorUnavailableForStep,
 )
+from rule_core.format import index_file
 from rule_core.model.collection import Collection
 from rule_core.modes import ModeKeys
-from rule_core.reading import saved_tensors
 from rule_core.reading.native_index import NativeIndex
 from rule_core.trials import Trial
-from rule_core.trials.refresh import no_refresh, refresh, snapshot
+from rule_core.trials.refresh import no_refresh, refresh
+from rule_core.trials.snapshot_view import snapshot
 from rule_core.trials.tensor import StepState
 from rule_core.trials.trial import MISSED_KEPT
 
@@ -164,10 +165,6 @@ def test_questions_about_names() -> None:
 def test_names_of_steps_alike_are_sorted_once_for_all_views(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    one = trial(
-        collections() | step(0, a=1, b=2) | step(1, a=1, b=2) | step(2, a=1, c=2) | {END: b""}
-    )
-    two = one.share()
     lengths: list[int] = []
 
     def counting(names: Iterable[str]) -> list[str]:
@@ -175,7 +172,11 @@ def test_names_of_steps_alike_are_sorted_once_for_all_views(
         lengths.append(len(result))
         return result
 
-    monkeypatch.setattr(saved_tensors, "sorted", counting, raising=False)
+    monkeypatch.setattr(index_file, "sorted", counting, raising=False)
+    one = trial(
+        collections() | step(0, a=1, b=2) | step(1, a=1, b=2) | step(2, a=1, c=2) | {END: b""}
+    )
+    two = one.share()
     one.collection("mine").include("[bc]")
     names = {0: ["a", "b"], 1: ["a", "b"], 2: ["a", "c"]}
     for number in (0, 1, 2, 0, 2, 1):
@@ -192,12 +193,12 @@ def test_names_of_steps_alike_are_sorted_once_for_all_views(
 
 def test_names_do_not_depend_on_identities_that_a_copy_took_over() -> None:
     original = trial(collections() | step(0, a=1) | step(1, b=1) | {END: b""})
-    assert [original.tensor_names(step=number) for number in (0, 1)] == [["a"], ["b"]]
-    keys, values = zip(*original.index.tensors._names_of.items(), strict=True)
-    original.index.tensors._names_of = dict(
-        zip(keys, reversed(values), strict=True)
-    )  # ids of others
-    assert [original.tensor_names(step=number) for number in (0, 1)] == [["a"], ["b"]]
+    original.steps()
+    tensors = original.index.tensors
+    assert [tensors.names_at(number, ModeKeys.GLOBAL) for number in (0, 1)] == [("a",), ("b",)]
+    keys, values = zip(*tensors._names_of.items(), strict=True)
+    tensors._names_of = dict(zip(keys, reversed(values), strict=True))  # ids of others
+    assert [tensors.names_at(number, ModeKeys.GLOBAL) for number in (0, 1)] == [("a",), ("b",)]
 
 
 def test_names_are_selected_anew_once_a_collection_has_changed() -> None:

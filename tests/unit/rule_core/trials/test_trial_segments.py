@@ -17,7 +17,7 @@ from rule_core.model.sampled_times import SampledTimes
 from rule_core.model.segments import global_step
 from rule_core.modes import ModeKeys
 from rule_core.trials import Trial
-from rule_core.trials.refresh import snapshot
+from rule_core.trials.snapshot_view import snapshot
 from rule_core.trials.tensor import StepState
 
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL

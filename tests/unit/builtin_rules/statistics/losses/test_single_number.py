@@ -15,7 +15,7 @@ from builtin_rules.statistics.losses.single_number import single_number
 from builtin_rules.statistics.tensor_selection import saved_tensor, statistics
 from rule_core.model.element_statistics import SingleNumber, ZeroCount
 from rule_core.model.streaming_statistics import measure
-from rule_core.trials.refresh import snapshot
+from rule_core.trials.snapshot_view import snapshot
 
 VALUES = (1.5, -2.0, 0.0, -0.0, math.nan, math.inf)
 

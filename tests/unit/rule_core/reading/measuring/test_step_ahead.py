@@ -26,7 +26,7 @@ from rule_core.reading.measuring import step_ahead
 from rule_core.reading.measuring.step_ahead import StepAhead
 from rule_core.storage.local import LocalStore
 from rule_core.trials import Trial
-from rule_core.trials.refresh import snapshot
+from rule_core.trials.snapshot_view import snapshot
 
 SIZE: Final = 300
 MEAN: Final = Reduction("mean")

@@ -106,8 +106,6 @@ def watching(
     )
     services = services_of(config.alerts) if config.alerts else {}
     path = _database_path(config, database)
-    if rebuild:
-        WatchDatabase.empty(path).close()
     places = [parse_root(text) for text in config.roots]
     with ExitStack() as stack:
         folder = path.with_name(f"{path.name}-evaluations")
@@ -117,13 +115,12 @@ def watching(
         controller = Controller(
             config,
             places,
-            lambda: WatchDatabase(path),
+            stack.enter_context(WatchDatabase.empty(path) if rebuild else WatchDatabase(path)),
             evaluations,
             SystemClock(),
             waiter,
             options,
         )
-        stack.callback(controller.close)
         if rebuild:
             controller.rebuild()
         stack.enter_context(alerting(config.alerts, path, services, config.public_url, once=once))

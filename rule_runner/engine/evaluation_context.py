@@ -70,9 +70,10 @@ class EvaluationContext:
         The rule jobs; `begin` constructs their rules.
     changed
         The rule jobs whose new statuses are not recorded yet.
-    last_change, write_due
-        When the trials last changed, and when the results are written anew even without a change,
-        in seconds of the monotonic clock.
+    last_change
+        When the trials last changed, in seconds of the monotonic clock.
+    written
+        When the results were last written, in seconds of the monotonic clock.
     closing
         Closes everything that was opened.
     earlier
@@ -122,8 +123,7 @@ class EvaluationContext:
         self.changed: list[RuleJob] = []
         self._unmade: list[tuple[RuleJob, BoundRule]] = []
         self._fork_server: ForkServer | None = None
-        self.last_change = clock.monotonic()
-        self.write_due = self.last_change + WRITE_EVERY_S
+        self.last_change = self.written = clock.monotonic()
         with ExitStack() as stack:
             # What an evaluation is made of refers to itself, so Python may free it much later.
             stack.callback(self.step_sources.clear_cached_bytes)
@@ -267,7 +267,7 @@ class EvaluationContext:
         changed = [*self.changed, *changed]
         self.changed = []
         if not changed:
-            if self.clock.monotonic() >= self.write_due:
+            if self.clock.monotonic() - self.written >= WRITE_EVERY_S:
                 self.write()
             return
         self.write()
@@ -283,7 +283,7 @@ class EvaluationContext:
 
         For `final` and `caught_up` see `RuleJob.result_to_record`.
         """
-        self.write_due = self.clock.monotonic() + WRITE_EVERY_S
+        self.written = self.clock.monotonic()
         if final and self.config.results.report:
             self.folder.write_measurements(
                 {job.config.configuration_name: job.measurements.record() for job in self.jobs}

@@ -11,7 +11,7 @@ from rule_core.clock import Clock, SystemClock
 from rule_core.storage import StorageUnavailableError
 from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
 from rule_runner.config.model import EvaluationConfig
-from rule_runner.engine.evaluation_context import EvaluationContext
+from rule_runner.engine.evaluation_context import WRITE_EVERY_S, EvaluationContext
 from rule_runner.engine.invocation import UNREADABLE
 from rule_runner.engine.observer import Observer, WaitNotices, all_judged
 from rule_runner.engine.outcome import EvaluationOutcome
@@ -260,9 +260,10 @@ class Runner:
                 if job.wants(step):
                     self._judge(job, step, missing_workers)
                 is_live = is_live or job.live
-            if self.context.changed or self.clock.monotonic() >= self.context.write_due:
-                self.context.record()
             self.stops.record_progress()
+            context, seconds = self.context, self.stops.last_progress - self.context.written
+            if context.changed or seconds >= WRITE_EVERY_S:
+                context.record()
             steps = source.steps
             self.observer.progress(bisect_right(steps, step), len(steps))
             stop = self.stops.reason()

@@ -47,6 +47,11 @@ class StopRequests:
         (whole seconds since the epoch), or at once if it holds anything else.
     pause_file
         A file whose existence requests a pause; None: there is none.
+
+    Attributes
+    ----------
+    last_progress
+        The time of the last progress, in seconds of the monotonic clock.
     """
 
     def __init__(
@@ -59,7 +64,7 @@ class StopRequests:
         pause_file: Path | None = None,
     ) -> None:
         self._clock = clock
-        self._began = self._last_progress = clock.monotonic()
+        self._began = self.last_progress = clock.monotonic()
         self._timeout = timeout
         self._idle_timeout = idle_timeout
         self._stop_files = stop_files
@@ -70,7 +75,7 @@ class StopRequests:
 
     def record_progress(self) -> None:
         """Record progress: new data of the trial, or a judged step."""
-        self._last_progress = self._clock.monotonic()
+        self.last_progress = self._clock.monotonic()
 
     def by_signal(self, number: int) -> None:
         """Record a signal."""
@@ -112,7 +117,7 @@ class StopRequests:
     def idle(self, spare: float = 0.0) -> StopReason | None:
         """Return why to stop waiting for progress, or None; `spare` seconds extend the limit."""
         limit = self._idle_timeout
-        if limit is None or self._clock.monotonic() - self._last_progress < limit + spare:
+        if limit is None or self._clock.monotonic() - self.last_progress < limit + spare:
             return None
         text = f"Stopped after {limit:g} s without news of the trial (--idle-timeout)."
         return StopReason(text, EXIT_TIMEOUT)

@@ -88,6 +88,7 @@ _BY_TURN: Final = "CREATE INDEX IF NOT EXISTS trials_by_turn ON trials (state, r
 _APPLICATION: Final = 0x72727768  # "rrwh" in the header of the file
 _HEADER: Final = b"SQLite format 3\0"
 _HEADER_SIZE: Final = 100
+_CLOSED: Final = (0, 0)  # the identity of no file
 _APPLICATION_BYTES: Final = slice(68, 72)
 _ADD: Final = """
     INSERT INTO trials (path, root, tensors, profiler, output, state, discovered_at, changed_at)
@@ -125,10 +126,13 @@ class WatchDatabase(IndexReader):
     """
 
     def __init__(self, path: Path) -> None:
+        self._calls: list[Callable[[], object]] = []
+        self._open(path)
+
+    def _open(self, path: Path) -> None:
         with output_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
         self._lease = _only_writer(path)
-        self._calls: list[Callable[[], object]] = []
         try:
             _check_own(path)
             super().__init__(path, "mode=rwc")
@@ -175,10 +179,16 @@ class WatchDatabase(IndexReader):
         """Close the database, and let another process use it."""
         super().close()
         self._lease.close()
+        self._file = _CLOSED
+
+    def reopen(self) -> None:
+        """Open the file at the same path, which is created if missing; may be tried again."""
+        self.close()
+        self._open(self.path)
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the file was deleted or replaced."""
+        """Whether the file was deleted or replaced, or could not be opened again."""
         return _identity(self.path) != self._file
 
     @contextmanager

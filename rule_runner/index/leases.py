@@ -16,6 +16,7 @@ from rule_core.failures import OnError
 from rule_runner.results.durable_files import Closing, open_regular, output_errors, write_all
 
 _LONGEST_PID: Final = 20
+_CLOSED: Final = -1
 
 
 class Lease(Closing):
@@ -58,8 +59,10 @@ class Lease(Closing):
             write_all(self.fd, f"{pid}\n".encode())
 
     def close(self) -> None:
-        """Close the file; this ends the lease unless another process has it open."""
-        os.close(self.fd)
+        """Close the file, once; this ends the lease unless another process has it open."""
+        if self.fd != _CLOSED:
+            os.close(self.fd)
+            self.fd = _CLOSED
 
 
 def is_held(path: Path) -> bool:

@@ -138,7 +138,7 @@ class Watch:
         self.controller = Controller(
             self.config,
             [parse_root(root) for root in self.config.roots],
-            lambda: WatchDatabase(self.path),
+            WatchDatabase(self.path),
             self.evaluations,  # type: ignore[arg-type]
             self.clock,
             Winding(self.clock),

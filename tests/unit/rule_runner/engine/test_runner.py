@@ -22,7 +22,7 @@ from rule_core.storage import StorageUnavailableError
 from rule_runner.engine.observer import Observer
 from rule_runner.engine.outcome import EvaluationOutcome, exit_code
 from rule_runner.engine.runner import Runner
-from rule_runner.engine.stop_requests import StopReason
+from rule_runner.engine.stop_requests import Signals, StopReason
 from rule_runner.engine.verdicts import Verdicts
 from rule_runner.errors import ClientError, OutputError, TrialError
 from rule_runner.notify.delivery import Undelivered
@@ -100,7 +100,9 @@ def run(
     **more: Any,
 ) -> EvaluationOutcome:
     config = configured(output, rules, **more)
-    return runner(config, MemoryStore(files), script, observer=observer).run()
+    with Signals() as signals:
+        options = {"observer": observer, "signals": signals}
+        return runner(config, MemoryStore(files), script, **options).run()
 
 
 def only(found: EvaluationOutcome) -> RuleResult:
@@ -698,7 +700,8 @@ def test_store_that_does_not_answer_in_the_last_moment_leaves_the_stop_a_stop(
             signal.raise_signal(signal.SIGTERM)
             return super().invoke_at_step(step)
 
-    found = runner(configured(tmp_path, [Breaks]), store).run()
+    with Signals() as signals:
+        found = runner(configured(tmp_path, [Breaks]), store, signals=signals).run()
     assert codes(found) == (143, 143)
 
 

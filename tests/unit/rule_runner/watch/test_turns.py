@@ -8,6 +8,7 @@ import pytest
 from watched import Watch, log, result, save
 
 from rule_runner.index.commands import Command, TrialAction
+from rule_runner.watch.pace import PROMPT_S
 from rule_runner.watch.turns import ABSENT_S, TURN_S
 
 
@@ -138,7 +139,22 @@ def test_an_evaluation_that_does_not_pause_is_asked_once(
     assert watch.state(trials[2]) == "queued"
 
 
-@pytest.fixture
-def watch(tmp_path: Path, clock: Any) -> Watch:
-    (tmp_path / "runs").mkdir()
-    return Watch(tmp_path, clock)
+def test_turns_are_soon_looked_at_again_on_a_busy_machine(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials = [log(watch.runs, name) for name in "ab"]
+    startable = watch.controller.database.startable
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        watch.clock.now += 2.0
+        return startable(*arguments, **options)
+
+    monkeypatch.setattr(watch.controller.database, "startable", slow)
+    watch.tick()
+    late = log(watch.runs, "late")
+    for _ in range(25):
+        watch.tick(0.1)
+    watch.tick(PROMPT_S)
+    watch.tick()
+    assert watch.state(late) == "running"
+    assert [watch.state(trial) for trial in trials].count("queued") == 1

@@ -1,0 +1,72 @@
+"""Sweeper: looks at trials for growth and at outputs for their expiry."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from rule_core.clock import Clock
+from rule_core.storage.uri import is_s3
+from rule_runner.index.database import WatchDatabase
+from rule_runner.index.records import TrialRecord
+from rule_runner.index.states import TrialInput, WatchState
+from rule_runner.watch.config import WatchConfig
+from rule_runner.watch.growth import is_absent, is_of_traces, mark_of
+from rule_runner.watch.options import WatchOptions
+from rule_runner.watch.pace import Pace
+from rule_runner.watch.recorder import Recorder
+from rule_runner.watch.retention import expire
+
+_LOOKED_AT: Final = 10  # unfinished trials, at each look
+
+
+class Sweeper:
+    """Queues trials that have grown, and removes outputs that have expired."""
+
+    def __init__(
+        self,
+        config: WatchConfig,
+        database: WatchDatabase,
+        clock: Clock,
+        options: WatchOptions,
+        recorder: Recorder,
+    ) -> None:
+        self._template = config.output
+        self._database = database
+        self._clock = clock
+        self._retention = options.expiry
+        self._recorder = recorder
+        self._growth = Pace(clock, options.intervals.growth)
+        self._expiry = Pace(clock, options.intervals.expire)
+        self._unfinished: list[int] = []
+
+    def look_for_growth(self) -> None:
+        """Queue judged trials whose data have grown, and note what running trials look like."""
+        if self._growth.is_due and not self._unfinished:
+            with self._growth.measured():
+                self._unfinished = self._database.unfinished()
+                for trial in self._database.oldest(WatchState.RUNNING):
+                    if not is_of_traces(trial):  # it is judged anew after the next change
+                        self._database.update(trial.id, mark=mark_of(trial.path, trial.mark))
+        batch, self._unfinished = self._unfinished[:_LOOKED_AT], self._unfinished[_LOOKED_AT:]
+        self.queue_grown(batch)
+
+    def queue_grown(self, numbers: Iterable[int]) -> None:
+        """Queue the judged trials that have new data, or whose output was removed by hand."""
+        for trial in filter(None, map(self._database.trial, numbers)):
+            if trial.state is not WatchState.JUDGED or is_absent(trial.path):
+                continue
+            mark = mark_of(trial.path, trial.mark)
+            if mark != trial.mark or not (is_s3(trial.output) or Path(trial.output).exists()):
+                mark = trial.mark if is_of_traces(trial) else mark
+                self._recorder.change(trial, TrialInput.GREW, mark=mark)
+
+    def remove_expired(self) -> Iterator[TrialRecord]:
+        """Remove outputs as configured; yield the trials that are gone, which are forgotten."""
+        if self._retention is None or not self._expiry.is_due:
+            return
+        with self._expiry.measured():
+            now = self._clock.time()
+            for trial in expire(self._database, self._retention, self._template, now):
+                if is_absent(trial.path):
+                    self._database.remove(trial.id)
+                    yield trial

@@ -2,7 +2,8 @@
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 from rule_core.logger import get_logger
@@ -21,9 +22,22 @@ class FailSafe:
     ----------
     NOUN
         What the log calls the object.
+    GUARDED
+        The methods of a class whose errors do not break the training: what frameworks and users
+        call. Other names of the same methods are guarded as well.
     """
 
     NOUN: ClassVar[str] = "hook"
+    GUARDED: ClassVar[Sequence[str]] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Guard the methods that the class names."""
+        super().__init_subclass__(**kwargs)
+        own = dict(vars(cls))
+        guards = {own[name]: _guarded(own[name]) for name in own.get("GUARDED", ())}
+        for name, value in own.items():
+            if isinstance(value, FunctionType) and value in guards:
+                setattr(cls, name, guards[value])
 
     def __init__(self, *, raises: bool) -> None:
         self.is_off = False
@@ -69,10 +83,10 @@ class FailSafe:
             self.logger.warning(text)
 
 
-def guarded(
+def _guarded(
     method: Callable[Concatenate[Any, P], R],
 ) -> Callable[Concatenate[Any, P], R | None]:
-    """Decorate a method of a `FailSafe` so that its errors do not break the training."""
+    """Return a method of a `FailSafe` whose errors do not break the training."""
 
     # Every event of every step goes through here, so properties are not used.
     @functools.wraps(method)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, Self
 
-from rule_core.error_guard import guarded
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
 from rule_core.model.collection import Collection, CollectionKeys
 from rule_core.model.reduction_config import ReductionConfig
@@ -103,6 +102,10 @@ class Hook(BaseHook):
     ...     create_trial(root).steps()
     [0, 2, 4]
     """
+
+    GUARDED: ClassVar[Sequence[str]] = (
+        *("set_mode", "save_scalar", "save_tensor", "_write_raw_tensor_simple", "step", "flush"),
+    )
 
     STEPS_JOIN = True
     # Patterns of the default collections, and names of those that are always saved.
@@ -233,7 +236,6 @@ class Hook(BaseHook):
             name = collection if isinstance(collection, str) else collection.name
             self._recorder.add_collection(self.get_collection(name))
 
-    @guarded
     def set_mode(self, mode: ModeKeys) -> None:
         """Set the mode of the steps that begin from now on."""
         if mode not in list(ModeKeys):
@@ -241,7 +243,6 @@ class Hook(BaseHook):
             raise SMDebugTypeError(msg)
         self.mode = mode
 
-    @guarded
     def save_scalar(
         self, name: str, value: Any, sm_metric: bool = False, timestamp: float | None = None
     ) -> None:
@@ -281,7 +282,6 @@ class Hook(BaseHook):
         if sm_metric:
             self._policy.add_tensor("sm_metrics", full_name)
 
-    @guarded
     def save_tensor(
         self,
         tensor_name: str,
@@ -312,7 +312,6 @@ class Hook(BaseHook):
         self._save_at_this_step(self._collections_to_save())
         self._record(tensor_name, tensor_value)
 
-    @guarded
     def _write_raw_tensor_simple(
         self, tensor_name: str, tensor_value: Any, timestamp: float | None = None
     ) -> None:
@@ -323,13 +322,11 @@ class Hook(BaseHook):
         if self._recorder is not None and self._saving and self._has_valid_name(tensor_name):
             self._recorder.add_array(tensor_name, self.access.copy(tensor_value), timestamp)
 
-    @guarded
     def step(self) -> None:
         """End the current step, which contains everything saved since the last call."""
         self._ensure_step()
         self._end_step()
 
-    @guarded
     def flush(self) -> None:
         """End the current step, and wait until everything saved so far is readable."""
         self._end_step()

@@ -68,8 +68,8 @@ def snapshot(trials: Trials, step: int) -> Iterator[None]:
     try:
         yield
     finally:
-        for trial, shown in zip(several, previous, strict=True):
-            trial.horizon, trial.judged, trial.dynamic_refresh = shown
+        for trial, state in zip(several, previous, strict=True):
+            trial.horizon, trial.judged, trial.dynamic_refresh = state
 
 
 class TrialView:

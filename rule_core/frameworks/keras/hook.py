@@ -10,7 +10,6 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from rule_core.error_guard import guarded
 from rule_core.frameworks.keras import layers
 from rule_core.frameworks.keras.collection import Collection, variable_name
 from rule_core.frameworks.keras.keras_access import KerasAccess
@@ -61,6 +60,14 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
     >>> model.fit(points, labels, callbacks=[hook])  # doctest: +SKIP
     """
 
+    GUARDED: ClassVar[Sequence[str]] = (
+        *("register_model", "_enter_tape", "_record_tape", "record_tensor_value"),
+        *("on_train_begin", "on_test_begin", "on_train_end", "on_test_end"),
+        *("on_train_batch_begin", "on_test_batch_begin", "on_predict_batch_begin"),
+        *("on_train_batch_end", "on_test_batch_end", "on_epoch_end", "_record_layer"),
+        *("_record_model", "_record_loss"),
+    )
+
     STEPS_JOIN = False
     FRAMEWORK = "tensorflow"
     # Keras distinguishes the kinds of variables, so no patterns are needed.
@@ -101,7 +108,6 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
         collection: Any = self.get_collection(collection_name)
         collection.add(variable)
 
-    @guarded
     def register_model(self, model: Any) -> None:
         """Watch the layers of a model that a loop of your own trains."""
         self.set_model(model)
@@ -123,7 +129,6 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
         watch_tape(tape, self._enter_tape, self._record_tape)
         return tape
 
-    @guarded
     def _enter_tape(self) -> None:
         from rule_core.frameworks.keras.tensorflow_gradients import computes_values
 
@@ -134,7 +139,6 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
         else:
             self._warn_once("tape", "Inside tf.function, what a tape records cannot be saved.")
 
-    @guarded
     def _record_tape(self, target: Any, sources: Any, gradients: Any) -> None:
         from rule_core.frameworks.keras.tensorflow_gradients import computes_values, pairs
 
@@ -147,30 +151,25 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
             self._save_variable(variable)
         self._save_optimizer(self._optimizer)
 
-    @guarded
     def record_tensor_value(self, tensor_name: str, tensor_value: Any) -> None:
         """Save a value as a metric of the current step."""
         self._ensure_step()
         self._save(tensor_name, tensor_value, "metrics")
 
-    @guarded
     def on_train_begin(self, *_: Any, **__: Any) -> None:
         """Watch the model; evaluations during the fit belong to it."""
         self._is_fitting = True
         self._watch()
 
-    @guarded
     def on_test_begin(self, *_: Any, **__: Any) -> None:
         """Watch the model."""
         self._watch()
 
-    @guarded
     def on_train_end(self, *_: Any, **__: Any) -> None:
         """End the last step, and stop watching the model."""
         self._is_fitting = False
         self._end_run()
 
-    @guarded
     def on_test_end(self, *_: Any, **__: Any) -> None:
         """End the last step, unless a fit is running."""
         if not self._is_fitting:
@@ -179,7 +178,6 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
     on_predict_begin = on_test_begin
     on_predict_end = on_test_end
 
-    @guarded
     def on_train_batch_begin(self, *_: Any, **__: Any) -> None:
         """Begin a step of mode TRAIN."""
         self._begin_batch(ModeKeys.TRAIN)
@@ -192,17 +190,14 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
             rate = self.access.copy(optimizer.learning_rate)  # a schedule's, before the step
             self._save("optimizer/lr/0", rate, "learning_rates")
 
-    @guarded
     def on_test_batch_begin(self, *_: Any, **__: Any) -> None:
         """Begin a step of mode EVAL."""
         self._begin_batch(ModeKeys.EVAL)
 
-    @guarded
     def on_predict_batch_begin(self, *_: Any, **__: Any) -> None:
         """Begin a step of mode PREDICT."""
         self._begin_batch(ModeKeys.PREDICT)
 
-    @guarded
     def on_train_batch_end(self, _: int, logs: Mapping[str, Any] | None = None) -> None:
         """Save the results, gradients and variables of the step."""
         self._end_profiled_step()
@@ -211,7 +206,6 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
             self._save_gradients()
             self._save_optimizer(self.model.optimizer)
 
-    @guarded
     def on_test_batch_end(self, _: int, logs: Mapping[str, Any] | None = None) -> None:
         """Save the results of the step."""
         self._end_profiled_step()
@@ -220,7 +214,6 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
 
     on_predict_batch_end = on_test_batch_end
 
-    @guarded
     def on_epoch_end(self, _: int, logs: Mapping[str, Any] | None = None) -> None:
         """Save the results of the validation with the current or the next saved step."""
         for name, value in (logs or {}).items():
@@ -295,18 +288,15 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
             for name in self._policy.included
         )
 
-    @guarded
     def _record_layer(self, layer: Any, args: Any, kwargs: Any, result: Any) -> None:
         typed = layers.collections_of(layer)
         for side, value in (("inputs", (args, kwargs)), ("outputs", result)):
             self._save_all(f"{layer.name}/{side}", value, "layers", *typed.get(side, []))
 
-    @guarded
     def _record_model(self, args: Any, kwargs: Any, result: Any) -> None:
         self._save_all("inputs", (args, kwargs), "inputs")
         self._save_all("predictions", result, "outputs", "predictions")
 
-    @guarded
     def _record_loss(self, args: Any, kwargs: Any, _: Any) -> None:
         labels = kwargs["y"] if "y" in kwargs else args[1]
         self._save_all("labels", labels, "outputs", "labels")

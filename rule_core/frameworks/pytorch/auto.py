@@ -11,7 +11,6 @@ import torch
 from torch import nn
 from torch.nn.modules.loss import _Loss
 
-from rule_core.error_guard import guarded
 from rule_core.frameworks.pytorch import modules
 from rule_core.frameworks.pytorch.callback import Callback
 from rule_core.frameworks.pytorch.hook import Hook
@@ -41,6 +40,8 @@ class AutoHook(Hook):
     rules cannot judge what they did not see.
     """
 
+    GUARDED: ClassVar[Sequence[str]] = ("begin", "watch_loss", "save_loss")
+
     DEFAULT_COLLECTIONS: ClassVar[Mapping[str, Sequence[str]]] = {
         **Hook.DEFAULT_COLLECTIONS,
         LOSS_INPUTS: (r"(?i)(cross_?entropy|nll_?|bce_?with_?logits_?)(loss)?\d*_input_0$",),
@@ -64,7 +65,6 @@ class AutoHook(Hook):
     def _announce(self, text: str) -> None:
         AUTO.print_once(text)
 
-    @guarded
     def begin(self, mode: ModeKeys) -> None:
         """Begin a step in a mode."""
         self._nodes.clear()
@@ -84,14 +84,12 @@ class AutoHook(Hook):
         self._called.clear()
         super()._end_step()
 
-    @guarded
     def watch_loss(self, module: Any) -> None:
         """Watch a loss module as long as it exists: some scripts create one in each step."""
         count = len(self._handles)
         self._watch(modules.Named(modules.class_name(module), module, "loss"))
         del self._handles[count:]
 
-    @guarded
     def save_loss(self, tensor: Any) -> None:
         """Save the tensor of a `backward` call if it is a loss that no module returned."""
         if self._saving and tensor.numel() == 1 and not self._is_saved(tensor.grad_fn):

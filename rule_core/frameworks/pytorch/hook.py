@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import distributed
 
-from rule_core.error_guard import guarded
 from rule_core.exceptions import SMDebugTypeError
 from rule_core.frameworks.pytorch import fingerprints, modules
 from rule_core.frameworks.pytorch.callback import Callback
@@ -66,6 +65,11 @@ class Hook(CoreHook):
     >>> hook.register_module(model)  # doctest: +SKIP
     >>> hook.register_loss(criterion)  # doctest: +SKIP
     """
+
+    GUARDED: ClassVar[Sequence[str]] = (
+        *("record_tensor_value", "_call_forward_hook", "begin_step", "run_guarded"),
+        *("record_batch", "_begin_without_model", "_record_call", "_record_gradient"),
+    )
 
     STEPS_JOIN = False
     DEFAULT_COLLECTIONS: ClassVar[Mapping[str, Sequence[str]]] = {
@@ -199,7 +203,6 @@ class Hook(CoreHook):
         """Register a gradient scaler that is not a `torch.amp.GradScaler`."""
         self._scaling.use(scaler)
 
-    @guarded
     def record_tensor_value(self, tensor_name: str, tensor_value: Any) -> None:
         """Save the result of a function, such as a loss, as ``<tensor_name>_output_0``."""
         self._begin_without_model()
@@ -220,7 +223,6 @@ class Hook(CoreHook):
     def _overrides_forward_hook(self) -> bool:
         return type(self).forward_hook is not Hook.forward_hook
 
-    @guarded
     def _call_forward_hook(self, module: Any, inputs: Any, outputs: Any) -> None:
         self.forward_hook(module, inputs, outputs)
 
@@ -253,7 +255,6 @@ class Hook(CoreHook):
         if not modules.in_backward():
             self.begin_step()
 
-    @guarded
     def begin_step(self) -> None:
         """Begin a step, and save the weights before it.
 
@@ -325,7 +326,6 @@ class Hook(CoreHook):
     def _is_training_step(self) -> bool:
         return self._step_mode in (ModeKeys.TRAIN, ModeKeys.GLOBAL)
 
-    @guarded
     def run_guarded(self, call: Callable[..., Any], *args: Any) -> Any:
         """Return what a function returns, which must not break the training or join its graph."""
         with torch.no_grad():
@@ -409,7 +409,6 @@ class Hook(CoreHook):
                 self._probed.append(Probed(name, root, None))
         return self._probed
 
-    @guarded
     def record_batch(self, batch: Any) -> None:
         """Save fingerprints of a batch's inputs and labels, as a data loader returns it."""
         inputs, labels = fingerprints.split_batch(batch)
@@ -451,7 +450,6 @@ class Hook(CoreHook):
                 recorder.add_array(name, value)
                 self._record_membership(name, recorder)
 
-    @guarded
     def _begin_without_model(self) -> None:
         """Begin a step if no model counts steps."""
         if not self._models:
@@ -544,7 +542,6 @@ class Hook(CoreHook):
             named.module.register_forward_hook(Callback(after), with_kwargs=True),
         ]
 
-    @guarded
     def _record_call(self, named: modules.Named, side: str, value: Any) -> None:
         if not modules.in_backward():
             if side == "input":
@@ -610,7 +607,6 @@ class Hook(CoreHook):
         reference = weakref.ref(parameter, lambda _: self._with_gradient.pop(key, None))
         self._with_gradient[key] = reference, handle
 
-    @guarded
     def _record_gradient(self, name: str, gradient: Any) -> None:
         if gradient is not None and self._policy.plan(name, self._saving):
             factor = self._scaling.inverse()

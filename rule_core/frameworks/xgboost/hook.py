@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Final, Self
 import xgboost
 from xgboost.callback import TrainingCallback
 
-from rule_core.error_guard import guarded
 from rule_core.frameworks.xgboost import booster
 from rule_core.frameworks.xgboost.parts import BoosterInputs, Part, matrix
 from rule_core.logger import get_logger
@@ -67,6 +66,8 @@ class Hook(CoreHook):
     >>> hook = Hook(out_dir, include_collections=["losses"])  # doctest: +SKIP
     >>> xgboost.train(params, data, evals=[(data, "train")], callbacks=[hook])  # doctest: +SKIP
     """
+
+    GUARDED: ClassVar[Sequence[str]] = ("before_iteration", "after_iteration", "_begin_training")
 
     STEPS_JOIN = False
     FRAMEWORK = "xgboost"
@@ -138,12 +139,10 @@ class Hook(CoreHook):
         """Return the model: the trial stays open, since a further training may follow."""
         return model
 
-    @guarded
     def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> None:  # noqa: ARG002 - XGBoost's signature
         """Begin a step, at which custom objectives and metrics may save tensors."""
         self._begin_round(epoch)
 
-    @guarded
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> None:
         """Save the tensors of the collections that are saved at this round."""
         self._begin_round(epoch)
@@ -157,7 +156,6 @@ class Hook(CoreHook):
                     self._save_part(part)
         self._end_step()
 
-    @guarded
     def _begin_training(self, model: Any) -> None:
         first = 0 if _is_cross_validation(model) else model.num_boosted_rounds()
         if self._has_started and first <= self.global_step:

@@ -7,7 +7,7 @@ from threading import get_ident
 from typing import Any, Final
 
 from rule_core.clock import Clock, SteadyTime, SystemClock
-from rule_core.error_guard import FailSafe, guarded
+from rule_core.error_guard import FailSafe
 from rule_core.exceptions import SMDebugError
 from rule_core.failures import Contained
 from rule_core.logger import get_logger
@@ -60,6 +60,10 @@ class ProfilerRecorder(FailSafe):
     point
         The current step, with the time of its beginning.
     """
+
+    GUARDED = (
+        *("_begin_step", "end_step", "begin", "end", "add_event", "record", "run", "write_later"),
+    )
 
     NOUN = "profiler"
 
@@ -161,7 +165,6 @@ class ProfilerRecorder(FailSafe):
             self._stop_profilers()
         self._begin_step(mode, mode_step, step, joins=joins)
 
-    @guarded
     def _begin_step(self, mode: ModeKeys, mode_step: int, step: int, *, joins: bool) -> None:
         now_us = self.now_us()
         self._finish_step(now_us)
@@ -184,7 +187,6 @@ class ProfilerRecorder(FailSafe):
         }
         self._reach(StepPhase.STEP_START, now_us)
 
-    @guarded
     def end_step(self) -> None:
         """End the current step, unless it has ended."""
         self._finish_step(self.now_us())
@@ -200,13 +202,11 @@ class ProfilerRecorder(FailSafe):
         if not self._has_reached_end:
             self._reach(StepPhase.STEP_END, now_us)
 
-    @guarded
     def begin(self, phase: str, *, is_anew: bool = False) -> None:
         """Begin a phase of the current step, unless it has begun and does not restart."""
         if self._step_name and (is_anew or phase not in self._began):
             self._began[phase] = self.now_us()
 
-    @guarded
     def end(self, phase: str) -> None:
         """End a phase that began in the current step."""
         start_us = self._began.pop(phase, 0)
@@ -221,7 +221,6 @@ class ProfilerRecorder(FailSafe):
             self._has_reached_end = True
             self._reach(StepPhase.STEP_END, end_us)
 
-    @guarded
     def add_event(self, phase: str, name: str, start_us: int, args: Mapping[str, Any]) -> None:
         """Record an event of the current step that ends now; `args` are further values."""
         self._add(phase, name, start_us, self.now_us(), args)
@@ -247,7 +246,6 @@ class ProfilerRecorder(FailSafe):
         record = TraceRecord(PYTHONTIMELINE_SUFFIX, phase, name, start_us, end_us, args)
         self._thread.add(record)
 
-    @guarded
     def record(self, record: TraceRecord) -> None:
         """Record an event of any timeline."""
         if self._thread is not None:
@@ -267,12 +265,10 @@ class ProfilerRecorder(FailSafe):
             with Contained(self._fail):
                 write()
 
-    @guarded
     def run(self, call: Callable[..., object], *args: Any) -> None:
         """Call a function, unless nothing is recorded; its error ends the recording only."""
         call(*args)
 
-    @guarded
     def write_later(self, call: Callable[[Callable[[TraceRecord], None]], None]) -> None:
         """Call a function on the writing thread, with a function that writes an event."""
         if self._thread is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rule_core.error_guard import FailSafe, guarded
+from rule_core.error_guard import FailSafe
 
 Log = pytest.LogCaptureFixture
 
@@ -14,11 +14,12 @@ Log = pytest.LogCaptureFixture
 class Counter(FailSafe):
     """Counts calls, and fails on request."""
 
+    GUARDED = ("call",)
+
     def __init__(self, *, raises: bool = False) -> None:
         super().__init__(raises=raises)
         self.calls = 0
 
-    @guarded
     def call(self, err: BaseException | None = None) -> int:
         """Count."""
         self.calls += 1
@@ -26,11 +27,19 @@ class Counter(FailSafe):
             raise err
         return self.calls
 
+    alias = call
+
 
 def test_what_is_guarded_answers_and_keeps_its_name() -> None:
     counter = Counter()
     assert (counter.call(), counter.call(err=None)) == (1, 2)
     assert (Counter.call.__name__, Counter.call.__doc__) == ("call", "Count.")
+
+
+def test_every_name_of_a_guarded_method_is_guarded() -> None:
+    assert Counter.alias is Counter.call
+    with pytest.raises(KeyError, match="nothing"):
+        type("Other", (Counter,), {"GUARDED": ("nothing",)})
 
 
 def test_the_first_error_is_logged_and_turns_off(caplog: Log) -> None:

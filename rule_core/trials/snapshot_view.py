@@ -247,6 +247,8 @@ class TrialView:
     def _wall_time(self, step: int, part: str) -> float:
         """Return the time at which a part of a step was saved, or NaN."""
         tensors, span = self.index.tensors, self.index.files[step][part].first_record
+        if span is None:
+            return tensors.wall_time(step, part, None)
         location = TensorLocation(step, part, Entry(raw=span))
         try:
             seconds = self._read_when_written(

@@ -26,7 +26,7 @@ from rule_runner.index.database import WatchDatabase
 from rule_runner.index.outputs import base_of
 from rule_runner.index.reader import IndexReader
 from rule_runner.notify.sinks.spec import parse_sinks, writes_to_stdout
-from rule_runner.results.retention import parse_retention, remove_run
+from rule_runner.results.retention import Retention, parse_retention
 from rule_runner.results.status import Outcome
 from rule_runner.steps.watcher import TrialWatcher
 from rule_runner.watch.alerts.alerting import alerting, services_of
@@ -36,7 +36,6 @@ from rule_runner.watch.controller import Controller
 from rule_runner.watch.discovery import parse_root
 from rule_runner.watch.evaluations import open_evaluations
 from rule_runner.watch.options import Intervals, WatchOptions
-from rule_runner.watch.retention import Expiry
 
 DATABASE: Final = "watch.sqlite"
 _LOCAL_BASE: Final = "rule-output/watch"  # of the database, if outputs are in S3
@@ -102,7 +101,7 @@ def watching(
     """Return a controller that is ready to run, with its alerts; see `watch`."""
     config = _config(roots, config_path)
     options = WatchOptions(
-        _jobs(config), once, _expiry(config), intervals or Intervals(), commands or Commands()
+        _jobs(config), once, _retention(config), intervals or Intervals(), commands or Commands()
     )
     services = services_of(config.alerts) if config.alerts else {}
     path = _database_path(config, database)
@@ -170,8 +169,8 @@ def _jobs(config: WatchConfig) -> dict[str, JobDefinition]:
     return {path: read_job_file(path) for path in paths}
 
 
-def _expiry(config: WatchConfig) -> Expiry | None:
-    """Return which outputs to remove; None: none.
+def _retention(config: WatchConfig) -> Retention | None:
+    """Return which outputs to keep; None: all.
 
     Raises
     ------
@@ -184,10 +183,9 @@ def _expiry(config: WatchConfig) -> Expiry | None:
         msg = "Field 'retention' needs a local output folder. In S3, use lifecycle rules."
         raise JobError(msg)
     try:
-        retention = parse_retention(str(config.retention))
+        return parse_retention(str(config.retention))
     except UsageError as err:
         raise JobError(str(err).replace("Option --retention", "Field 'retention'")) from err
-    return Expiry(retention.runs, retention.seconds, remove_run)
 
 
 def _database_path(config: WatchConfig, database: str | None) -> Path:

@@ -71,8 +71,6 @@ class SavedOutput(msgspec.Struct, frozen=True):
         Whether all of them have ended.
     final
         Whether more data cannot change their verdicts.
-    stopped
-        Whether one was stopped.
     same_version
         Whether this version of rule-runner wrote the results, and can continue them.
     end_time
@@ -86,7 +84,6 @@ class SavedOutput(msgspec.Struct, frozen=True):
     trial: str = ""
     ended: bool = False
     final: bool = False
-    stopped: bool = False
     same_version: bool = True
     end_time: float | None = None
     undelivered: int = 0
@@ -141,7 +138,6 @@ def _summary(evaluations: Sequence[SavedEvaluation]) -> SavedOutput:
         trial=results[0].trial,
         ended=ended,
         final=ended and all(is_conclusive(result, keep_going=False) for result in results),
-        stopped=any(result.outcome == "Stopped" for result in results),
         same_version=not any(evaluation.is_old for evaluation in evaluations)
         and all(result.versions.get("rule-runner") == own for result in results),
         end_time=max(map(_end_time, results)) if ended else None,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from rule_runner.config.job_file.definition import JobDefinition
 from rule_runner.index.commands import Commands
-from rule_runner.watch.retention import Expiry
+from rule_runner.results.retention import Retention
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,14 @@ class WatchOptions:
         The job files, read, by their paths.
     once
         Whether to judge the existing trials and end.
-    expiry
-        Which outputs to remove; None: none.
+    retention
+        Which outputs to keep; None: all.
     commands
         What people ask for while it runs.
     """
 
     jobs: Mapping[str, JobDefinition] = field(default_factory=dict)
     once: bool = False
-    expiry: Expiry | None = None
+    retention: Retention | None = None
     intervals: Intervals = field(default_factory=Intervals)
     commands: Commands = field(default_factory=Commands)

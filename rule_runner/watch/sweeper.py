@@ -6,16 +6,20 @@ from typing import Final
 
 from rule_core.clock import Clock
 from rule_core.storage.uri import is_s3
+from rule_runner.errors import OutputError
 from rule_runner.index.database import WatchDatabase
+from rule_runner.index.outputs import output_of, read_output
 from rule_runner.index.records import TrialRecord
 from rule_runner.index.states import TrialInput, WatchState
+from rule_runner.logs import get_logger
+from rule_runner.results.retention import Retention, remove_run
 from rule_runner.watch.config import WatchConfig
 from rule_runner.watch.growth import is_absent, is_of_traces, mark_of
 from rule_runner.watch.options import WatchOptions
 from rule_runner.watch.pace import Pace
 from rule_runner.watch.recorder import Recorder
-from rule_runner.watch.retention import expire
 
+_log: Final = get_logger(__name__)
 _LOOKED_AT: Final = 10  # unfinished trials, at each look
 
 
@@ -33,7 +37,7 @@ class Sweeper:
         self._template = config.output
         self._database = database
         self._clock = clock
-        self._retention = options.expiry
+        self._retention = options.retention
         self._recorder = recorder
         self._growth = Pace(clock, options.intervals.growth)
         self._expiry = Pace(clock, options.intervals.expire)
@@ -61,12 +65,33 @@ class Sweeper:
                 self._recorder.change(trial, TrialInput.GREW, mark=mark)
 
     def remove_expired(self) -> Iterator[TrialRecord]:
-        """Remove outputs as configured; yield the trials that are gone, which are forgotten."""
+        """Remove outputs as configured; yield the trials that are gone, which are forgotten.
+
+        Only a folder that is the output of the trial whose results it holds is touched.
+        """
         if self._retention is None or not self._expiry.is_due:
             return
         with self._expiry.measured():
-            now = self._clock.time()
-            for trial in expire(self._database, self._retention, self._template, now):
+            for trial in self._expired(self._retention):
+                if not (self._is_own_output(trial) and remove_run(Path(trial.output))):
+                    continue
+                self._database.update(trial.id, removed=True)
+                _log.info("output_removed", trial=trial.path, output=trial.output)
                 if is_absent(trial.path):
                     self._database.remove(trial.id)
                     yield trial
+
+    def _expired(self, retention: Retention) -> list[TrialRecord]:
+        """Return the trials whose outputs are not to be kept."""
+        if retention.runs is not None:
+            return self._database.beyond_newest(retention.runs)
+        return self._database.expired(self._clock.time() - (retention.seconds or 0))
+
+    def _is_own_output(self, trial: TrialRecord) -> bool:
+        """Return whether an output folder is where this trial's results belong, and holds them."""
+        if trial.output != output_of(trial.path, self._template) or Path(trial.output).is_symlink():
+            return False
+        try:
+            return read_output(trial.output).trial == trial.path
+        except OutputError:
+            return False

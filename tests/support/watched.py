@@ -124,7 +124,7 @@ class Watch:
         self.options = WatchOptions(
             jobs=fields.pop("jobs", {}),
             once=fields.pop("once", False),
-            expiry=fields.pop("expiry", None),
+            retention=fields.pop("retention", None),
             intervals=Intervals(stop=1.0),
         )
         roots = fields.pop("roots", [str(self.runs)])

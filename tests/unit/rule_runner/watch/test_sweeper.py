@@ -7,7 +7,7 @@ from typing import Any
 from kineto_writer import training
 from watched import Watch, log
 
-from rule_runner.watch.retention import Expiry
+from rule_runner.results.retention import Retention
 
 
 def test_verdicts_that_are_not_final_are_continued_when_data_arrive(watch: Watch) -> None:
@@ -56,24 +56,19 @@ def test_traces_are_judged_anew_when_others_arrive(watch: Watch) -> None:
 def test_expired_outputs_are_removed_and_their_trials_not_judged_again(
     tmp_path: Path, clock: Any
 ) -> None:
-    removed: list[Path] = []
-
-    def remove(folder: Path) -> bool:
-        removed.append(folder)
-        shutil.rmtree(folder)
-        return True
-
     log(tmp_path / "runs", "gone"), log(tmp_path / "runs", "kept")
     clock.now = 1_767_225_602.0  # the second after the results end
-    watch = Watch(tmp_path, clock, expiry=Expiry(None, 86400, remove))
+    watch = Watch(tmp_path, clock, retention=Retention(seconds=86400))
     gone, kept = (tmp_path / "runs" / name for name in ("gone", "kept"))
     watch.tick()
     for trial in (gone, kept):
         watch.end(trial)
     watch.tick()
+    outputs = [Path(watch.trial(trial).output) for trial in (gone, kept)]
+    assert all(output.exists() for output in outputs)
     shutil.rmtree(gone)
     watch.tick(7 * 86400.0)
-    assert len(removed) == 2
+    assert not any(output.exists() for output in outputs)
     assert [record.path for record in watch.controller.database.trials()] == [str(kept)]
     watch.tick(7 * 86400.0)
     assert watch.state(kept) == "judged"

@@ -1,6 +1,7 @@
 """Retention touches only outputs that watch made."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from watched import result, save
@@ -8,14 +9,19 @@ from watched import result, save
 from rule_runner.index.database import NewTrial, WatchDatabase
 from rule_runner.index.outputs import output_of
 from rule_runner.index.states import WatchState
-from rule_runner.results.retention import remove_run
-from rule_runner.watch.retention import Expiry, expire
+from rule_runner.results.retention import Retention
+from rule_runner.watch.config import WatchConfig
+from rule_runner.watch.options import WatchOptions
+from rule_runner.watch.recorder import Recorder
+from rule_runner.watch.sweeper import Sweeper
 
 
 class Outputs:
     """An index with judged trials, and their outputs."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, clock: Any) -> None:
+        clock.now = 1000.0
+        self.clock = clock
         self.template = str(folder / "out" / "{trial}")
         self.database = WatchDatabase(folder / "watch.sqlite")
 
@@ -30,13 +36,16 @@ class Outputs:
         return Path(output)
 
     def expire(self, *, runs: int | None = None, seconds: int | None = None) -> list[str]:
-        expiry = Expiry(runs, seconds, remove_run)
-        return [trial.path for trial in expire(self.database, expiry, self.template, 1000.0)]
+        config = WatchConfig(output=self.template)
+        options = WatchOptions(retention=Retention(runs, seconds))
+        recorder = Recorder(config, self.database, self.clock, options.intervals)
+        sweeper = Sweeper(config, self.database, self.clock, options, recorder)
+        return [trial.path for trial in sweeper.remove_expired()]
 
 
 @pytest.fixture
-def outputs(tmp_path: Path) -> Outputs:
-    return Outputs(tmp_path)
+def outputs(tmp_path: Path, clock: Any) -> Outputs:
+    return Outputs(tmp_path, clock)
 
 
 def test_outputs_that_ended_too_long_ago(outputs: Outputs) -> None:

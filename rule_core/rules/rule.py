@@ -3,6 +3,7 @@
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from itertools import compress
 from pathlib import Path
 from types import MappingProxyType
@@ -131,7 +132,8 @@ class Rule(ABC):
         The runner sets it after construction, unless the rule has set its own; otherwise None.
         """
         if self._output_dir is not None:
-            Path(self._output_dir).mkdir(parents=True, exist_ok=True)
+            with suppress(OSError):  # whoever writes to it says why
+                Path(self._output_dir).mkdir(parents=True, exist_ok=True)
         return self._output_dir
 
     @output_dir.setter

@@ -119,7 +119,7 @@ def evaluate(root: Path, environment: dict[str, str]) -> tuple[int, str, dict[st
     return (
         code,
         message.read_text() if message.exists() else "",
-        json.loads(result.read_text()) if result.exists() else {},
+        json.loads(result.read_text())["rules"][0] if result.exists() else {},
     )
 
 

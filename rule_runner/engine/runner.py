@@ -255,9 +255,11 @@ class Runner:
         """Judge every ready step of one source with its rule jobs."""
         position = min((job.position for job in jobs if job.live), default=-1)
         for step in source.ready(position):
-            missing_workers, is_live = source.missing_workers(step), False
+            missing_workers, is_wanted, is_live = None, False, False
             for job in jobs:
                 if job.wants(step):
+                    if not is_wanted:  # it may read what no rule wants
+                        missing_workers, is_wanted = source.missing_workers(step), True
                     self._judge(job, step, missing_workers)
                 is_live = is_live or job.live
             self.stops.record_progress()

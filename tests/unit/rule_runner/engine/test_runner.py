@@ -32,6 +32,7 @@ from rule_runner.notify.sinks import Sent
 from rule_runner.report import text
 from rule_runner.results import durable_files
 from rule_runner.results.schema import RuleResult
+from rule_runner.steps.tensor_steps import TensorSteps
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, StepNotYetAvailable
 from smdebug.rules import Rule
@@ -703,6 +704,23 @@ def test_store_that_does_not_answer_in_the_last_moment_leaves_the_stop_a_stop(
     with Signals() as signals:
         found = runner(configured(tmp_path, [Breaks]), store, signals=signals).run()
     assert codes(found) == (143, 143)
+
+
+def test_a_step_that_no_rule_wants_is_not_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[int] = []
+    missing_workers = TensorSteps.missing_workers
+
+    def recorded(self: TensorSteps, step: int) -> list[str] | None:
+        steps.append(step)
+        return missing_workers(self, step)
+
+    monkeypatch.setattr(TensorSteps, "missing_workers", recorded)
+    first, last = rule_job(Never, end_step=1), rule_job(Below, start_step=3)
+    both = run(tmp_path, losses(1, 2, 3, 4), first, last)
+    assert [rule.coverage.judged for rule in both.result.rules] == [1, 1]
+    assert steps == [0, 3]
 
 
 def test_nothing_judged_before_a_stop(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ ORDER: Final = (
     Outcome.IN_PROGRESS,
     Outcome.NO_ISSUES_FOUND,
 )
-_RANKS: Final = {str(outcome): rank for rank, outcome in enumerate(ORDER)}
+RANKS: Final = {str(outcome): rank for rank, outcome in enumerate(ORDER)}
 
 
 @dataclass(slots=True)
@@ -107,7 +107,7 @@ def saved_evaluations(place: str, depth: int = DEPTH) -> Iterator[SavedEvaluatio
 
 def attention(rule: RuleResult) -> int:
     """Return a sort key for the order of outcomes: those that need attention come first."""
-    return _RANKS.get(rule.outcome, 0)
+    return RANKS.get(rule.outcome, 0)
 
 
 def read_measurements(folder: str) -> MeasurementsFile:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
 
 from rule_core.exceptions import SMDebugError
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, open_store
@@ -12,7 +11,7 @@ from rule_runner.config.defaults import EVERY_RULE, FITTING_RULES
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.errors import ClientError, UsageError
 from rule_runner.loading.trials import trial_name
-from rule_runner.results.evaluations import ORDER, attention, saved_evaluations
+from rule_runner.results.evaluations import RANKS, attention, saved_evaluations
 from rule_runner.results.file_names import REPORT, safe_name
 from rule_runner.results.schema import (
     WINDOW,
@@ -22,8 +21,6 @@ from rule_runner.results.schema import (
     summary_of_trial,
 )
 from rule_runner.results.status import Outcome
-
-_PLACES: Final = {str(outcome): place for place, outcome in enumerate(ORDER)}
 
 
 @dataclass(slots=True)
@@ -60,9 +57,9 @@ class CollectedTrial:
         """The outcome that needs attention most; an error if a result is missing."""
         if self.problems:
             return Outcome.ERROR
-        known = [rule.outcome for rule in self.rules if rule.outcome in _PLACES]
+        known = [rule.outcome for rule in self.rules if rule.outcome in RANKS]
         judged = [outcome for outcome in known if outcome != Outcome.NOT_EVALUATED]
-        return Outcome(min(judged or known, key=_PLACES.__getitem__, default=Outcome.ERROR))
+        return Outcome(min(judged or known, key=RANKS.__getitem__, default=Outcome.ERROR))
 
     def as_evaluation(self) -> EvaluationResult:
         """Return the results in the form of one evaluation."""

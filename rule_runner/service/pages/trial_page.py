@@ -11,7 +11,7 @@ from rule_core.severity import Severity
 from rule_runner.index.records import RuleRecord, TrialRecord
 from rule_runner.report.text import coverage, mark
 from rule_runner.results.acknowledged import finding_ids
-from rule_runner.results.evaluations import ORDER
+from rule_runner.results.evaluations import RANKS
 from rule_runner.results.json_text import JsonScalar
 from rule_runner.results.schema import Evidence, RuleResult
 from rule_runner.results.status import Outcome, for_people
@@ -130,8 +130,7 @@ def job_views(rules: Iterable[RuleRecord], results: Iterable[RuleResult]) -> lis
         What their output folders say.
     """
     by_name = {result.configuration_name: result for result in results}
-    positions = {str(outcome): position for position, outcome in enumerate(ORDER)}
-    ordered = sorted(rules, key=lambda rule: (positions.get(rule.outcome, 0), rule.name))
+    ordered = sorted(rules, key=lambda rule: (RANKS.get(rule.outcome, 0), rule.name))
     return [_job(rule, by_name.get(rule.name)) for rule in ordered]
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -61,8 +61,7 @@ def start(
     OSError
         If it cannot be started.
     """
-    with ExitStack() as stack:
-        source = stack.enter_context(input_file(stdin)) if isinstance(stdin, bytes) else stdin
+    with input_file(stdin) if isinstance(stdin, bytes) else nullcontext(stdin) as source:
         return subprocess.Popen(command, stdin=source, start_new_session=True, **options)
 
 

@@ -324,9 +324,8 @@ class RuleJob:
         """
         before = self.recorded
         if before is not None and not (self._is_restored or final or caught_up):
-            judged_to = before.coverage.last
-            unended = before.ended_at is None and judged_to is not None
-            if self.live and unended and self.position < (judged_to or 0):
+            judged_to = before.coverage.last if before.ended_at is None else None
+            if self.live and judged_to is not None and self.position < judged_to:
                 return before
         result = self.result()
         return result if final or self._is_restored else replace(result, ended_at=None)

@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -170,6 +171,15 @@ def _no_cover_in_processes(request: pytest.FixtureRequest, monkeypatch: pytest.M
 def _warn_again() -> None:
     """Let each test see the warnings that an earlier one has logged."""
     warn_once.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _no_profiler_stays() -> Iterator[None]:
+    """Fail a test that leaves a profiler active: later ones in the process could start none."""
+    yield
+    active = sys.getprofile()
+    sys.setprofile(None)
+    assert active is None, f"The test left a profiler active: {active!r}."
 
 
 class FakeClock:

@@ -14,6 +14,7 @@ from flight_recorder_writer import training, write_all
 from kineto_writer import write_training
 from profiled_job import write_job
 from prometheus_writer import write_node
+from recorded_profiles import end_script
 from tool_profile_writer import sampled, scalene_entry, write_scalene, write_speedscope
 
 from rule_core.profiler.flight_recorder.conversion import CONVERSION
@@ -80,6 +81,7 @@ def test_the_python(capsys: pytest.CaptureFixture[str]) -> None:
     scope: dict[str, Any] = {}
     exec(record, scope)
     scope["hook"].close()
+    end_script()
     assert any(Path("runs/profile/system").rglob("*.json"))
 
 

@@ -56,14 +56,14 @@ class TrialPlace(NamedTuple):
 
 
 def open_index(
-    text: str,
+    address: TrialAddress | str,
     open_at: Callable[[str], TrialStore] = open_store,
     *,
     options: SourceOptions = DEFAULT,
     range_steps: tuple[int | None, int | None] | None = None,
     window: int = 1000,
 ) -> TrialIndex:
-    """Return the index of the trial at ``PATH`` or ``KIND:PATH``, without reading its numbers.
+    """Return the index of the trial at an address, without reading its numbers.
 
     Saved tensors come first, then files in other formats. Of a folder that holds neither, the
     index has no files, and is `unrecognized`, as it is if the store does not answer.
@@ -78,7 +78,7 @@ def open_index(
     SMDebugValueError
         If the address is not valid, or names a file that cannot be read.
     """
-    address = parse_address(text)
+    address = parse_address(address) if isinstance(address, str) else address
     named = _named(address)
     if named is not None:
         from rule_core.sources.open import open_sources

@@ -51,7 +51,7 @@ def measure_trial(request: EvaluationRequest, shard: Shard, folder: str) -> int:
         raise TrialError(absent(trial))
     index = trial.index
     if not isinstance(index, NativeIndex):
-        msg = f"Trial {config.trial!r} is in a format that only 'rule-runner evaluate' measures."
+        msg = f"Trial {trial.path!r} is in a format that only 'rule-runner evaluate' measures."
         raise TrialError(msg)
     declared, undeclared = _declared(config, trial)
     try:

@@ -11,7 +11,7 @@ from rule_core.exceptions import SMDebugError
 from rule_core.failures import attempt
 from rule_core.format.summary_encoder import text_record, version_record
 from rule_core.reading.source_index import SourceIndex
-from rule_core.sources.address import split_kind
+from rule_core.sources.address import TrialAddress
 from rule_core.sources.tensorboard import PREFIX, VERDICTS, TensorBoardSource
 from rule_core.storage.base import TrialOutput
 from rule_core.storage.publish import publish
@@ -50,15 +50,10 @@ class TaggableRun(Protocol):
         ...
 
 
-def tag_run(trial: str, result: EvaluationResult) -> list[str]:
+def tag_run(trial: TrialAddress, result: EvaluationResult) -> list[str]:
     """Write the verdicts to the run that was judged; return what to tell the user.
 
     A failure is logged and changes no verdict.
-
-    Parameters
-    ----------
-    trial
-        The path of the trial.
     """
 
     def fail(err: Exception) -> list[str]:
@@ -69,7 +64,7 @@ def tag_run(trial: str, result: EvaluationResult) -> list[str]:
     return attempt(lambda: _tag(trial, result), fail)
 
 
-def _tag(trial: str, result: EvaluationResult) -> list[str]:
+def _tag(trial: TrialAddress, result: EvaluationResult) -> list[str]:
     index = open_trial(trial).index
     said = []
     for source in index.sources if isinstance(index, SourceIndex) else ():
@@ -127,9 +122,9 @@ def _lines(rule: RuleResult, name: str = "") -> Iterator[str]:
         yield f"- {evidence(finding, rule.unit)}"
 
 
-def _wandb_commands(trial: str, result: EvaluationResult) -> Sequence[str]:
+def _wandb_commands(trial: TrialAddress, result: EvaluationResult) -> Sequence[str]:
     """Return what to run for the verdicts of a run of W&B that is beside the trial."""
-    folder = Path(split_kind(trial)[1])
+    folder = Path(trial.path)
     places = [folder, *folder.parents][:3]
     patterns: list[Callable[[Path], Iterator[Path]]] = [
         lambda place: place.glob("run-*.wandb"),

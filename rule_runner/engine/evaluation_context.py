@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from rule_core.clock import Clock
-from rule_core.sources.address import is_in_s3
 from rule_core.storage import StorageUnavailableError
 from rule_core.storage.wait_budget import WaitBudget
 from rule_runner.config.model import EvaluationConfig
@@ -20,7 +19,6 @@ from rule_runner.engine.rule_job import RuleJob
 from rule_runner.errors import ClientError
 from rule_runner.file_descriptors import require
 from rule_runner.loading.parameters import BoundRule, bind
-from rule_runner.loading.trials import real_path
 from rule_runner.logs import get_logger
 from rule_runner.notify.actions.runner import FindingTrigger, finding_trigger
 from rule_runner.notify.event import EventSubject
@@ -100,9 +98,8 @@ class EvaluationContext:
         self._recorded = recorded
         self.clock = clock
         self._patience = patience
-        paths = [config.trial, config.profiler_trial or "", *config.others_of(*config.rules)]
-        remote = any(map(is_in_s3, paths))
-        require(len(config.rules), processes=config.processes.own_processes, remote=remote)
+        processes = config.processes.own_processes
+        require(len(config.rules), processes=processes, remote=config.is_remote)
         self.step_sources = StepSources(config, clock, patience)
         self._measuring = self._make_measuring(executor)
         if self._measuring is not None:
@@ -217,7 +214,8 @@ class EvaluationContext:
         for job, bound in ready:
             with self._failing(job):
                 trials = self.step_sources.trials_of(job.config)
-                job.show([OtherTrial(real_path(each.path), each.is_whole) for each in trials[1:]])
+                others = zip(self.config.others_of(job.config), trials[1:], strict=False)
+                job.show([OtherTrial(one.canonical, trial.is_whole) for one, trial in others])
                 job.invoker = make_invoker(
                     job.config,
                     bound,

@@ -14,7 +14,6 @@ from rule_runner.engine.rule_job import RuleJob
 from rule_runner.errors import OutputError
 from rule_runner.loading.loader import rule_source
 from rule_runner.loading.parameters import BoundRule
-from rule_runner.loading.trials import real_path
 from rule_runner.logs import get_logger
 from rule_runner.notify.actions.journal import Journal
 from rule_runner.notify.actions.runner import ActionPolicy, JobActions
@@ -79,7 +78,7 @@ class JobOpener:
         recorded = self.folder.recorded.get(rule.configuration_name)
         facts = RuleJobFacts(
             bound.parameters,
-            real_path(self._config.trial_of(rule)),
+            self._config.trial_of(rule).canonical,
             rule.mode,
             self._fingerprints[rule.configuration_name],
             versions(),
@@ -97,8 +96,8 @@ class JobOpener:
             rule=rule.loaded.name,
             configuration_name=rule.configuration_name,
             parameters=bound.parameters,
-            trial=real_path(config.trial_of(rule)),
-            other_trials=[real_path(path) for path in config.others_of(rule)],
+            trial=config.trial_of(rule).canonical,
+            other_trials=[other.canonical for other in config.others_of(rule)],
             start_step=rule.start_step,
             end_step=rule.end_step,
             keep_going=config.results.keep_going,

@@ -115,7 +115,7 @@ class Verdicts:
         """Return what a rule that judged no step lacks or looked for, and what its trial holds."""
         if job.config.missing_parameter or job.state.coverage.judged:
             return job.config.missing_parameter
-        path = self._context.config.trial_of(job.config)
+        path = str(self._context.config.trial_of(job.config))
         return f"{self._missing(job)}Trial {path!r} {job.step_source.describe_contents()}"
 
     def _missing(self, job: RuleJob) -> str:

@@ -77,7 +77,7 @@ def _declared(config: EvaluationConfig, trial: Trial) -> tuple[DeclaredWants, li
     """Return what the rules declare, and the names of those that declare nothing."""
     declared = {}
     for rule in config.rules:
-        if rule.profiler or rule.missing_parameter or rule.config_error:
+        if rule.profiler or rule.is_rejected:
             continue
         trials = [trial, *(open_trial(path) for path in config.others_of(rule))]
         invoker = make_invoker(rule, bind(rule.loaded, rule.parameters), trials, None)

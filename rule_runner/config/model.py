@@ -73,6 +73,11 @@ class RuleJobConfig:
     min_coverage: float | None = None
     mutes: "tuple[Mute, ...]" = ()
 
+    @property
+    def is_rejected(self) -> bool:
+        """Whether the rule job fails before its rule is constructed."""
+        return bool(self.missing_parameter or self.config_error)
+
 
 @dataclass(frozen=True, slots=True)
 class WaitOptions:

@@ -125,7 +125,7 @@ class Verdicts:
         with suppress(SMDebugError, ClientError):  # the rule ended with the same error
             if job.step_source.all_steps:  # a trial without any data lacks everything
                 trial = context.step_sources.trials_of(job.config)[0]
-                missing = missing_inputs(context.bound_rule(job), trial)
+                missing = missing_inputs(job.bound, trial)
         missing = missing or job.missed
         if not missing:
             return ""

@@ -5,6 +5,7 @@ import math
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ pytest.importorskip("pyinstrument", reason="pyinstrument is not installed.")
 import profiler_answers
 import python_profile_answers
 from profiled_training import train
+from recorded_profiles import end_script
 
 from rule_core.profiler.recording.sampler import process
 from rule_core.trials.profiler_trial import ProfilerTrial
@@ -34,8 +36,11 @@ pytestmark = [
 
 
 @pytest.fixture(autouse=True)
-def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "STOP_TIMEOUT_S", 60.0)  # on a busy machine
+def _recording(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Wait for the sampler on a busy machine, and end the profile after the hook."""
+    monkeypatch.setattr(process, "STOP_TIMEOUT_S", 60.0)
+    yield
+    end_script()
 
 
 def theirs(script: str, question: object, folder: Path) -> Any:

@@ -13,11 +13,12 @@ from msgspec.structs import replace
 from rule_core.rules.params import did_you_mean
 from rule_core.storage.uri import is_s3
 from rule_runner.config.defaults import FITTING_RULES
-from rule_runner.config.documents import TextError, parse, read_text, shown
+from rule_runner.config.documents import TextError, parse, read_text
 from rule_runner.config.output_names import OutputTemplate
 from rule_runner.durations import Duration, seconds_of
 from rule_runner.errors import JobError, UsageError
 from rule_runner.executors.opening import check_form
+from rule_runner.text_files import shown
 from rule_runner.watch.alerts.config import AlertsConfig
 from rule_runner.watch.bucket_queue import QUEUE
 

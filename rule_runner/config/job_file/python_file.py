@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from rule_runner.config.documents import read_text, shown
+from rule_runner.config.documents import read_text
 from rule_runner.config.job_file.sdk_objects import is_rule
 from rule_runner.errors import JobError, raised
+from rule_runner.text_files import shown
 
 SUFFIX: Final = ".py"
 NAME: Final = "rules"

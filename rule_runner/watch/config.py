@@ -159,17 +159,22 @@ def checked(raw: Any, place: str) -> WatchConfig:
         config = msgspec.convert(raw, WatchConfig, strict=False)
         _check(config)
     except (msgspec.ValidationError, ValueError) as err:
-        text = str(err)
-        unknown = _UNKNOWN.search(text)
-        hint = did_you_mean(unknown[1], _fields()) if unknown else ""
-        msg = f"The {place} is not valid: {text.rstrip('.')}.{hint}"
+        msg = f"The {place} is not valid: {str(err).rstrip('.')}.{_hint(str(err))}"
         raise JobError(msg) from err
     return config
 
 
-def _fields() -> list[str]:
-    structs = (WatchConfig, Assignment, AlertsConfig)
-    return [name for struct in structs for name in struct.__struct_fields__]
+def _hint(problem: str) -> str:
+    """Return where an unknown field belongs, or which one is meant; "" if that is unknown."""
+    unknown = _UNKNOWN.search(problem)
+    if unknown is None:
+        return ""
+    sections = {"judge": Assignment, "alerts": AlertsConfig}
+    for section, struct in sections.items():
+        if unknown[1] in struct.__struct_fields__:
+            return f" It belongs to {section!r}."
+    section = next((name for name in sections if f"$.{name}" in problem), "")
+    return did_you_mean(unknown[1], sections.get(section, WatchConfig).__struct_fields__)
 
 
 def _check(config: WatchConfig) -> None:

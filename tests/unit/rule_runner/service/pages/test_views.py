@@ -83,6 +83,20 @@ def test_a_long_table_has_pages(client: TestClient, database: WatchDatabase) -> 
     assert 'rel="next"' not in second
 
 
+@pytest.mark.parametrize(("layout", "rules"), [("single", 1), ("several", 2)])
+def test_results_of_version_0_1_0_have_a_page(
+    client: TestClient, database: WatchDatabase, layout: str, rules: int
+) -> None:
+    output = Path(__file__).parents[4] / "data" / "outputs-0.1.0" / layout
+    names = [path.parent.name for path in output.rglob("rule_result.json")]
+    records = [served.rule(name, "IssuesFound") for name in names]
+    trial = served.add(database, "/runs/mnist", records, output=str(output))
+    page = text_of(client, f"/trials/{trial.id}")
+    assert len(names) == rules
+    for text in ("The first in order of execution", "rule_result.json", "0.1.0"):
+        assert text in page
+
+
 def test_nothing_of_a_trial_is_html(
     client: TestClient, database: WatchDatabase, tmp_path: Path
 ) -> None:

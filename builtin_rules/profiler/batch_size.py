@@ -105,13 +105,11 @@ class BatchSize(WindowRule):
         if not gpus:
             return self.not_judged(NO_GPU)
         ready = [gpu for gpu in gpus if self._is_ready(gpu)]
-        if not ready:
-            return self.not_judged(TOO_FEW)
         used = {node: self._measure_cpu(step, node) for node in {gpu.node for gpu in ready}}
         busy = self._gpus.percentiles(ready, _P95)
         full = self._memories.percentiles(ready, _P95)
         met = [self._judge_gpu(step, gpu, used[gpu.node], *busy[gpu], *full[gpu]) for gpu in ready]
-        return any(met)
+        return self.any_met(met, TOO_FEW)
 
     def _is_ready(self, gpu: Device) -> bool:
         cpu = self._cpus.get(Device(gpu.node, _CPU))
@@ -142,8 +140,11 @@ class BatchSize(WindowRule):
 
     def details(self) -> dict[str, Any]:
         """Return quartiles and whiskers of each node's processors, GPUs and GPU memories."""
-        boxes: dict[str, Any] = {}
-        for histories, suffix in ((self._cpus, ""), (self._gpus, ""), (self._memories, "_memory")):
-            for (node, name), history in histories.items():
-                boxes.setdefault(node, {})[f"{name}{suffix}"] = history.box()
-        return {**boxes, "last_timestamp": self.window_start}
+        kinds = (self._cpus, ""), (self._gpus, ""), (self._memories, "_memory")
+        return self.details_of(
+            {
+                Device(node, f"{name}{suffix}"): history.box()
+                for histories, suffix in kinds
+                for (node, name), history in histories.items()
+            }
+        )

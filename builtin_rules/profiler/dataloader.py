@@ -137,9 +137,7 @@ class Dataloader(WindowRule):
             (FEW, self.min_threshold, few),
             (MANY, self.max_threshold, many),
         ):
-            self.measured(
-                step, quantity, share, limit, met=met, tensor=LOADERS, worker=name, note=note
-            )
+            self.measured_on((name, LOADERS), step, quantity, share, limit, met=met, note=note)
         return few or many
 
     def details(self) -> dict[str, Any]:

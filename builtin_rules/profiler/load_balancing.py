@@ -68,7 +68,6 @@ class LoadBalancing(WindowRule):
         super()._prepare()
         # 8 kB for each GPU.
         self._counts: dict[Device, Counts] = {}
-        self._points: dict[Device, int] = {}
 
     def judge(self, step: int) -> bool:
         """Return whether two GPUs of a node of the window are unevenly loaded."""
@@ -76,27 +75,23 @@ class LoadBalancing(WindowRule):
         if not gpus:
             return self.not_judged(NO_GPU)
         for gpu, values in gpus.items():
-            counts = fine_histogram(values)
-            self._counts[gpu] = self._counts.get(gpu, 0) + counts
-            self._points[gpu] = self._points.get(gpu, 0) + len(values)
-        self.record_points(max(self._points.values()))
+            self._counts[gpu] = self._counts.get(gpu, 0) + fine_histogram(values)
+        self.record_points(max(int(counts.sum()) for counts in self._counts.values()))
         nodes = sorted({gpu.node for gpu in gpus})
         if not any(len(self._names(node)) > 1 for node in nodes):
             return self.not_judged(NO_PAIR)
         ready = {
             node: names for node in nodes if len(names := self._names(node, self.patience)) > 1
         }
-        if not ready:
-            return self.not_judged(TOO_FEW)
         met = [self._judge_node(step, node, names) for node, names in ready.items()]
-        return any(met)
+        return self.any_met(met, TOO_FEW)
 
     def _names(self, node: str, patience: int = 0) -> list[str]:
         """Return the GPUs of a node that have more than `patience` data points."""
         return sorted(
             name
-            for (gpu_node, name), points in self._points.items()
-            if gpu_node == node and points > patience
+            for (gpu_node, name), counts in self._counts.items()
+            if gpu_node == node and counts.sum() > patience
         )
 
     def _judge_node(self, step: int, node: str, names: list[str]) -> bool:

@@ -10,7 +10,7 @@ from smdebug.exceptions import RuleEvaluationConditionMet
 from smdebug.rules.extensions import snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from builtin_rules.profiler.statistics.samples import Device
     from smdebug.profiler.trace_event_file_parser import TraceEvent
@@ -105,9 +105,20 @@ class WindowRule(DeclaredRule):
     def details(self) -> dict[str, Any]:
         """Return the report's ``Details`` of all windows so far."""
 
+    def any_met(self, judgements: "Sequence[bool]", reason: str) -> bool:
+        """Return whether one of several judgements is met; without any, nothing is judged."""
+        return any(judgements) if judgements else self.not_judged(reason)
+
+    def details_of(self, values: "Mapping[Device, Any]") -> dict[str, Any]:
+        """Return values by node and device, and the start of the latest window."""
+        details: dict[str, Any] = {}
+        for (node, name), value in values.items():
+            details.setdefault(node, {})[name] = value
+        return {**details, "last_timestamp": self.window_start}
+
     def measured_on(
         self,
-        device: "Device",
+        device: tuple[str, str],
         step: int,
         quantity: str,
         value: float,
@@ -116,7 +127,7 @@ class WindowRule(DeclaredRule):
         met: bool,
         note: str | None = None,
     ) -> bool:
-        """Record a measurement of a device and return `met`; see `Rule.measured`."""
+        """Record a measurement of a node's device and return `met`; see `Rule.measured`."""
         node, name = device
         return self.measured(
             step, quantity, value, limit, met=met, tensor=name, worker=node, note=note

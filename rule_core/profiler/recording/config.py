@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -35,6 +36,8 @@ _DEFAULT_STEPS: Final = {
     "smdataparallelprofilingconfig": (15, 1),
 }
 _STEPS: Final = frozenset({"startstep", "numsteps"})
+_IGNORED: Final = "Profiler setting {!r} is {!r:.100}: {} Ignored."
+_NOT_PROFILED: Final = "{} is {!r:.200}: {} These metrics are not profiled."
 _TIMES: Final = frozenset({"starttimeinsecsinceepoch", "duration", "durationinseconds"})
 
 Json = Mapping[str, Any]
@@ -180,43 +183,32 @@ def parse_config(document: Json) -> RecordingConfig:
         An invalid setting has its default, and a sentence
         in `problems`; a kind of metrics with one is not profiled.
     """
-    settings = _folded(document)
     problems: list[str] = []
-    parser = _SettingParser(problems)
-    is_disabled = parser.setting(settings, "disableprofiler", _flag, default=False)
-    has_parameters = settings.get("profilingparameters") is not None
-    parameters: Json = parser.setting(settings, "profilingparameters", _section, default={})
-    if is_disabled or not parser.setting(parameters, "profilerenabled", _flag, default=True):
+    settings = _Settings(_folded(document), problems)
+    is_disabled = settings.read("disableprofiler", str2bool, default=False)
+    parameters = _Settings(settings.read("profilingparameters", _section, {}), problems)
+    if is_disabled or not parameters.read("profilerenabled", str2bool, default=True):
         return RecordingConfig(is_disabled=True, problems=tuple(problems))
+    age_s = float(CLOSE_FILE_INTERVAL_DEFAULT)
+    failures = FILE_OPEN_FAIL_THRESHOLD_DEFAULT
+    limits = FileLimits(
+        parameters.read("rotatemaxfilesizeinbytes", _positive_integer, MAX_FILE_SIZE_DEFAULT),
+        parameters.read("rotatefilecloseintervalinseconds", _positive_number, age_s),
+        parameters.read("fileopenfailthreshold", _positive_integer, failures),
+    )
     return RecordingConfig(
-        folder=parser.setting(parameters, "localpath", _text, BASE_FOLDER_DEFAULT),
-        interval_ms=parser.setting(
-            settings, "profilingintervalinmilliseconds", _positive_integer, INTERVAL_MS
+        folder=parameters.read("localpath", _text, BASE_FOLDER_DEFAULT),
+        interval_ms=settings.read(
+            "profilingintervalinmilliseconds", _positive_integer, INTERVAL_MS
         ),
-        limits=FileLimits(
-            parser.setting(
-                parameters, "rotatemaxfilesizeinbytes", _positive_integer, MAX_FILE_SIZE_DEFAULT
-            ),
-            parser.setting(
-                parameters,
-                "rotatefilecloseintervalinseconds",
-                _positive_number,
-                float(CLOSE_FILE_INTERVAL_DEFAULT),
-            ),
-            parser.setting(
-                parameters,
-                "fileopenfailthreshold",
-                _positive_integer,
-                FILE_OPEN_FAIL_THRESHOLD_DEFAULT,
-            ),
-        ),
-        framework=has_parameters,
-        detailed=parser.metrics(parameters, "DetailedProfilingConfig", _range),
-        horovod=parser.metrics(parameters, "HorovodProfilingConfig", _range),
-        smdataparallel=parser.metrics(parameters, "SMDataParallelProfilingConfig", _range),
-        data_loader=parser.metrics(parameters, "DataloaderProfilingConfig", _data_loader),
-        python=parser.metrics(parameters, "PythonProfilingConfig", _python),
-        is_kineto_inside=parser.setting(parameters, "kinetoinside", _flag, default=False),
+        limits=limits,
+        framework=settings.has("profilingparameters"),
+        detailed=parameters.metrics("DetailedProfilingConfig", _range),
+        horovod=parameters.metrics("HorovodProfilingConfig", _range),
+        smdataparallel=parameters.metrics("SMDataParallelProfilingConfig", _range),
+        data_loader=parameters.metrics("DataloaderProfilingConfig", _data_loader),
+        python=parameters.metrics("PythonProfilingConfig", _python),
+        is_kineto_inside=parameters.read("kinetoinside", str2bool, default=False),
         problems=tuple(problems),
     )
 
@@ -242,36 +234,35 @@ def config_of(value: Any) -> RecordingConfig:
     return parse_config(document)
 
 
-class _SettingParser:
-    """Parses settings and collects their errors."""
+class _Settings:
+    """The settings of a section, by name in lower case, and a sentence for each invalid one."""
 
-    def __init__(self, problems: list[str]) -> None:
+    def __init__(self, values: Json, problems: list[str]) -> None:
+        self._values = values
         self._problems = problems
 
-    def setting(self, section: Json, key: str, parse: Callable[[object], T], default: T) -> T:
+    def has(self, name: str) -> bool:
+        """Return whether a setting is given."""
+        return self._values.get(name.lower()) is not None
+
+    def read(self, name: str, parse: Callable[[Any], T], default: T, problem: str = _IGNORED) -> T:
         """Return a setting, or its default if it is missing or invalid."""
-        value = section.get(key)
-        if value is None:
+        if not self.has(name):
             return default
+        value = self._values[name.lower()]
         try:
             return parse(value)
         except (ValueError, OverflowError, SMDebugError) as err:
-            self._problems.append(f"Profiler setting {key!r} is {value!r:.100}: {err} Ignored.")
+            self._problems.append(problem.format(name, value, err))
             return default
 
-    def metrics(self, section: Json, name: str, parse: Callable[[Json, str], T]) -> T | None:
+    def metrics(self, name: str, parse: Callable[[Json, str], T]) -> T | None:
         """Return the configuration of a kind of metrics; None if it is missing or invalid."""
-        key = name.lower()
-        value = section.get(key)
-        if value is None:
-            return None
-        try:
-            return parse(_section(value), key)
-        except (ValueError, OverflowError, SMDebugError) as err:
-            self._problems.append(
-                f"{name} is {value!r:.200}: {err} These metrics are not profiled."
-            )
-            return None
+
+        def parse_section(value: object) -> T | None:
+            return parse(_section(value), name.lower())
+
+        return self.read(name, parse_section, None, _NOT_PROFILED)
 
 
 def _folded(document: Json) -> dict[str, Any]:
@@ -317,7 +308,7 @@ def _sdk_items(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _range(section: Json, kind: str) -> ProfilingRange:
-    if _flag(section.get("defaultprofiling") or False):
+    if str2bool(section.get("defaultprofiling") or False):
         return ProfilingRange(*_DEFAULT_STEPS[kind])
     given_keys = {key for key, value in section.items() if value not in (None, "None", "null")}
     if given_keys & _TIMES and section.get("startstep") in (0, "0"):  # as `TimeRange` writes it
@@ -355,10 +346,6 @@ def _python(section: Json, kind: str) -> PythonProfiling:
     return PythonProfiling(_range(section, kind), profiler, timer)
 
 
-def _flag(value: object) -> bool:
-    return str2bool(value)
-
-
 def _text(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         msg = "it must be a text."
@@ -367,26 +354,20 @@ def _text(value: object) -> str:
 
 
 def _step(value: object) -> int:
-    number = _integer(value)
-    if number < 0:
-        msg = "a step must not be negative."
-        raise SMDebugValueError(msg)
-    return number
+    return _integer(value, 0, "a step must not be negative.")
 
 
 def _positive_integer(value: object) -> int:
-    number = _integer(value)
-    if number < 1:
-        msg = "it must be at least 1."
-        raise SMDebugValueError(msg)
-    return number
+    return _integer(value, 1, "it must be at least 1.")
 
 
-def _integer(value: object) -> int:
+def _integer(value: object, least: int, requirement: str) -> int:
     number = _number(value)
     if number != int(number):
         msg = "it must be a whole number."
         raise SMDebugValueError(msg)
+    if number < least:
+        raise SMDebugValueError(requirement)
     return int(number)
 
 
@@ -399,11 +380,8 @@ def _positive_number(value: object) -> float:
 
 
 def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        msg = "it must be a number."
-        raise SMDebugValueError(msg)
-    try:
-        return float(value)
-    except ValueError:
-        msg = "it must be a number."
-        raise SMDebugValueError(msg) from None
+    with suppress(ValueError):
+        if isinstance(value, int | float | str) and not isinstance(value, bool):
+            return float(value)
+    msg = "it must be a number."
+    raise SMDebugValueError(msg)

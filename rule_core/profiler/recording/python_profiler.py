@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple
 
 from rule_core.logger import get_logger
 from rule_core.modes import ModeKeys
@@ -37,74 +37,47 @@ Files = dict[str, bytes]
 Save = Callable[[str, Callable[[], Files]], None]
 
 
-class Profile(Protocol):
-    """A profiler that runs once."""
+class Profile(NamedTuple):
+    """A profiler that runs once.
 
-    def start(self) -> None:
-        """Begin profiling; raise `ValueError` if another tool is profiling."""
-        ...
-
-    def stop(self) -> Callable[[], Files]:
-        """End profiling; return a function that returns the files by name."""
-        ...
-
-
-class FunctionProfile:
-    """A run of cProfile.
-
-    Parameters
+    Attributes
     ----------
-    timer
-        The clock of the functions.
+    start, stop
+        Begin and end profiling.
+    files
+        Returns the files by name after the end.
     """
 
-    def __init__(self, timer: cProfileTimer) -> None:
-        self._profile = cProfile.Profile(_TIMERS[timer])
+    start: Callable[[], object]
+    stop: Callable[[], object]
+    files: Callable[[], Files]
 
-    def start(self) -> None:
-        """Begin profiling; see `Profile`."""
-        if sys.getprofile() is not None:
-            msg = "Another profiling tool is already active"  # as Python 3.12 says
-            raise ValueError(msg)
-        self._profile.enable()
 
-    def stop(self) -> Callable[[], Files]:
-        """End profiling; see `Profile`."""
-        self._profile.create_stats()
-        return self._files
+def function_profile(timer: cProfileTimer) -> Profile:
+    """Return a run of cProfile with the clock `timer`."""
+    profile = cProfile.Profile(_TIMERS[timer])
 
-    def _files(self) -> Files:
-        stats: Any = vars(self._profile)["stats"]
+    def files() -> Files:
+        stats: Any = vars(profile)["stats"]
         return {CPROFILE_STATS_FILENAME: marshal.dumps(stats)}
 
+    return Profile(profile.enable, profile.create_stats, files)
 
-class SampledProfile:
-    """A run of pyinstrument, which looks at the stack each millisecond."""
 
-    def __init__(self) -> None:
-        from pyinstrument import Profiler
+def sampled_profile() -> Profile:
+    """Return a run of pyinstrument, which looks at the stack each millisecond."""
+    from pyinstrument import Profiler
+    from pyinstrument.renderers import JSONRenderer
 
-        self._profiler = Profiler(interval=PYINSTRUMENT_INTERVAL_S, async_mode="disabled")
+    profiler = Profiler(interval=PYINSTRUMENT_INTERVAL_S, async_mode="disabled")
 
-    def start(self) -> None:
-        """Begin profiling; see `Profile`."""
-        if sys.getprofile() is not None:
-            msg = "Another profiling tool is already active"
-            raise ValueError(msg)
-        self._profiler.start()
-
-    def stop(self) -> Callable[[], Files]:
-        """End profiling; see `Profile`."""
-        self._profiler.stop()
-        return self._files
-
-    def _files(self) -> Files:
-        from pyinstrument.renderers import JSONRenderer
-
+    def files() -> Files:
         return {
-            PYINSTRUMENT_JSON_FILENAME: self._profiler.output(JSONRenderer()).encode(),
-            PYINSTRUMENT_HTML_FILENAME: self._profiler.output_html().encode(),
+            PYINSTRUMENT_JSON_FILENAME: profiler.output(JSONRenderer()).encode(),
+            PYINSTRUMENT_HTML_FILENAME: profiler.output_html().encode(),
         }
+
+    return Profile(profiler.start, profiler.stop, files)
 
 
 class PythonProfiler:
@@ -187,18 +160,22 @@ class PythonProfiler:
         self._running, self._start, self._name = profile, start, config.profiler
 
     def _new(self, config: PythonProfiling) -> Profile:
+        if sys.getprofile() is not None:
+            msg = "Another profiling tool is already active"  # as Python 3.12 says
+            raise ValueError(msg)
         if config.profiler == PYINSTRUMENT_NAME:
-            return SampledProfile()
+            return sampled_profile()
         timer = config.timer
         if timer is cProfileTimer.DEFAULT:
             timer = list(_TIMERS)[max(self._steps - 1, 0) % len(_TIMERS)]
-        return FunctionProfile(timer)
+        return function_profile(timer)
 
     def _end(self, end: str) -> None:
         profile, self._running = self._running, None
         if profile is not None:
             folder = f"{self._folder.format(self._name)}/{self._start}_{end}"
-            self._save(folder, profile.stop())
+            profile.stop()
+            self._save(folder, profile.files)
 
 
 def _mode(mode: ModeKeys) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from rule_core.profiler.recording.sampler.cgroup import Cgroup
-from rule_core.profiler.recording.sampler.readings import MetricValue, text_of
+from rule_core.profiler.recording.sampler.readings import MetricValue, numbers_in, text_of
 
 PROC: Final = Path("/proc")
 BLOCK_DEVICES: Final = Path("/sys/block")
@@ -53,12 +53,8 @@ class HostMeter:
         self._disk = self._read_disks()
 
     def readings(self, elapsed_s: float) -> list[MetricValue]:
-        """Return the values now; see `Meter`."""
-        return [
-            *self._cpu(elapsed_s),
-            *self._memory(),
-            *self._rates(elapsed_s),
-        ]
+        """Return the values now; rates are over the seconds since the last call."""
+        return [*self._cpu(elapsed_s), *self._memory(), *self._rates(elapsed_s)]
 
     # -- processors ----------------------------------------------------------------------------
 
@@ -109,11 +105,7 @@ class HostMeter:
         return [MetricValue("memory", "MemoryUsedPercent", "Memory", percent)]
 
     def _host_memory(self) -> float | None:
-        sizes = {}
-        for line in text_of(self._proc / "meminfo").splitlines():
-            name, _, value = line.partition(":")
-            if name in {"MemTotal", "MemAvailable"}:
-                sizes[name] = int(value.split()[0])
+        sizes = numbers_in(self._proc / "meminfo")
         total, available = sizes.get("MemTotal"), sizes.get("MemAvailable")
         return 100 * (total - available) / total if total and available is not None else None
 

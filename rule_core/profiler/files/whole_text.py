@@ -56,7 +56,7 @@ def whole_text(store: TrialStore, key: str) -> bytes:
     return bytes(text.removeprefix(b"\xef\xbb\xbf"))
 
 
-def decoded(name: str, text: bytes | msgspec.Raw, kind: type[T], what: str) -> T:
+def decoded(name: str, text: bytes | memoryview | msgspec.Raw, kind: type[T], what: str) -> T:
     """Decode JSON to a type.
 
     Parameters

@@ -1,10 +1,14 @@
 """cProfileAnalysis, PyinstrumentAnalysis: the contents of Python profiles by step, time, phase."""
 
 from rule_core.profiler.files.constants import CPROFILE_NAME, PYINSTRUMENT_NAME
-from rule_core.profiler.python_profiles.contents import merged_cprofiles, pyinstrument_sessions
 from rule_core.profiler.python_profiles.selection import ANY_NODE, PythonProfileAnalysis
 from rule_core.profiler.python_profiles.span import StepPythonProfileStats
-from rule_core.profiler.python_profiles.stats import PyinstrumentStepStats, cProfileStats
+from rule_core.profiler.python_profiles.stats import (
+    PyinstrumentStepStats,
+    cProfileStats,
+    merged_cprofiles,
+    pyinstrument_sessions,
+)
 from rule_core.profiler.python_profiles.types import PythonProfileModes, StepPhase
 
 ModePair = tuple[PythonProfileModes, PythonProfileModes]
@@ -20,8 +24,8 @@ class cProfileAnalysis(PythonProfileAnalysis):  # noqa: N801 - the documented na
     name = CPROFILE_NAME
 
     def _aggregate_stats(self, requested_stats: list[StepPythonProfileStats]) -> cProfileStats:
-        problems = self.python_stats_reader.problems
-        return cProfileStats(merged_cprofiles(requested_stats, self._read, problems))
+        reader = self.python_stats_reader
+        return cProfileStats(merged_cprofiles(requested_stats, reader.read, reader.problems))
 
     def fetch_profile_stats_by_training_phase(
         self, node_id: str = ANY_NODE, refresh_stats: bool = True
@@ -83,5 +87,5 @@ class PyinstrumentAnalysis(PythonProfileAnalysis):
     def _aggregate_stats(
         self, requested_stats: list[StepPythonProfileStats]
     ) -> list[PyinstrumentStepStats]:
-        problems = self.python_stats_reader.problems
-        return pyinstrument_sessions(requested_stats, self._read, problems)
+        reader = self.python_stats_reader
+        return pyinstrument_sessions(requested_stats, reader.read, reader.problems)

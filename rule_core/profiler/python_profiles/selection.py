@@ -88,9 +88,6 @@ class PythonProfileAnalysis:
                 if self.name in {"", profile.profiler_name}
             ]
 
-    def _read(self, profile: StepPythonProfileStats) -> memoryview:
-        return self.python_stats_reader.read(profile.stats_path)
-
     def _aggregate_stats(self, requested_stats: list[StepPythonProfileStats]) -> Any:
         """Return the contents of files in the form of the profiler."""
         return requested_stats

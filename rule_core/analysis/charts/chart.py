@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, assert_never
+from typing import Final, Self, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ _ROW_NAME: Final = 40  # characters
 _LINE: Final = 105  # characters of a title
 LONGEST_NAME: Final = 100  # characters
 HEIGHT: Final = 250  # pixels
+BINS: Final = 50
 US_PER_MS: Final = 1000
 
 
@@ -66,6 +67,15 @@ class Bars:
 
     edges: NDArray[np.float64]
     counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64], low: float, high: float) -> Self:
+        """Return the histogram of values in `BINS` bars of equal width from `low` to `high`."""
+        if high <= low:
+            margin = abs(low) / BINS or 1.0
+            low, high = low - margin, high + margin
+        counts, edges = np.histogram(values, bins=BINS, range=(low, high))
+        return cls(edges, counts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rule_core.analysis.charts.chart import US_PER_MS, Panel, PanelChart, Rows
-from rule_core.analysis.charts.curves import USUAL_INTERVAL_US, Curve, mean_of, moments
+from rule_core.analysis.charts.curves import (
+    TOTAL,
+    USUAL_INTERVAL_US,
+    Curve,
+    SystemCurves,
+    mean_of,
+    moments,
+)
 from rule_core.analysis.charts.drawn import Drawn
-from rule_core.analysis.charts.system_curves import TOTAL, SystemCurves
 from rule_core.model.patterns import flatten, matching
 from rule_core.profiler.readers.system_reader import SystemMetricsReader
 

@@ -184,9 +184,9 @@ def parse_config(document: Json) -> RecordingConfig:
         in `problems`; a kind of metrics with one is not profiled.
     """
     problems: list[str] = []
-    settings = _Settings(_folded(document), problems)
+    settings = _SettingsSection(_folded(document), problems)
     is_disabled = settings.read("disableprofiler", str2bool, default=False)
-    parameters = _Settings(settings.read("profilingparameters", _section, {}), problems)
+    parameters = _SettingsSection(settings.read("profilingparameters", _section, {}), problems)
     if is_disabled or not parameters.read("profilerenabled", str2bool, default=True):
         return RecordingConfig(is_disabled=True, problems=tuple(problems))
     age_s = float(CLOSE_FILE_INTERVAL_DEFAULT)
@@ -234,7 +234,7 @@ def config_of(value: Any) -> RecordingConfig:
     return parse_config(document)
 
 
-class _Settings:
+class _SettingsSection:
     """The settings of a section, by name in lower case, and a sentence for each invalid one."""
 
     def __init__(self, values: Json, problems: list[str]) -> None:

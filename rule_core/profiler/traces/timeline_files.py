@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Self
+from typing import Any, BinaryIO, Final
 
 import msgspec
 
@@ -47,12 +47,6 @@ class ConvertedTimeline:
         head = b'[\n{"name":"process_name","ph":"M","pid":0,"args":{"%s":' % START.encode()
         self._zero_at = len(head)
         self._file.write(head + b" " * _ZERO_WIDTH + b"}}")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
 
     def open(self) -> None:
         """Open the file again, to go on at its end."""
@@ -102,10 +96,8 @@ class ConvertedTimelines:
         self._timelines: dict[int, ConvertedTimeline] = {}
         self._open: dict[int, ConvertedTimeline] = {}  # the one opened last is the last
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close all files."""
         for timeline in self._open.values():
             timeline.close()
 

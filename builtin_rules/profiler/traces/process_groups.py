@@ -22,19 +22,8 @@ _RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 _MOST_RANKS: Final = 1 << 17
 # The ranks of these may have tensors of other sizes: roots, and uneven shares.
 _UNEVEN: Final = frozenset(
-    {
-        "all_gather",
-        "all_gather_v",
-        "all_to_all",
-        "all_to_all_single",
-        "all_to_all_v_single",
-        "all_to_allv",
-        "coalesced",
-        "gather",
-        "reduce_scatter",
-        "reduce_scatter_v",
-        "scatter",
-    }
+    {"gather", "all_gather", "all_gather_v", "scatter", "reduce_scatter", "reduce_scatter_v"}
+    | {"all_to_all", "all_to_all_single", "all_to_all_v_single", "all_to_allv", "coalesced"}
 )
 _NAMED_RANKS: Final = 8  # in a sentence
 

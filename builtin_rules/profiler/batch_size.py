@@ -71,13 +71,6 @@ class BatchSize(WindowRule):
         Quantity(CPU_P95, "95th percentile of processor use (%)", worse="below"),
     )
     SEVERITY = Severity.WARNING
-    REPORTED = (
-        "cpu_threshold_p95",
-        "gpu_threshold_p95",
-        "gpu_memory_threshold_p95",
-        "patience",
-        "window",
-    )
     cpu_threshold_p95: float
     gpu_threshold_p95: float
     gpu_memory_threshold_p95: float
@@ -87,7 +80,6 @@ class BatchSize(WindowRule):
     required_inputs = (SystemMetric(GPU), SystemMetric(GPU_MEMORY), SystemMetric(CPU))
 
     def _prepare(self) -> None:
-        super()._prepare()
         # One history per node or GPU; see `ThinnedValues` for their size.
         self._cpus = DeviceHistories(self.window)
         self._gpus = DeviceHistories(self.window)

@@ -105,7 +105,6 @@ class Bottleneck(WindowRule):
     patience: int
 
     def _prepare(self) -> None:
-        super()._prepare()
         self.required_inputs = (SystemMetric(GPU), SystemMetric(self.CORES))
         self._nodes: dict[str, _NodeCounts] = {}
         self._reported = _ReportedBottlenecks()

@@ -80,7 +80,6 @@ class Dataloader(WindowRule):
     required_inputs = (FrameworkEvents("the events of a data loader"), SystemMetric(CPU))
 
     def _prepare(self) -> None:
-        super()._prepare()
         self._cores: defaultdict[str, set[str | None]] = defaultdict(set)
         self._hosts: dict[str, LoadingNode] = {}
 
@@ -91,13 +90,13 @@ class Dataloader(WindowRule):
         names = sorted({self._add(event) for event in loading})
         for host in self._hosts.values():
             host.settle(self.window_of(step)[0])
-        self.record_points(sum(node.seconds for node in self._hosts.values()))
+        self.record_points(sum(node.loading.seconds for node in self._hosts.values()))
         if not names:
             return self.not_judged(NO_LOADERS)
         with_cores = [name for name in names if self._cores.get(name)]
         if not with_cores:
             return self.not_judged(NO_CORES)
-        ready = [name for name in with_cores if self._hosts[name].seconds > self.patience]
+        ready = [name for name in with_cores if self._hosts[name].loading.seconds > self.patience]
         if not ready:
             return self.not_judged(TOO_FEW)
         met = [self._judge_host(step, name) for name in ready]
@@ -125,7 +124,7 @@ class Dataloader(WindowRule):
         return next(iter(self._cores)) if len(self._cores) == 1 else node_id
 
     def _judge_host(self, step: int, name: str) -> bool:
-        cores, loaders = len(self._cores[name]), self._hosts[name].loaders
+        cores, loaders = len(self._cores[name]), self._hosts[name].loading.median
         share = 100 * loaders / cores
         waiting = self._hosts[name].waiting
         note = f"{loaders} loader processes, {cores} cores."
@@ -146,7 +145,7 @@ class Dataloader(WindowRule):
             return {}
         first = min(self._hosts)
         nodes = {
-            name: {"cores": len(self._cores.get(name, ())), "dataloaders": host.loaders}
+            name: {"cores": len(self._cores.get(name, ())), "dataloaders": host.loading.median}
             for name, host in sorted(self._hosts.items())
         }
         return {**self._hosts[first].details(), **nodes[first], "nodes": nodes}

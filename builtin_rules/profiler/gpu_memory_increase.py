@@ -53,7 +53,6 @@ class GPUMemoryIncrease(WindowRule):
     required_inputs = (SystemMetric(GPU_MEMORY),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         # One history per GPU; see `ThinnedValues` for their size.
         self._gpus = DeviceHistories(2 * self.window)
         self._largest: dict[Device, float] = {}

@@ -62,7 +62,6 @@ class LowGPUUtilization(WindowRule):
     required_inputs = (SystemMetric(GPU),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         self._gpus = DeviceHistories(self.window)
 
     def judge(self, step: int) -> bool:

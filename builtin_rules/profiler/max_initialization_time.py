@@ -36,13 +36,11 @@ class MaxInitializationTime(WindowRule):
     )
     QUANTITIES = (Quantity(MINUTES, "time without a step (min)"),)
     SEVERITY = Severity.WARNING
-    REPORTED = ("threshold",)
     threshold: float
 
     required_inputs = (FrameworkEvents(),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         self._is_profiled = False
         self._steps: list[int] = []  # start of the first and the last one, or empty
         self._times: list[int] = []  # of the first and the last system sample, or empty

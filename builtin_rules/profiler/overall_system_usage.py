@@ -62,7 +62,6 @@ class OverallSystemUsage(WindowRule):
     required_inputs = (SystemMetric(),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         # Six per node; see `ThinnedValues` for their size.
         self._values: dict[str, dict[str, ThinnedValues]] = {name: {} for name in _METRICS}
 

@@ -144,7 +144,6 @@ class StepOutlier(WindowRule):
     required_inputs = (FrameworkEvents("the events of steps"),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         self._groups: defaultdict[StepGroup, _Steps] = defaultdict(_Steps)
         self._times = FrameworkTimes()
 

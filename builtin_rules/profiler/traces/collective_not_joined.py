@@ -42,13 +42,11 @@ class CollectiveNotJoined(WindowRule):
         Quantity(NO_DUMP, "missing dumps of a rank"),
     )
     SEVERITY = Severity.ERROR
-    REPORTED = ("behind",)
     behind: int
 
     required_inputs = (FlightRecorderDumps(),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         self._groups = ProcessGroups()
         self._details: dict[str, Any] = {}
 

@@ -22,7 +22,6 @@ class KernelRule(WindowRule):
     required_inputs = (TorchTraces(),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         self._numbers: dict[Device, dict[str, float]] = {}
 
     def judge(self, step: int) -> bool:

@@ -40,7 +40,6 @@ class LowOverlap(KernelRule):
         Quantity(EXPOSED, "time of communication without computation (%)"),
     )
     SEVERITY = Severity.WARNING
-    REPORTED = ("threshold", "tolerated")
     threshold: float
     tolerated: float
 

@@ -43,14 +43,12 @@ class MemoryGrows(WindowRule):
     )
     QUANTITIES = (Quantity(GROWTH, "rise of the least memory over steps that all rise (%)"),)
     SEVERITY = Severity.WARNING
-    REPORTED = ("steps", "increase")
     steps: int
     increase: float
 
     required_inputs = (TorchTraces(),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         self._lows: defaultdict[Device, list[float]] = defaultdict(list)
         self._growth: dict[Device, float] = {}
 

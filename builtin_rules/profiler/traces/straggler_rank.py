@@ -43,13 +43,11 @@ class StragglerRank(WindowRule):
     )
     QUANTITIES = (Quantity(AWAITED, "time that other ranks wait for a rank (%)"),)
     SEVERITY = Severity.WARNING
-    REPORTED = ("threshold",)
     threshold: float
 
     required_inputs = (TorchTraces(),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         self._shares: dict[str, float] = {}
 
     def judge(self, step: int) -> bool:

@@ -17,6 +17,13 @@ _IDLE, _IO_WAIT, _STEAL = 3, 4, 7  # columns of /proc/stat, of which the further
 _READ, _WRITTEN = 5, 9  # columns of /proc/diskstats
 _RECEIVED, _SENT = 0, 8  # columns of /proc/net/dev
 _ALGORITHM: Final = "Algorithm"
+_CPU_DIMENSIONS: Final = ("CPUUtilization", "I/OWaitPercentage")
+_TRAFFIC: Final = (
+    ("network", "ReceiveBytesPerSecond"),
+    ("network", "TransmitBytesPerSecond"),
+    ("i/o", "ReadThroughputInBytesPerSecond"),
+    ("i/o", "WriteThroughputInBytesPerSecond"),
+)
 Times = tuple[int, ...]
 
 
@@ -49,8 +56,7 @@ class HostMeter:
         )
         self._cores: dict[str, Times] = self._read_cores()
         self._group_s = self._cgroup.cpu_seconds()
-        self._network = self._read_network()
-        self._disk = self._read_disks()
+        self._traffic = self._read_traffic()
 
     def readings(self, elapsed_s: float) -> list[MetricValue]:
         """Return the values now; rates are over the seconds since the last call."""
@@ -63,13 +69,10 @@ class HostMeter:
         used = {
             name: _shares(before.get(name, times), times) for name, times in self._cores.items()
         }
-        used = self._limited(used, elapsed_s)
         return [
             MetricValue("cpu", name, dimension, value)
-            for name, values in used.items()
-            for dimension, value in zip(
-                ("CPUUtilization", "I/OWaitPercentage"), values, strict=True
-            )
+            for name, shares in self._limited(used, elapsed_s).items()
+            for dimension, value in zip(_CPU_DIMENSIONS, shares, strict=True)
         ]
 
     def _limited(
@@ -112,18 +115,15 @@ class HostMeter:
     # -- network and disks ---------------------------------------------------------------------
 
     def _rates(self, elapsed_s: float) -> list[MetricValue]:
-        network, self._network = self._network, self._read_network()
-        disk, self._disk = self._disk, self._read_disks()
-        kinds = (
-            ("network", "ReceiveBytesPerSecond", network[0], self._network[0]),
-            ("network", "TransmitBytesPerSecond", network[1], self._network[1]),
-            ("i/o", "ReadThroughputInBytesPerSecond", disk[0], self._disk[0]),
-            ("i/o", "WriteThroughputInBytesPerSecond", disk[1], self._disk[1]),
-        )
+        before, self._traffic = self._traffic, self._read_traffic()
         return [
-            MetricValue(kind, name, _ALGORITHM, max(after - before, 0) / elapsed_s)
-            for kind, name, before, after in kinds
+            MetricValue(kind, name, _ALGORITHM, max(now - earlier, 0) / elapsed_s)
+            for (kind, name), earlier, now in zip(_TRAFFIC, before, self._traffic, strict=True)
         ]
+
+    def _read_traffic(self) -> tuple[int, ...]:
+        """Return the bytes of each kind in `_TRAFFIC` so far."""
+        return *self._read_network(), *self._read_disks()
 
     def _read_network(self) -> tuple[int, int]:
         """Return the bytes that all interfaces but the loopback have received and sent."""

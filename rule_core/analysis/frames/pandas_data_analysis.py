@@ -112,8 +112,8 @@ class PandasFrameAnalysis:
         loop_start, loop_end = int(first["start_time_us"]), int(framework["end_time_us"].max())
         start, end = min(int(times.min()), loop_start), max(int(times.max()), loop_end)
         parts = {
-            "training_loop": loop_end - loop_start,
             "initialization": loop_start - start,
+            "training_loop": loop_end - loop_start,
             "finalization": end - loop_end,
         }
         shares = {f"{name}_%": _percent(part, end - start) for name, part in parts.items()}
@@ -126,7 +126,6 @@ class PandasFrameAnalysis:
                 "training_loop_end": framework["end_time"].max(),
                 "training_loop_duration": parts.pop("training_loop"),
                 **parts,
-                "initialization_%": shares.pop("initialization_%"),
                 **shares,
             }
         )

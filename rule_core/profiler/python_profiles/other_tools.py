@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
-from rule_core.profiler.files.chunks import TimelineFaultError, unzipped_start
+from rule_core.profiler.files.chunks import TimelineFaultError, start_of_text
 from rule_core.profiler.files.one_file import one_file
 from rule_core.profiler.files.whole_text import is_json_name, whole_text
 from rule_core.profiler.python_profiles import scalene, speedscope
@@ -13,16 +13,10 @@ from rule_core.profiler.python_profiles.measured_code import CodePlace, Measured
 from rule_core.profiler.python_profiles.reader import ProblemList, usable
 from rule_core.profiler.python_profiles.scalene import ScaleneProfile, ScaleneUse, parse_scalene
 from rule_core.profiler.python_profiles.speedscope import parse_speedscope
-from rule_core.storage.base import (
-    ByteRange,
-    ObjectNotFoundError,
-    StorageUnavailableError,
-    TrialStore,
-)
+from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError, TrialStore
 
 SPEEDSCOPE: Final = "speedscope"
 SCALENE: Final = "scalene"
-_SNIFFED: Final = 1 << 16  # bytes
 _MOST_KEYS: Final = 20_000  # listed to find files
 _MOST_SNIFFED: Final = 1_000  # files that are looked into
 
@@ -112,14 +106,13 @@ def tool_profiles(store: TrialStore) -> tuple[TrialStore, list[ToolProfile]]:
 
 def _tool_of(store: TrialStore, key: str) -> str:
     try:
-        text = unzipped_start(bytes(store.read(key, ByteRange(0, _SNIFFED))), _SNIFFED)
+        text = start_of_text(store, key)
     except (ObjectNotFoundError, TimelineFaultError):
         text = b""
     except StorageUnavailableError as err:
         if err.transient:
             raise
         text = b""
-    text = text.removeprefix(b"\xef\xbb\xbf").lstrip()
     if speedscope.SCHEMA in text or _is_named_speedscope(key):
         return SPEEDSCOPE
     return SCALENE if text.startswith(b"{") and scalene.MARK in text else ""

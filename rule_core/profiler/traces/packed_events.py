@@ -57,8 +57,7 @@ class PackedEvents:
         self._size = 0
         self._file = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed with this object
         weakref.finalize(self, self._file.close)
-        self._processes: list[ProcessInfo | None] = []
-        self._process_numbers: dict[int, int] = {}
+        self._processes: dict[int, ProcessInfo | None] = {}  # by ID
         self._node_id: str | None = None
         self._file_type = ""
         remaining = iter(events)
@@ -119,20 +118,16 @@ class PackedEvents:
         return rows
 
     def _event(self, row: Row) -> TraceEvent:
-        ts, name, dur, phase_pid, phase_tid, args, phase, event_phase, pid, tid, number = row
+        ts, name, dur, phase_pid, phase_tid, args, phase, event_phase, pid, tid, process_id = row
         args = json.loads(args) if isinstance(args, str) else args
         source = self._node_id, phase, self._file_type, event_phase
-        thread = pid, tid, self._processes[number]
+        thread = pid, tid, self._processes[process_id]
         return TraceEvent(ts, name, dur, phase_pid, phase_tid, args, *source, *thread)
 
     def _row(self, event: TraceEvent) -> Row:
-        return [*_fields_of(event), self._process_number(event.process_info)]
-
-    def _process_number(self, process: ProcessInfo | None) -> int:
-        number = self._process_numbers.setdefault(id(process), len(self._processes))
-        if number == len(self._processes):
-            self._processes.append(process)
-        return number
+        process = event.process_info
+        self._processes[id(process)] = process
+        return [*_fields_of(event), id(process)]
 
     def _add(self, events: Sequence[TraceEvent]) -> None:
         self.count += len(events)

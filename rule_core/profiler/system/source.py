@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 from cachetools import LRUCache
-from numpy.typing import NDArray
 
 from rule_core.profiler.files.file_names import SystemFile
 from rule_core.profiler.files.profiler_files import ProfilerFiles
@@ -78,7 +77,7 @@ class SystemSource:
         for _, columns in self._between(start_us, end_us, suffixes):
             near = _near(columns, start_us, end_us)
             time_ns = (near.time_s * 1000 * 1000 * 1000).astype(np.int64)
-            yield _part(near, (time_ns >= start_us * 1000) & (time_ns <= end_us * 1000))
+            yield near.where((time_ns >= start_us * 1000) & (time_ns <= end_us * 1000))
 
     def last_time_us(self, files: Sequence[SystemFile]) -> int:
         """Return the time of the last sample in `files`; 0 if they have none."""
@@ -183,8 +182,4 @@ def _near(columns: SystemColumns, start_us: int, end_us: int) -> SystemColumns:
     """Return the samples of a time range, and possibly a few next to it."""
     first = int(np.searchsorted(columns.time_s, start_us / 1e6 - _SLACK_S))
     last = int(np.searchsorted(columns.time_s, end_us / 1e6 + _SLACK_S))
-    return _part(columns, slice(first, last))
-
-
-def _part(columns: SystemColumns, chosen: slice | NDArray[np.bool_]) -> SystemColumns:
-    return SystemColumns(columns.time_s[chosen], columns.value[chosen], columns.series[chosen])
+    return columns.where(slice(first, last))

@@ -31,6 +31,8 @@ class ConvertedTimeline:
 
     Attributes
     ----------
+    path
+        As given.
     count
         The number of events.
     last
@@ -40,7 +42,7 @@ class ConvertedTimeline:
     def __init__(self, path: Path) -> None:
         self.count = 0
         self.last = -math.inf
-        self._path = path
+        self.path = path
         self._phases: dict[str, int] = {}
         self._encoder = msgspec.json.Encoder()
         self._file: BinaryIO = path.open("wb")
@@ -51,7 +53,7 @@ class ConvertedTimeline:
     def open(self) -> None:
         """Open the file again, to go on at its end."""
         if self._file.closed:
-            self._file = self._path.open("r+b")
+            self._file = self.path.open("r+b")
             self._file.seek(0, os.SEEK_END)
 
     def close(self) -> None:
@@ -120,10 +122,10 @@ class ConvertedTimelines:
 
     def finish(self, zero_us: float) -> Iterator[tuple[Path, float]]:
         """Write the ends of the files; yield the path of each, and the end of its last event."""
-        for minute, timeline in sorted(self._timelines.items()):
+        for _, timeline in sorted(self._timelines.items()):
             timeline.finish(zero_us)
             timeline.close()
-            yield self._path_of(minute), timeline.last
+            yield timeline.path, timeline.last
 
     def _timeline(self, minute: int) -> ConvertedTimeline:
         timeline = self._open.get(minute)
@@ -133,12 +135,10 @@ class ConvertedTimelines:
             if len(self._timelines) >= _MOST_MINUTES:
                 msg = f"there are events in more than {_MOST_MINUTES} minutes"
                 raise NotUsedError(msg)
-            self._timelines[minute] = ConvertedTimeline(self._path_of(minute))
+            path = self._path.with_name(f"{self._path.name}.{minute}")
+            self._timelines[minute] = ConvertedTimeline(path)
         timeline = self._open[minute] = self._timelines[minute]
         timeline.open()
         if len(self._open) > _MOST_OPEN:
             self._open.pop(next(iter(self._open))).close()
         return timeline
-
-    def _path_of(self, minute: int) -> Path:
-        return self._path.with_name(f"{self._path.name}.{minute}")

@@ -142,12 +142,10 @@ def system_events(samples: Samples, bounds: Iterable[int]) -> Iterator[TraceEven
         window = samples(start - _NEAR_US, end + _NEAR_US)
         names.extend(_name(key) for key in window.keys[len(names) :])
         inside = slice(*np.searchsorted(window.time_us, [start, end]))
-        for time_us, value, series in zip(
-            window.time_us[inside].tolist(),
-            window.value[inside].tolist(),
-            window.series[inside].tolist(),
-            strict=True,
-        ):
+        columns = (
+            column[inside].tolist() for column in (window.time_us, window.value, window.series)
+        )
+        for time_us, value, series in zip(*columns, strict=True):
             yield _event("C", names[series], COUNTERS, time_us, {"value": value})
         for time_us in _idle_times(window, inside):
             if time_us > marked + _NEAR_US:

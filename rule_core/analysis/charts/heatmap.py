@@ -97,14 +97,9 @@ class Heatmap(Drawn):
         start, end = (self.times_us[[0, -1]] + [-half, half]) / US_PER_MS
         values = np.array([*reversed(self.rows.values())])
         mark = Rows(float(start), float(end), values, [*reversed(self.rows)])
+        limits = mark.start, mark.end
         panel = Panel(
-            "",
-            "time (UTC)",
-            "",
-            mark,
-            in_time=True,
-            x_range=(mark.start, mark.end),
-            height=self.plot_height,
+            "", "time (UTC)", "", mark, in_time=True, x_range=limits, height=self.plot_height
         )
         return PanelChart("Usage of resources", (panel,))
 

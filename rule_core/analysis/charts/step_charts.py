@@ -219,15 +219,9 @@ class StepTimelineChart(Drawn):
         line = LineMark(start, duration, np.arange(len(steps)), notes)
         view = slice(-self.width, None) if self.width > 0 else slice(0, 0)
         limits = (float(start[view][0]), float(start[-1])) if len(start[view]) > 1 else None
-        top = (0.0, _ROOM * float(duration[view].max())) if len(start[view]) else None
-        panel = Panel(
-            "",
-            "time since the second step (s)",
-            "duration (ms)",
-            line,
-            x_range=limits,
-            y_range=top if top != (0.0, 0.0) else None,
-        )
+        top = _ROOM * float(duration[view].max(initial=0.0))
+        labels = "time since the second step (s)", "duration (ms)"
+        panel = Panel("", *labels, line, x_range=limits, y_range=(0.0, top) if top else None)
         note = "" if len(steps) else "There are no steps after the first yet."
         return PanelChart("Duration of steps", (panel,), note=note)
 

@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from rule_core.analysis.frames.frame_statistics import Range, put, samples_of, spread, usage
-from rule_core.analysis.frames.phase_intervals import phase_intervals, phases_of_samples
-from rule_core.analysis.frames.step_numbers import NO_STEP, step_numbers, step_times
+from rule_core.analysis.frames.step_intervals import (
+    NO_STEP,
+    phase_intervals,
+    phases_of_samples,
+    step_numbers,
+    step_times,
+)
 from rule_core.logger import get_logger
 from rule_core.optional_imports import data_frame, import_pandas
 

@@ -211,12 +211,8 @@ class PandasFrame:
         if get_system_metrics:
             samples = self._samples if cache_metrics else samples
             for columns in self._system.columns(start_time_us, end_time_us):
-                is_selected = np.array(
-                    [
-                        not selected_system_metrics or key.name in selected_system_metrics
-                        for key in self._system.series.keys
-                    ]
-                )
+                names, keys = selected_system_metrics, self._system.series.keys
+                is_selected = np.array([not names or key.name in names for key in keys])
                 samples.extend(columns, is_selected[columns.series])
         if get_framework_metrics:
             events = self._events if cache_metrics else events

@@ -7,6 +7,7 @@ from typing import Final
 
 from rule_core.profiler.files.chunks import TimelineFaultError, start_of_text
 from rule_core.profiler.files.conversion import Converted, NumberedKey
+from rule_core.profiler.files.file_problems import lasting_reason
 from rule_core.profiler.files.whole_text import is_json_name
 from rule_core.profiler.flight_recorder import conversion as flight_recorder
 from rule_core.profiler.kineto import trace_names
@@ -99,9 +100,7 @@ def recognize(store: TrialStore, key: str) -> ConvertedFormat | str:
     except TimelineFaultError as err:
         return KINETO if KINETO.has_name(key) else f"It {err}."
     except StorageUnavailableError as err:
-        if err.transient:
-            raise
-        return str(err)
+        return lasting_reason(err)
     named = [each for each in FORMATS if each.may_have_name(key)]
     formats = (each for each in named if each.begins(text))
     reasons = (each.refusal(key, text) for each in named)

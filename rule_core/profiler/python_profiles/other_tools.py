@@ -6,6 +6,7 @@ from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from rule_core.profiler.files.chunks import TimelineFaultError, start_of_text
+from rule_core.profiler.files.file_problems import lasting_reason
 from rule_core.profiler.files.one_file import one_file
 from rule_core.profiler.files.whole_text import is_json_name, whole_text
 from rule_core.profiler.python_profiles import scalene, speedscope
@@ -107,11 +108,8 @@ def tool_profiles(store: TrialStore) -> tuple[TrialStore, list[ToolProfile]]:
 def _tool_of(store: TrialStore, key: str) -> str:
     try:
         text = start_of_text(store, key)
-    except (ObjectNotFoundError, TimelineFaultError):
-        text = b""
-    except StorageUnavailableError as err:
-        if err.transient:
-            raise
+    except (ObjectNotFoundError, StorageUnavailableError, TimelineFaultError) as err:
+        lasting_reason(err)
         text = b""
     if speedscope.SCHEMA in text or _is_named_speedscope(key):
         return SPEEDSCOPE

@@ -12,6 +12,7 @@ from rule_core.profiler.files.constants import (
     TENSORBOARDTIMELINE_SUFFIX,
 )
 from rule_core.profiler.files.file_names import TraceFile
+from rule_core.profiler.files.file_problems import lasting_reason
 from rule_core.profiler.files.time_units import node_id_of, tf_metadata
 from rule_core.profiler.traces.assembler import Assembler, OpenEvents
 from rule_core.profiler.traces.event import ProcessInfo, TraceEvent
@@ -93,12 +94,8 @@ def events_of(
             open_events=open_events,
         )
         yield from assembler.parse(key, problems)
-    except ObjectNotFoundError as err:
-        problems.append(str(err))
-    except StorageUnavailableError as err:
-        if err.transient:
-            raise
-        problems.append(str(err))
+    except (ObjectNotFoundError, StorageUnavailableError) as err:
+        problems.append(lasting_reason(err))
 
 
 def locate(path: str) -> tuple[TrialStore, str]:

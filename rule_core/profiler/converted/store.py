@@ -3,7 +3,7 @@
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -78,7 +78,7 @@ class ConvertedStore:
         self.only = only
         self._files: dict[str, Path] = {}
         self.is_profiled = False
-        self._numbered = 0
+        self._numbers = count(1)
         self._formats: dict[str, ConvertedFormat | None] = {}  # None: of no format
         self._converted: set[str] = set()
         self._sizes: dict[str, int] = {}  # of recognized files
@@ -200,12 +200,9 @@ class ConvertedStore:
         by_content = [key for key in new if not has_known_name(key)]
         for key in sorted({*new} - {*by_content[_MOST_SNIFFED:]}):
             recognized = recognize(self._store, key)
-            if isinstance(recognized, str):
-                self._formats[key] = None
-                if recognized:
-                    self.refusals[key] = recognized
-            else:
-                self._formats[key] = recognized
+            self._formats[key] = None if isinstance(recognized, str) else recognized
+            if recognized and isinstance(recognized, str):
+                self.refusals[key] = recognized
 
     def _all_keys(self) -> list[str]:
         keys = list(islice(self._store.list_keys(""), _MOST_KEYS + 1))
@@ -215,9 +212,7 @@ class ConvertedStore:
 
     def _convert(self, format_of: ConvertedFormat, keys: list[str]) -> None:
         get_logger("profiler").info("Reading %d %s.", len(keys), format_of.label)
-        first = self._numbered + 1
-        self._numbered += len(keys)
-        numbered = [NumberedKey(number, key) for number, key in enumerate(keys, first)]
+        numbered = [NumberedKey(next(self._numbers), key) for key in keys]
         try:
             for converted in format_of.convert(self._store, numbered, self._temporary_folder()):
                 self._add(converted)

@@ -136,7 +136,7 @@ class Assembler:
             msg = f"it lasts {dur:.6g} us"
             raise NotUsedError(msg)
         phase_pid = _pid(record) if kind == "X" else record.pid or 0
-        phase, phase_tid, process = self._phases.row(phase_pid, record.tid)
+        phase_tid, process = self._phases.row(phase_pid, record.tid)
         pid, tid = phase_pid, phase_tid
         if args:
             pid = _real_id(args.get("pid"), pid)
@@ -151,7 +151,7 @@ class Assembler:
             self._phases.node_id,
             kind,
             self._file_type,
-            phase,
+            process.name,
             pid,
             tid,
             process,

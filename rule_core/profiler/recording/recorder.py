@@ -347,10 +347,7 @@ def _system_part(config: RecordingConfig) -> tuple[bool, str, int]:
 
 
 def open_recorder(
-    rank: int,
-    world_size: int,
-    config: RecordingConfig | None = None,
-    framework: str = "pytorch",
+    rank: int, world_size: int, config: RecordingConfig | None = None, framework: str = "pytorch"
 ) -> ProfilerRecorder | None:
     """Return a recorder for this process; None if nothing is to be profiled.
 

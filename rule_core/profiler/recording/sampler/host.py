@@ -42,10 +42,7 @@ class HostMeter:
     """
 
     def __init__(
-        self,
-        proc: Path = PROC,
-        block_devices: Path = BLOCK_DEVICES,
-        cgroup: Cgroup | None = None,
+        self, proc: Path = PROC, block_devices: Path = BLOCK_DEVICES, cgroup: Cgroup | None = None
     ) -> None:
         self._proc = proc
         self._cgroup = cgroup or Cgroup()

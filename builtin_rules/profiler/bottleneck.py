@@ -21,8 +21,8 @@ from builtin_rules.profiler.statistics.samples import (
     NO_GPU,
     Ints,
     by_node,
-    finite,
     moments,
+    of_series,
 )
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from smdebug.rules.extensions import FrameworkTimes, Param, SystemMetric, SystemSamples
@@ -113,7 +113,8 @@ class Bottleneck(WindowRule):
 
     def judge(self, step: int) -> bool:
         """Return whether the share of bottlenecks is too large on some node of the window."""
-        samples = _of_dimensions(self.samples(step), {GPU, self.CORES})
+        dimensions = GPU, self.CORES
+        samples = of_series(self.samples(step), lambda key: key.dimension in dimensions)
         if not len(samples.of(dimension=GPU)):
             return self.not_judged(NO_GPU)
         self._add_framework_times(step, [*chain.from_iterable(self._add(samples))])
@@ -200,12 +201,6 @@ class Bottleneck(WindowRule):
             "bottlenecks": bottlenecks,
             **self._times.details(),
         }
-
-
-def _of_dimensions(samples: SystemSamples, dimensions: set[str]) -> SystemSamples:
-    """Return the finite samples of some dimensions."""
-    is_selected = np.array([key.dimension in dimensions for key in samples.keys], bool)
-    return finite(samples.where(is_selected[samples.series]))
 
 
 def _numbered(time_us: Ints, open_us: int) -> tuple[Ints, Ints]:

@@ -10,13 +10,7 @@ from builtin_rules.profiler.statistics.samples import CPU
 from builtin_rules.profiler.statistics.utilization import LoadingNode, is_loading
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.statistics.tensor_selection import LITERAL
-from smdebug.rules.extensions import (
-    FrameworkEvents,
-    Quantity,
-    Severity,
-    SystemMetric,
-    is_on_host,
-)
+from smdebug.rules.extensions import FrameworkEvents, Quantity, Severity, SystemMetric, is_on_host
 
 if TYPE_CHECKING:
     from smdebug.profiler.trace_event_file_parser import TraceEvent

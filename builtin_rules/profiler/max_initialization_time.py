@@ -47,7 +47,9 @@ class MaxInitializationTime(WindowRule):
 
     def judge(self, step: int) -> bool:
         """Return whether the job runs for too long without a step."""
-        self._take_times(step)
+        times = self.samples(step).time_us
+        if len(times):
+            self._times = [self._times[0] if self._times else int(times[0]), int(times[-1])]
         events = self.events(step)
         self._is_profiled |= bool(events)
         if not self._is_profiled:
@@ -72,11 +74,6 @@ class MaxInitializationTime(WindowRule):
         return self.measured(
             step, MINUTES, minutes, self.threshold, met=met, tensor=FIRST_STEP, note=note
         )
-
-    def _take_times(self, step: int) -> None:
-        times = self.samples(step).time_us
-        if len(times):
-            self._times = [self._times[0] if self._times else int(times[0]), int(times[-1])]
 
     def details(self) -> dict[str, Any]:
         """Return the start of steps in microseconds, and job_start and job_end in seconds."""

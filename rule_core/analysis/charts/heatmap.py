@@ -128,8 +128,6 @@ class Heatmap(Drawn):
                 totals.setdefault(dimension, []).append(metrics[TOTAL])
         nodes = nodes if self._show_workers else {}
         nodes[NODE_TOTAL] = {name: {TOTAL: mean_of(curves)} for name, curves in totals.items()}
-        if not totals:
-            return {}
         return {
             f"{dimension}_{name}_{node}": curve
             for node, dimensions in nodes.items()

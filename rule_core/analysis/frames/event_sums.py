@@ -2,18 +2,11 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from rule_core.profiler.traces.event import Number, TraceEvent
 
 Sums = dict[str, Number]
-
-
-class EventSums(NamedTuple):
-    """Microseconds by phase, and by the name of the event, without steps."""
-
-    phases: Sums
-    names: Sums
+EventSums = tuple[Sums, Sums]  # microseconds by phase, and by name of event without steps
 
 
 def sums_at(times_us: Sequence[int], events: Iterable[TraceEvent]) -> EventSums:
@@ -52,14 +45,15 @@ def sums_between(intervals: Sequence[tuple[int, int]], events: Iterable[TraceEve
 
 def _sums(counted_events: Iterable[tuple[TraceEvent, int]]) -> EventSums:
     """Sum the durations of events, each as many times as it counts."""
-    sums = EventSums({}, {})
+    phases: Sums = {}
+    names: Sums = {}
     for event, count in counted_events:
         if count > 0:
             duration = count * (event.end_time - event.start_time)
-            sums.phases[event.event_phase] = sums.phases.get(event.event_phase, 0) + duration
+            phases[event.event_phase] = phases.get(event.event_phase, 0) + duration
             if not _is_step(event):
-                sums.names[event.event_name] = sums.names.get(event.event_name, 0) + duration
-    return sums
+                names[event.event_name] = names.get(event.event_name, 0) + duration
+    return phases, names
 
 
 def _is_step(event: TraceEvent) -> bool:

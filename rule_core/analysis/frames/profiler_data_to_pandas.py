@@ -281,10 +281,10 @@ class PandasFrame:
             raise IndexError(msg)
         self._files.refresh()
         events = self._events_between(times[0], times[-1], selected_framework_metrics)
-        sums = sums_at(times, events)
-        steps = {name: value for name, value in sums.phases.items() if "Step" in name}
-        rest = {name: value for name, value in sums.phases.items() if name not in steps}
-        return shares(rest), sums.names, steps
+        phases, names = sums_at(times, events)
+        steps = {name: value for name, value in phases.items() if "Step" in name}
+        others = {name: value for name, value in phases.items() if name not in steps}
+        return shares(others), names, steps
 
     def get_framework_metrics_by_begin_and_end_timesteps(
         self,
@@ -319,8 +319,8 @@ class PandasFrame:
         intervals = intervals_of(begins, ends)
         self._files.refresh()
         events = self._events_between(min(begins), max(ends), selected_framework_metrics)
-        sums = sums_between(intervals, events)
-        return shares(sums.phases), shares(sums.names)
+        phases, names = sums_between(intervals, events)
+        return shares(phases), shares(names)
 
     def convert_datetime_to_timestamp(self, timestamp: Time) -> int:
         """Convert a time to epoch microseconds, exactly.

@@ -86,16 +86,9 @@ class TimelineFile:
     def add(self, record: TraceRecord) -> None:
         """Append an event."""
         pid = self._phases.get(record.phase) or self._new_phase(record.phase)
-        self._add(
-            {
-                "name": record.name,
-                "pid": pid,
-                "ph": "X",
-                "ts": record.start_us - self._origin_us,
-                "dur": record.end_us - record.start_us,
-                "args": record.args,
-            }
-        )
+        start_us, dur_us = record.start_us - self._origin_us, record.end_us - record.start_us
+        times = {"ts": start_us, "dur": dur_us}
+        self._add({"name": record.name, "pid": pid, "ph": "X", **times, "args": record.args})
         self.last_end_us = max(self.last_end_us, record.end_us)
         self.hour = self.hour or layout.hour(record.end_us)
 

@@ -126,11 +126,9 @@ class Dataloader(WindowRule):
             note += f" Batches take {waiting:.3g} percent of the time."
         few, many = share < self.min_threshold, share > self.max_threshold
         few &= self.literal or waiting is None or waiting >= LEAST_WAIT
-        for quantity, limit, met in (
-            (FEW, self.min_threshold, few),
-            (MANY, self.max_threshold, many),
-        ):
-            self.measured_on((name, LOADERS), step, quantity, share, limit, met=met, note=note)
+        host = name, LOADERS
+        self.measured_on(host, step, FEW, share, self.min_threshold, met=few, note=note)
+        self.measured_on(host, step, MANY, share, self.max_threshold, met=many, note=note)
         return few or many
 
     def details(self) -> dict[str, Any]:

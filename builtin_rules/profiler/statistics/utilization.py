@@ -38,9 +38,8 @@ def _count(value: object) -> int:
 
 def is_loading(event: "TraceEvent") -> bool:
     """Return whether an event is from PyTorch's data loader."""
-    return any(
-        label in f"{event.event_phase} {event.event_name}" for label in (_WORKER, _ITER, _BEGIN)
-    )
+    label = f"{event.event_phase} {event.event_name}"
+    return any(name in label for name in (_WORKER, _ITER, _BEGIN))
 
 
 @dataclass(slots=True)

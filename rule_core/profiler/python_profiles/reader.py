@@ -9,13 +9,7 @@ from typing import Final, NamedTuple, TypeVar
 from rule_core.exceptions import SMDebugValueError, TrialFileError
 from rule_core.format.paths import is_inside
 from rule_core.logger import get_logger
-from rule_core.profiler.files.constants import (
-    CPROFILE_NAME,
-    CPROFILE_STATS_FILENAME,
-    PYINSTRUMENT_HTML_FILENAME,
-    PYINSTRUMENT_JSON_FILENAME,
-    PYINSTRUMENT_NAME,
-)
+from rule_core.profiler.files import constants
 from rule_core.profiler.python_profiles.cprofile_file import MAX_BYTES
 from rule_core.profiler.python_profiles.download_folder import DownloadFolder
 from rule_core.profiler.python_profiles.span import StepPythonProfileStats
@@ -34,9 +28,9 @@ from rule_core.storage.uri import is_s3
 T = TypeVar("T")
 FRAMEWORK: Final = "framework/"
 PROFILERS: Final = {
-    CPROFILE_STATS_FILENAME: CPROFILE_NAME,
-    PYINSTRUMENT_JSON_FILENAME: PYINSTRUMENT_NAME,
-    PYINSTRUMENT_HTML_FILENAME: PYINSTRUMENT_NAME,
+    constants.CPROFILE_STATS_FILENAME: constants.CPROFILE_NAME,
+    constants.PYINSTRUMENT_JSON_FILENAME: constants.PYINSTRUMENT_NAME,
+    constants.PYINSTRUMENT_HTML_FILENAME: constants.PYINSTRUMENT_NAME,
 }
 # One byte more than the limit, so that readers notice files that exceed it.
 READ_RANGE: Final = ByteRange(0, MAX_BYTES + 1)

@@ -11,14 +11,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from rule_core.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
-from rule_core.profiler.files.constants import (
-    BASE_FOLDER_DEFAULT,
-    CLOSE_FILE_INTERVAL_DEFAULT,
-    CPROFILE_NAME,
-    FILE_OPEN_FAIL_THRESHOLD_DEFAULT,
-    MAX_FILE_SIZE_DEFAULT,
-    PYINSTRUMENT_NAME,
-)
+from rule_core.profiler.files import constants
 from rule_core.profiler.files.time_units import str2bool
 from rule_core.profiler.python_profiles.types import cProfileTimer
 from rule_core.profiler.recording.ranges import ProfilingRange
@@ -58,9 +51,9 @@ class FileLimits:
         Number of files that could not be opened after which nothing more is written.
     """
 
-    max_bytes: int = MAX_FILE_SIZE_DEFAULT
-    max_age_s: float = CLOSE_FILE_INTERVAL_DEFAULT
-    open_failures: int = FILE_OPEN_FAIL_THRESHOLD_DEFAULT
+    max_bytes: int = constants.MAX_FILE_SIZE_DEFAULT
+    max_age_s: float = constants.CLOSE_FILE_INTERVAL_DEFAULT
+    open_failures: int = constants.FILE_OPEN_FAIL_THRESHOLD_DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +118,7 @@ class RecordingConfig:
     """
 
     is_disabled: bool = False
-    folder: str = BASE_FOLDER_DEFAULT
+    folder: str = constants.BASE_FOLDER_DEFAULT
     interval_ms: int = INTERVAL_MS
     limits: FileLimits = field(default_factory=FileLimits)
     framework: bool = False
@@ -189,15 +182,14 @@ def parse_config(document: Json) -> RecordingConfig:
     parameters = _SettingsSection(settings.read("profilingparameters", _section, {}), problems)
     if is_disabled or not parameters.read("profilerenabled", str2bool, default=True):
         return RecordingConfig(is_disabled=True, problems=tuple(problems))
-    age_s = float(CLOSE_FILE_INTERVAL_DEFAULT)
-    failures = FILE_OPEN_FAIL_THRESHOLD_DEFAULT
+    usual = FileLimits()
     limits = FileLimits(
-        parameters.read("rotatemaxfilesizeinbytes", _positive_integer, MAX_FILE_SIZE_DEFAULT),
-        parameters.read("rotatefilecloseintervalinseconds", _positive_number, age_s),
-        parameters.read("fileopenfailthreshold", _positive_integer, failures),
+        parameters.read("rotatemaxfilesizeinbytes", _positive_integer, usual.max_bytes),
+        parameters.read("rotatefilecloseintervalinseconds", _positive_number, usual.max_age_s),
+        parameters.read("fileopenfailthreshold", _positive_integer, usual.open_failures),
     )
     return RecordingConfig(
-        folder=parameters.read("localpath", _text, BASE_FOLDER_DEFAULT),
+        folder=parameters.read("localpath", _text, constants.BASE_FOLDER_DEFAULT),
         interval_ms=settings.read(
             "profilingintervalinmilliseconds", _positive_integer, INTERVAL_MS
         ),
@@ -338,9 +330,9 @@ def _data_loader(section: Json, kind: str) -> DataLoaderMetrics:
 
 
 def _python(section: Json, kind: str) -> PythonProfiling:
-    profiler = _text(section.get("profilername") or CPROFILE_NAME).lower()
-    if profiler not in {CPROFILE_NAME, PYINSTRUMENT_NAME}:
-        msg = f"its profiler must be {CPROFILE_NAME} or {PYINSTRUMENT_NAME}."
+    profiler = _text(section.get("profilername") or constants.CPROFILE_NAME).lower()
+    if profiler not in {constants.CPROFILE_NAME, constants.PYINSTRUMENT_NAME}:
+        msg = f"its profiler must be {constants.CPROFILE_NAME} or {constants.PYINSTRUMENT_NAME}."
         raise SMDebugValueError(msg)
     timer = cProfileTimer(_text(section.get("cprofiletimer") or "total_time").lower())
     return PythonProfiling(_range(section, kind), profiler, timer)

@@ -11,14 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from rule_core.logger import get_logger
 from rule_core.modes import ModeKeys
-from rule_core.profiler.files.constants import (
-    CONVERT_TO_MICROSECS,
-    CPROFILE_NAME,
-    CPROFILE_STATS_FILENAME,
-    PYINSTRUMENT_HTML_FILENAME,
-    PYINSTRUMENT_JSON_FILENAME,
-    PYINSTRUMENT_NAME,
-)
+from rule_core.profiler.files import constants
 from rule_core.profiler.python_profiles.types import PythonProfileModes, StepPhase, cProfileTimer
 from rule_core.profiler.recording.config import PythonProfiling, RecordingConfig
 from rule_core.profiler.recording.step_profiler import StepPoint
@@ -59,7 +52,7 @@ def function_profile(timer: cProfileTimer) -> Profile:
 
     def files() -> Files:
         stats: Any = vars(profile)["stats"]
-        return {CPROFILE_STATS_FILENAME: marshal.dumps(stats)}
+        return {constants.CPROFILE_STATS_FILENAME: marshal.dumps(stats)}
 
     return Profile(profile.enable, profile.create_stats, files)
 
@@ -73,8 +66,8 @@ def sampled_profile() -> Profile:
 
     def files() -> Files:
         return {
-            PYINSTRUMENT_JSON_FILENAME: profiler.output(JSONRenderer()).encode(),
-            PYINSTRUMENT_HTML_FILENAME: profiler.output_html().encode(),
+            constants.PYINSTRUMENT_JSON_FILENAME: profiler.output(JSONRenderer()).encode(),
+            constants.PYINSTRUMENT_HTML_FILENAME: profiler.output_html().encode(),
         }
 
     return Profile(profiler.start, profiler.stop, files)
@@ -102,7 +95,7 @@ class PythonProfiler:
         self._now_us = now_us
         self._running: Profile | None = None
         self._start = ""
-        self._name = CPROFILE_NAME
+        self._name = constants.CPROFILE_NAME
         self._steps = 0  # that were profiled
         self._is_off = False
 
@@ -116,7 +109,7 @@ class PythonProfiler:
         """End the running profile at a phase of a step, and begin the next in the range."""
         python = config.python
         is_in_range = python is not None and python.range.contains(
-            point.step, point.time_us / CONVERT_TO_MICROSECS
+            point.step, point.time_us / constants.CONVERT_TO_MICROSECS
         )
         if self._running is None and not is_in_range:
             return
@@ -163,7 +156,7 @@ class PythonProfiler:
         if sys.getprofile() is not None:
             msg = "Another profiling tool is already active"  # as Python 3.12 says
             raise ValueError(msg)
-        if config.profiler == PYINSTRUMENT_NAME:
+        if config.profiler == constants.PYINSTRUMENT_NAME:
             return sampled_profile()
         timer = config.timer
         if timer is cProfileTimer.DEFAULT:

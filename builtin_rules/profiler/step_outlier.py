@@ -144,7 +144,6 @@ class StepOutlier(WindowRule):
     required_inputs = (FrameworkEvents("the events of steps"),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         self._groups: defaultdict[StepGroup, _Steps] = defaultdict(_Steps)
         self._times = FrameworkTimes()
 
@@ -208,25 +207,13 @@ class StepOutlier(WindowRule):
         if met:
             self.count_violations(steps.outliers, 0)
         share = 100 * steps.outliers / len(steps.durations)
-        self.measured(
-            step,
-            TIME_LOST,
-            steps.time_lost,
-            LEAST_TIME_LOST,
-            met=False,
-            tensor=group.phase,
-            worker=group.node,
+        note = (
+            f"Of {len(steps.durations)} steps ({share:.2g} %), above {limit:.3g} s; "
+            f"they cost {steps.time_lost:.3g} % of the time."
         )
-        return self.measured(
-            step,
-            OUTLIERS,
-            steps.outliers,
-            self.n_outliers,
-            met=met,
-            tensor=group.phase,
-            worker=group.node,
-            note=f"Of {len(steps.durations)} steps ({share:.2g} %), above {limit:.3g} s; "
-            f"they cost {steps.time_lost:.3g} % of the time.",
+        self.measured_on(group, step, TIME_LOST, steps.time_lost, LEAST_TIME_LOST, met=False)
+        return self.measured_on(
+            group, step, OUTLIERS, steps.outliers, self.n_outliers, met=met, note=note
         )
 
     def details(self) -> dict[str, Any]:

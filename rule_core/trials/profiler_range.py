@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from rule_core.profiler.converted.format import FLIGHT_RECORDER, KINETO
-from rule_core.profiler.kineto.recorded import recorded_traces
+from rule_core.profiler.kineto.trace_names import recorded_traces
 from rule_core.profiler.readers.source import ProfilerSource
 from rule_core.storage.base import TrialStore
 

@@ -30,7 +30,6 @@ class GPUIdleWaitsForHost(KernelRule):
     )
     QUANTITIES = (Quantity(HOST_WAIT, "time in which the GPU waits for the process (%)"),)
     SEVERITY = Severity.WARNING
-    REPORTED = ("threshold",)
     threshold: float
 
     LACKING = NO_LAUNCHES

@@ -22,7 +22,6 @@ class KernelRule(WindowRule):
     required_inputs = (TorchTraces(),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         self._numbers: dict[Device, dict[str, float]] = {}
 
     def judge(self, step: int) -> bool:
@@ -32,10 +31,8 @@ class KernelRule(WindowRule):
         if not gpus:
             return self.not_judged(NO_KERNELS)
         ready = {gpu: traces for gpu, traces in gpus.items() if self.can_judge(traces)}
-        if not ready:
-            return self.not_judged(self.LACKING)
         met = [self._judge_one(step, gpu, traces) for gpu, traces in ready.items()]
-        return any(met)
+        return self.any_met(met, self.LACKING)
 
     def _judge_one(self, step: int, gpu: Device, traces: list[Kernels]) -> bool:
         met, self._numbers[gpu] = self.judge_gpu(step, gpu, traces)
@@ -55,10 +52,7 @@ class KernelRule(WindowRule):
 
     def details(self) -> dict[str, Any]:
         """Return the numbers of the latest window by node and GPU."""
-        details: dict[str, Any] = {}
-        for (node, name), numbers in self._numbers.items():
-            details.setdefault(node, {})[name] = numbers
-        return {**details, "last_timestamp": self.window_start}
+        return self.details_of(self._numbers)
 
 
 def idle_percent(traces: list[Kernels]) -> float:

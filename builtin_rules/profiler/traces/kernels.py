@@ -8,7 +8,8 @@ NCCL and RCCL, those of other libraries and those named after a collective commu
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -32,6 +33,8 @@ _COMMUNICATES: Final = re.compile(
 )
 _FUSED: Final = re.compile(r"triton_[a-z]+_fused")  # named after the operators around them
 COMPUTES, COMMUNICATES, COPIES = 0, 1, 2
+_Launch = tuple[str, Any, Any]  # node, trace and correlation
+_KernelRow = tuple[float, float, _Launch, int]  # start, end, launch and kind
 
 
 @dataclass(slots=True)
@@ -100,8 +103,8 @@ def kernels_by_gpu(events: Iterable["TraceEvent"]) -> dict[Device, list[Kernels]
     # Epoch microseconds are rounded to quarters: the end of a kernel that takes two would be wrong
     # by 6 %, and always in the same direction.
     origin: float | None = None
-    rows: defaultdict[tuple[Device, Any], _KernelRows] = defaultdict(_KernelRows)
-    launched: dict[tuple[str, Any, Any], float] = {}
+    rows: defaultdict[tuple[Device, Any], list[_KernelRow]] = defaultdict(list)
+    launched: dict[_Launch, float] = {}
     for event in events:
         args = event.event_args or {}
         node = event.node_id or ""
@@ -114,11 +117,11 @@ def kernels_by_gpu(events: Iterable["TraceEvent"]) -> dict[Device, list[Kernels]
             launched[node, trace, args.get("correlation")] = start
         elif event.event_phase.startswith(_PHASE):
             gpu = Device(node, f"gpu{args.get('device')}")
-            link = node, trace, args.get("correlation")
-            rows[gpu, trace].add((start, start + event.duration), link, _kind(event))
+            launch = node, trace, args.get("correlation")
+            rows[gpu, trace].append((start, start + event.duration, launch, _kind(event)))
     kernels: dict[Device, list[Kernels]] = {}
     for gpu, trace in sorted(rows):
-        kernels.setdefault(gpu, []).append(rows[gpu, trace].build(launched))
+        kernels.setdefault(gpu, []).append(_kernels(rows[gpu, trace], launched))
     return kernels
 
 
@@ -142,21 +145,8 @@ def _kind(event: "TraceEvent") -> int:
     return COPIES if event.event_name.startswith(("Memcpy", "Memset")) else COMPUTES
 
 
-@dataclass(slots=True)
-class _KernelRows:
-    """The kernels of one GPU in one trace, in any order."""
-
-    intervals: list[tuple[float, float]] = field(default_factory=list)
-    links: list[tuple[str, Any, Any]] = field(default_factory=list)
-    kinds: list[int] = field(default_factory=list)
-
-    def add(self, interval: tuple[float, float], link: tuple[str, Any, Any], kind: int) -> None:
-        self.intervals.append(interval)
-        self.links.append(link)
-        self.kinds.append(kind)
-
-    def build(self, launched: dict[tuple[str, Any, Any], float]) -> Kernels:
-        intervals = np.array(self.intervals, np.float64)
-        launches = np.array([launched.get(link, np.nan) for link in self.links], np.float64)
-        order = np.argsort(intervals[:, 0], kind="stable")
-        return Kernels(intervals[order], launches[order], np.array(self.kinds, np.int8)[order])
+def _kernels(rows: list[_KernelRow], launched: dict[_Launch, float]) -> Kernels:
+    starts, ends, launches, kinds = zip(*sorted(rows, key=itemgetter(0)), strict=True)
+    launch_times = [launched.get(launch, np.nan) for launch in launches]
+    intervals = np.array([starts, ends], np.float64).T
+    return Kernels(intervals, np.array(launch_times, np.float64), np.array(kinds, np.int8))

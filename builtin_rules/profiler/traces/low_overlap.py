@@ -5,13 +5,7 @@ from typing import Final
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, percentage
 from builtin_rules.profiler.statistics.samples import Device
 from builtin_rules.profiler.traces.kernel_rule import KernelRule
-from builtin_rules.profiler.traces.kernels import (
-    COMMUNICATES,
-    COMPUTES,
-    Kernels,
-    common,
-    total,
-)
+from builtin_rules.profiler.traces.kernels import COMMUNICATES, COMPUTES, Kernels, common, total
 from smdebug.rules.extensions import Quantity, Severity
 
 OVERLAP: Final = "overlap"
@@ -40,7 +34,6 @@ class LowOverlap(KernelRule):
         Quantity(EXPOSED, "time of communication without computation (%)"),
     )
     SEVERITY = Severity.WARNING
-    REPORTED = ("threshold", "tolerated")
     threshold: float
     tolerated: float
 

@@ -38,7 +38,6 @@ class SmallKernels(KernelRule):
         Quantity(IDLE, "time without a kernel (%)"),
     )
     SEVERITY = Severity.WARNING
-    REPORTED = ("shortest", "share", "idle")
     shortest: float
     share: float
     idle: float

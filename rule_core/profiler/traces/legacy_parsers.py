@@ -7,12 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from rule_core.logger import get_logger
-from rule_core.profiler.files.constants import (
-    HOROVODTIMELINE_SUFFIX,
-    PYTHONTIMELINE_SUFFIX,
-    SMDATAPARALLELTIMELINE_SUFFIX,
-    TF_METRICS_PREFIX,
-)
+from rule_core.profiler.files import constants
 from rule_core.profiler.files.time_units import (
     TimeUnits,
     convert_utc_datetime_to_microseconds,
@@ -153,7 +148,7 @@ class SMProfilerEvents(TraceEventParser):
 
     def __init__(
         self,
-        type: str = FILE_TYPES[PYTHONTIMELINE_SUFFIX],  # noqa: A002 - the documented name
+        type: str = FILE_TYPES[constants.PYTHONTIMELINE_SUFFIX],  # noqa: A002 - the documented name
     ) -> None:
         super().__init__(type)
 
@@ -182,19 +177,19 @@ class HorovodProfilerEvents(TraceEventParser):
     """Timelines of Horovod, raw or rewritten by smdebug."""
 
     def __init__(self) -> None:
-        super().__init__(FILE_TYPES[HOROVODTIMELINE_SUFFIX])
+        super().__init__(FILE_TYPES[constants.HOROVODTIMELINE_SUFFIX])
 
 
 class SMDataParallelProfilerEvents(TraceEventParser):
     """Timelines of SageMaker's library for data-parallel training."""
 
     def __init__(self) -> None:
-        super().__init__(FILE_TYPES[SMDATAPARALLELTIMELINE_SUFFIX])
+        super().__init__(FILE_TYPES[constants.SMDATAPARALLELTIMELINE_SUFFIX])
 
 
 def _marked_phase(event: TraceEvent) -> str | None:
     """Return the phase between the marker and the first slash of an event's name."""
-    if event.event_args is None or not event.event_name.startswith(TF_METRICS_PREFIX):
+    if event.event_args is None or not event.event_name.startswith(constants.TF_METRICS_PREFIX):
         return None
-    phase = event.event_name.partition("/")[0].removeprefix(TF_METRICS_PREFIX)
+    phase = event.event_name.partition("/")[0].removeprefix(constants.TF_METRICS_PREFIX)
     return phase if phase in _MARKED else None

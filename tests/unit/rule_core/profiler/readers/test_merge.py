@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rule_core.profiler.readers.system_events import system_events
+from rule_core.profiler.readers.merge import system_events
 from rule_core.profiler.system.samples import SeriesKey, SystemSamples
 
 MS = 1000

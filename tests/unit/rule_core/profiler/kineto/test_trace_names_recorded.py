@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from rule_core.profiler.kineto.recorded import recorded_traces
+from rule_core.profiler.kineto.trace_names import recorded_traces
 from rule_core.profiler.recording.layout import kineto_key
 from rule_core.storage import open_store
 

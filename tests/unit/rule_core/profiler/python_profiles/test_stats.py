@@ -247,7 +247,7 @@ def test_what_is_no_session_is_refused(content: bytes, message: str, tmp_path: P
 
 def test_a_session_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_pyinstrument(tmp_path, span(9))
-    name = "rule_core.profiler.python_profiles.contents.MAX_BYTES"
+    name = "rule_core.profiler.python_profiles.stats.MAX_BYTES"
     monkeypatch.setattr(name, 20)
     with pytest.raises(CorruptFileError, match=r"expected at most 20 bytes, got more\.$"):
         PyinstrumentAnalysis(tmp_path).fetch_profile_stats_by_step(9)

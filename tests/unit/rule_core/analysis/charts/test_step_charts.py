@@ -9,8 +9,8 @@ import timeline_writer as tw
 
 from rule_core.analysis.charts import StepHistogram
 from rule_core.analysis.charts.chart import Bars, LineMark
-from rule_core.analysis.charts.detailed_timeline import DetailedTimeline
-from rule_core.analysis.charts.step_timeline_chart import StepTimelineChart
+from rule_core.analysis.charts.step_charts import StepTimelineChart
+from rule_core.analysis.charts.timeline_charts import DetailedTimeline
 from rule_core.profiler.traces.event import TraceEvent
 from smdebug.profiler import LocalAlgorithmMetricsReader
 

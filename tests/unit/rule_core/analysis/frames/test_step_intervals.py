@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rule_core.analysis.frames import step_numbers as module
-from rule_core.analysis.frames.step_numbers import step_numbers
+from rule_core.analysis.frames import step_intervals as module
+from rule_core.analysis.frames.step_intervals import step_numbers
 
 
 @pytest.mark.parametrize("cells", [0, 50, 1 << 20])

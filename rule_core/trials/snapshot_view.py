@@ -75,8 +75,6 @@ def snapshot(trials: Trials, step: int) -> Iterator[None]:
 class TrialView:
     """A view of a `TrialIndex`, optionally limited to a step or to the files already loaded.
 
-    It implements `TensorSource` for its tensors.
-
     Attributes
     ----------
     dynamic_refresh
@@ -259,14 +257,14 @@ class TrialView:
         return seconds if math.isfinite(seconds) else math.nan
 
     def original_name(self, name: str) -> str | None:
-        """Return the framework's own name of a tensor; see `TensorSource`."""
+        """Return the framework's own name of a tensor, if shapes were saved."""
         index = self.index
         return index.tensors.original_name(name, self._visible(index.names.get(name, [])))
 
     def tensor_steps(
         self, name: str, mode: ModeKeys | None, show_incomplete_steps: bool
     ) -> list[int]:
-        """Return the steps of a tensor; see `TensorSource`."""
+        """Return the steps of `mode` at which anything of a tensor was saved, ascending."""
         self._look()
         mode = mode or ModeKeys.GLOBAL
         index = self.index
@@ -278,7 +276,7 @@ class TrialView:
         return sorted({index.mode_step_at(step, mode) for step in global_steps})
 
     def steps_back(self, name: str, step: int, mode: ModeKeys | None) -> Iterator[int]:
-        """Yield the steps of a tensor up to a step, the latest first; see `TensorSource`."""
+        """Yield the steps of `mode` up to `step` at which a tensor was saved, the latest first."""
         self._look()
         mode = mode or ModeKeys.GLOBAL
         index = self.index
@@ -317,7 +315,7 @@ class TrialView:
         return index.names if mode is ModeKeys.GLOBAL else index.names_by_mode.get(mode, {})
 
     def first_step(self, name: str) -> int:
-        """Return the first visible global step of a known tensor; see `TensorSource`."""
+        """Return the first visible global step at which anything of a known tensor was saved."""
         steps, horizon = self.index.names[name], self.horizon
         if horizon is None or horizon < SEGMENT_STEPS:
             return steps[0]
@@ -343,7 +341,7 @@ class TrialView:
         return ascend
 
     def tensor_workers(self, name: str, step: int, mode: ModeKeys | None) -> list[str]:
-        """Return the workers of a tensor at a step; see `TensorSource`."""
+        """Return the workers that saved a tensor at a step of `mode`."""
         mode = mode or ModeKeys.GLOBAL
         _, parts = self._find_parts(name, step, mode)
         if not parts:
@@ -391,7 +389,7 @@ class TrialView:
     def find(
         self, name: str, step: int, mode: ModeKeys | None, worker: str | None
     ) -> TensorLocation:
-        """Return the location of a tensor; see `TensorSource`."""
+        """Return the location of a tensor, or raise as `Tensor.value` documents."""
         mode = mode or ModeKeys.GLOBAL
         global_step, parts = self._find_parts(name, step, mode)
         if not parts:
@@ -414,14 +412,14 @@ class TrialView:
     def read(
         self, name: str, location: TensorLocation, reduction: tuple[str, bool] | None = None
     ) -> Array:
-        """Return a saved value or reduction; see `TensorSource`."""
+        """Return the saved value, or one saved reduction, read-only."""
         step, worker = location.step, location.worker
         return self._read_when_written(
             name, location, lambda: self.index.tensors.value(name, step, worker, reduction)
         )
 
     def shape(self, name: str, location: TensorLocation) -> tuple[int, ...]:
-        """Return the shape of a saved value; see `TensorSource`."""
+        """Return the shape of the saved value."""
         prefetch = self.index.tensors.local_prefetch
         shape = None
         if prefetch is not None and location.step == self.judged:
@@ -439,7 +437,7 @@ class TrialView:
         statistic: StreamingStatistic,
         before: int | None = None,
     ) -> Any:
-        """Return the prefetched result of a statistic, or None; see `TensorSource`."""
+        """Return the prefetched result of a statistic at a global step, or None."""
         prefetch = self.index.tensors.local_prefetch
         if prefetch is None or step != self.judged:
             return None
@@ -486,7 +484,7 @@ class TrialView:
         statistic: StreamingStatistic,
         before: int | None = None,
     ) -> Any:
-        """Return a statistic of a saved value; see `TensorSource`."""
+        """Return a statistic of the saved value, compared with its value at step `before`."""
         step, worker = location.step, location.worker
         tensors = self.index.tensors
         return self._read_when_written(

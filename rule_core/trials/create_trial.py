@@ -7,9 +7,7 @@ from rule_core.clock import Clock
 from rule_core.sources.address import split_kind
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage.uri import is_s3
-from rule_core.trials.local_trial import LocalTrial
-from rule_core.trials.opened_trial import Range
-from rule_core.trials.s3_trial import S3Trial
+from rule_core.trials.opened_trial import LocalTrial, Range, S3Trial
 from rule_core.trials.trial import Trial
 
 if TYPE_CHECKING:

@@ -1,6 +1,8 @@
-"""OpenedTrial: a trial whose constructor waits for collections and loads the index."""
+"""Trials whose constructors wait for collections and load the index, as `create_trial` does."""
 
+import os
 from collections.abc import Callable
+from typing import Any
 
 from rule_core.clock import Clock
 from rule_core.environment import number
@@ -43,6 +45,72 @@ class OpenedTrial(Trial):
         super().__init__(name, path, opened(), clock)
         _wait_for_collections(self, opened, timeout, self.clock)
         self.index.refresh(whole=True)
+
+
+class LocalTrial(OpenedTrial):
+    """A trial in a local folder; `create_trial` returns the same.
+
+    Parameters
+    ----------
+    name, dirname
+        A name of your choice, and the folder.
+    range_steps, timeout, sources
+        As for `create_trial`.
+    parallel, check, index_mode, cache
+        Accepted for compatibility; ignored.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        dirname: str | os.PathLike[str],
+        range_steps: Range | None = None,
+        parallel: Any = None,
+        check: Any = None,
+        index_mode: Any = None,
+        cache: Any = None,
+        *,
+        timeout: float | None = None,
+        clock: Clock | None = None,
+        sources: SourceOptions = DEFAULT,
+    ) -> None:
+        del parallel, check, index_mode, cache
+        super().__init__(name, os.fspath(dirname), range_steps, timeout, clock, sources)
+
+
+class S3Trial(OpenedTrial):
+    """A trial in S3; `create_trial` returns the same.
+
+    Parameters
+    ----------
+    name, bucket_name, prefix_name
+        A name of your choice, and the location: ``s3://bucket_name/prefix_name``.
+    range_steps, timeout, sources
+        As for `create_trial`.
+    kind
+        The format of the files with a colon, such as ``csv:``, if it is not to be recognised.
+    check, index_mode, cache
+        Accepted for compatibility; ignored.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bucket_name: str,
+        prefix_name: str,
+        range_steps: Range | None = None,
+        check: Any = None,
+        index_mode: Any = None,
+        cache: Any = None,
+        *,
+        timeout: float | None = None,
+        clock: Clock | None = None,
+        sources: SourceOptions = DEFAULT,
+        kind: str = "",
+    ) -> None:
+        del check, index_mode, cache
+        path = f"{kind}s3://{bucket_name}" + (f"/{prefix_name}" if prefix_name else "")
+        super().__init__(name, path, range_steps, timeout, clock, sources)
 
 
 def _check_range(range_steps: Range | None) -> None:

@@ -4,7 +4,7 @@ Several trials can share one `TrialIndex`: each rule has its own trial, with its
 and horizon, over the same data.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple, Self
 
@@ -17,7 +17,6 @@ from rule_core.model.segments import SEGMENT_STEPS, segment_of
 from rule_core.modes import ModeKeys
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.trials.snapshot_view import Array, TrialView
-from rule_core.trials.step_modes import StepModes
 from rule_core.trials.tensor import StepState, Tensor
 
 MISSED_KEPT: Final = 20
@@ -341,7 +340,7 @@ class Trial(TrialView):
         return self.index.tensors.modes_at(global_step) if self._is_visible(global_step) else {}
 
     @property
-    def _global_to_mode(self) -> StepModes:
+    def _global_to_mode(self) -> "StepModes":
         """The mode and mode step of each global step; public rules read it as in smdebug."""
         return StepModes(self)
 
@@ -452,3 +451,26 @@ class Trial(TrialView):
                     raise NoMoreData(step, mode, last)
                 raise StepUnavailable(step, mode)
             self.clock.sleep(self.pause_s)
+
+
+class StepModes(Mapping[int, tuple[ModeKeys, int]]):
+    """A live view of a trial: ``trial._global_to_mode[step]`` is ``(mode, mode_step)``."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+
+    def __getitem__(self, global_step: int) -> tuple[ModeKeys, int]:
+        """Return the mode and mode step of a visible global step."""
+        mode, mode_step = self._trial.mode_modestep(global_step)
+        if mode is None or mode_step is None:
+            raise KeyError(global_step)
+        return mode, mode_step
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._trial.steps(show_incomplete_steps=True))
+
+    def __len__(self) -> int:
+        return len(self._trial.steps(show_incomplete_steps=True))
+
+    def __repr__(self) -> str:
+        return repr(dict(self))

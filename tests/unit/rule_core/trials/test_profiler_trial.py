@@ -307,7 +307,7 @@ def test_the_latest_time_is_that_of_the_kind_that_is_behind_and_at_the_end_of_al
     found = trial(files)
     assert after(found.get_latest_timestamp()) == 50
     assert after(trial(system(0, 1, 2)).get_latest_timestamp()) == 120
-    assert after(found.get_first_timestamp()) == 0
+    assert after(found.first_timestamp) == 0
     files |= END
     assert after(found.get_latest_timestamp()) == 179
 
@@ -392,10 +392,10 @@ def test_a_stop_signal_ends_the_data(tmp_path: Path) -> None:
     assert found.refresh()
     file.parent.mkdir()
     file.write_text(str(BEGIN_S))
-    assert (found.stop_signalled(), found.job_finished(), found.refresh()) == (False, False, False)
+    assert (source.stop_signalled(), found.job_finished(), found.refresh()) == (False, False, False)
     clock.now += 11
     assert found.refresh()
-    assert (found.stop_signalled(), found.job_finished()) == (True, True)
+    assert (source.stop_signalled(), found.job_finished()) == (True, True)
     assert not found.refresh()
     assert found.settled_timestamp == found.newest_timestamp + 1
     assert (found.stop_files, found.stop_grace) == ((file,), 10)

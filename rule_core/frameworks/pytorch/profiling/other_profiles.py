@@ -1,12 +1,13 @@
 """OtherProfiles: knows when the training script uses torch.profiler itself."""
 
-import functools
 import gc
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 from torch.autograd import profiler
+
+from rule_core.frameworks.pytorch.patches import Patch
 
 
 class OtherProfiles:
@@ -25,25 +26,23 @@ class OtherProfiles:
         self._give_way = give_way
         self._profiles: weakref.WeakSet[Any] = weakref.WeakSet()
         self._own: Any = None
-        self._original: Any = None
-        self._patch: Any = None
+        self._patch: Patch | None = None
 
     def open(self) -> None:
         """Follow the profiles that exist and those to come."""
         if self._patch is not None:
             return
         self._profiles.update(each for each in gc.get_objects() if type(each) is profiler.profile)
-        self._original = original = vars(profiler.profile)["_prepare_trace"]
+        self._patch = Patch(profiler.profile, "_prepare_trace", self._giving_way)
 
-        @functools.wraps(original)
+    def _giving_way(self, original: Callable[[Any], None]) -> Callable[[Any], None]:
         def prepare(profile: Any) -> None:
             if self._own is None:
                 self._give_way()
                 self._profiles.add(profile)
             original(profile)
 
-        self._patch = prepare
-        setattr(profiler.profile, original.__name__, prepare)
+        return prepare
 
     def prepare(self, profile: Any) -> None:
         """Prepare an own profile."""
@@ -62,6 +61,6 @@ class OtherProfiles:
 
     def close(self) -> None:
         """Restore PyTorch's method."""
-        if self._patch is not None and vars(profiler.profile)["_prepare_trace"] is self._patch:
-            setattr(profiler.profile, self._original.__name__, self._original)
-        self._patch = None
+        if self._patch is not None:
+            self._patch.restore()
+            self._patch = None

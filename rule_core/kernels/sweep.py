@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -68,22 +67,6 @@ def has_kernel() -> bool:
 def processors() -> Sequence[str]:
     """Return the kinds of processors that the kernel can use here, the best last."""
     return () if _Loaded.kernel is None else tuple(_Loaded.kernel.processors())
-
-
-@contextmanager
-def using(processor: str | None) -> Iterator[None]:
-    """Use the instructions of a kind of processor, or numpy if None; for tests."""
-    before = _Loaded.kernel
-    if processor is None:
-        _Loaded.kernel = None
-    elif before is not None:
-        before.use(processor)
-    try:
-        yield
-    finally:
-        _Loaded.kernel = before
-        if before is not None:
-            before.use(before.processors()[-1])
 
 
 def is_supported(dtype: "np.dtype[Any]") -> bool:

@@ -16,7 +16,7 @@ from rule_core.modes import ModeKeys
 from rule_core.profiler.recording.config import RecordingConfig
 from rule_core.profiler.recording.recorder import open_recorder
 from rule_core.saving.save_policy import SavePolicy
-from rule_core.saving.tensor_adapter import NumpyAccess, TensorAccess, check_names
+from rule_core.saving.tensor_adapter import NumpyAccess, check_names
 from rule_core.saving.tensorboard_writer import TensorBoardWriter
 from rule_core.saving.trial_recorder import TrialRecorder
 from rule_core.saving.trial_writer import TrialWriter, reject_existing_trial
@@ -58,7 +58,7 @@ class BaseHook(FailSafe):
     FRAMEWORK: ClassVar[str] = "pytorch"  # in names of folders with profiles
     # Whether a step begins where the one before ended; otherwise the framework tells when.
     STEPS_JOIN: ClassVar[bool] = False
-    access: TensorAccess = NumpyAccess()
+    access = NumpyAccess()
     tensorboard_dir: str | None = None
 
     def __init__(

@@ -7,7 +7,7 @@ from typing import Final
 
 from rule_core.rules.actions.aws_calls import AwsCalls, CallError
 from rule_core.rules.actions.base import Action, ActionOutcome, ActionState, ActionTrigger, Deadline
-from rule_core.rules.actions.recipients import EMAIL, SMS, masked
+from rule_core.rules.actions.parsing import EMAIL, SMS, masked
 
 TOPIC: Final = "SMDebugRules"
 # Topics keep the subscriptions of earlier evaluations: do not change these names.

@@ -8,8 +8,6 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, NoReturn, Protocol, TypeVar
 
-from numpy.typing import NDArray
-
 from rule_core.clock import Clock, SystemClock
 from rule_core.environment import number
 from rule_core.exceptions import (
@@ -27,9 +25,8 @@ from rule_core.modes import ModeKeys
 from rule_core.reading.file_problems import UNREADABLE
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage.base import ObjectNotFoundError
-from rule_core.trials.tensor import StepState, TensorLocation
+from rule_core.trials.tensor import Array, StepState, TensorLocation
 
-Array = NDArray[Any]
 T = TypeVar("T")
 POLL_S: Final = 0.25
 LOOK_EVERY_S: Final = 1.0  # in remote trials, regardless of the number of queries
@@ -380,11 +377,9 @@ class TrialView:
 
     def _parts(self, name: str, step: int, mode: ModeKeys) -> tuple[int, list[str]]:
         global_step = self._global(step, mode)
-        return (
-            (-1, [])
-            if global_step is None
-            else (global_step, self.index.tensors.parts_with(name, global_step, mode))
-        )
+        if global_step is None:
+            return -1, []
+        return global_step, self.index.tensors.parts_with(name, global_step, mode)
 
     def find(
         self, name: str, step: int, mode: ModeKeys | None, worker: str | None

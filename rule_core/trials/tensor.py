@@ -13,8 +13,7 @@ from rule_core.exceptions import (
     TensorUnavailableForStep,
 )
 from rule_core.format.index_file import Entry
-from rule_core.model.reduced_value import reduced_value
-from rule_core.model.reductions import Reduction
+from rule_core.model.reductions import Reduction, reduced_value
 from rule_core.model.streaming_statistics import StreamingStatistic
 from rule_core.modes import ModeKeys
 

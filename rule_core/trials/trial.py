@@ -16,8 +16,8 @@ from rule_core.model.collection import Collection
 from rule_core.model.segments import SEGMENT_STEPS, segment_of
 from rule_core.modes import ModeKeys
 from rule_core.reading.trial_index import TrialIndex
-from rule_core.trials.snapshot_view import Array, TrialView
-from rule_core.trials.tensor import StepState, Tensor
+from rule_core.trials.snapshot_view import TrialView
+from rule_core.trials.tensor import Array, StepState, Tensor
 
 MISSED_KEPT: Final = 20
 SELECTIONS_KEPT: Final = 256  # of names by a pattern or collection

@@ -74,7 +74,9 @@ class DataLoaderEvents:
         def get_next(iterator: Any) -> Any:
             if not self._is_in_range():
                 return original(iterator)
-            workers = _workers_of_tasks(iterator)
+            # Who fetches each batch that was asked for, by number of the batch.
+            tasks = getattr(iterator, "_task_info", {})
+            workers = {batch_index: task[0] for batch_index, task in tasks.items()}
             start_us = self._recorder.now_us()
             batch = original(iterator)
             self._recorder.run(self._record_batch, iterator, batch, workers, start_us)
@@ -138,9 +140,3 @@ class DataLoaderEvents:
         metrics = self._recorder.config.data_loader
         if metrics is not None and any(map(metrics.pattern.match, (name, phase))):
             self._recorder.add_event(phase, name, start_us, {"pid": os.getpid(), **args})
-
-
-def _workers_of_tasks(iterator: Any) -> dict[int, int]:
-    """Return the worker of each batch that was asked for, by number of the batch."""
-    tasks: Mapping[int, tuple[Any, ...]] = getattr(iterator, "_task_info", {})
-    return {number: task[0] for number, task in tasks.items()}

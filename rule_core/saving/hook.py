@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, Self
 
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
-from rule_core.model.collection import Collection, CollectionKeys
+from rule_core.model.collection import Collection
 from rule_core.model.reduction_config import ReductionConfig
 from rule_core.model.save_config import SaveConfig, SaveConfigMode
 from rule_core.modes import ModeKeys
 from rule_core.profiler.recording.config import config_of
 from rule_core.saving.base_hook import BaseHook
 from rule_core.saving.hook_config import DEFAULT_OUT_DIR, load_hook_config
-from rule_core.saving.presets import PRESETS, Preset
+from rule_core.saving.presets import OF_OPTIMIZER, OPTIMIZER, PRESETS, Preset
 from rule_core.saving.save_policy import SavePolicy
 from rule_core.saving.tensor_adapter import check_names
 from rule_core.sources.names import NameTable
@@ -22,13 +22,7 @@ from rule_core.storage import open_output
 
 MAX_QUEUE_BYTES: Final = 1 << 28
 # The collections to which scalars belong by their names; losses have patterns of their own.
-NAMED_SCALARS: Final = frozenset(
-    {
-        CollectionKeys.GRADIENT_NORMS,
-        CollectionKeys.LEARNING_RATES,
-        CollectionKeys.LOSS_SCALES,
-    }
-)
+NAMED_SCALARS: Final = frozenset(OF_OPTIMIZER) - {OPTIMIZER}
 
 
 class Hook(BaseHook):

@@ -19,13 +19,13 @@ from rule_core.profiler.system.samples import SystemSamples
 from rule_core.profiler.traces.event import TraceEvent
 from rule_core.storage.base import TrialStore
 from rule_core.storage.uri import open_store
-from rule_core.trials.snapshot_view import LOOK_EVERY_S, POLL_S, WARN_AFTER_S
+from rule_core.trials.snapshot_view import LOOK_EVERY_S, POLL_S, WARN_AFTER_S, Refreshing
 
 SYSTEM: Final = "system metrics"
 FRAMEWORK: Final = "framework metrics"
 
 
-class ProfilerTrial:
+class ProfilerTrial(Refreshing):
     """The profiler data of one training job, opened by `create_trial` with ``profiler=True``.
 
     It has no steps and no tensors: rules evaluate time ranges. Times are epoch microseconds.
@@ -76,11 +76,6 @@ class ProfilerTrial:
         self.path = self.trial_dir = os.fspath(trial_dir).strip()
         self.clock = clock or SystemClock()
         self.logger = get_logger()
-        self.dynamic_refresh = True
-        self.horizon: int | None = None
-        self.judged: int | None = None
-        self.is_whole = False
-        self.reads = 0
         self.waited_until = 0
         self.missed: dict[str, None] = {}
         self._has_read: set[str] = set()

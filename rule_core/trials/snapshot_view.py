@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from operator import attrgetter
-from typing import Any, Final, NoReturn, Protocol, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from rule_core.clock import Clock, SystemClock
 from rule_core.environment import number
@@ -36,16 +36,33 @@ EVENT_FILE_TRY_S: Final = 2.0
 _SHOWN: Final = attrgetter("horizon", "judged", "dynamic_refresh")
 
 
-class Refreshing(Protocol):
-    """The attributes of a trial that these context managers set."""
+class Refreshing:
+    """What context managers and rules set of a trial, and what it counts.
 
-    dynamic_refresh: bool
-    horizon: int | None
-    judged: int | None
-    is_whole: bool
+    Attributes
+    ----------
+    dynamic_refresh
+        Whether queries look for new files.
+    horizon
+        The global step that a rule is evaluating; later steps, and those of other segments, are
+        hidden. Otherwise, and in a trial that `is_whole`, None.
+    judged
+        The global step that a rule is evaluating, or None.
+    is_whole
+        Whether rules see the whole trial at each step: they compare another trial with it.
+    reads
+        The number of values and reductions read so far; in a profiler trial, of queries with data.
+    """
+
+    dynamic_refresh: bool = True
+    horizon: int | None = None
+    judged: int | None = None
+    is_whole: bool = False
+    reads: int = 0
 
     def expire(self) -> None:
         """Make the next query look for new files, even shortly after the last look."""
+        raise NotImplementedError
 
 
 Trials = Refreshing | Iterable[Refreshing]
@@ -69,22 +86,11 @@ def snapshot(trials: Trials, step: int) -> Iterator[None]:
             trial.horizon, trial.judged, trial.dynamic_refresh = state
 
 
-class TrialView:
+class TrialView(Refreshing):
     """A view of a `TrialIndex`, optionally limited to a step or to the files already loaded.
 
     Attributes
     ----------
-    dynamic_refresh
-        Whether queries look for new files.
-    horizon
-        The global step that a rule is evaluating; later steps, and those of other segments, are
-        hidden. Otherwise, and in a trial that `is_whole`, None.
-    judged
-        The global step that a rule is evaluating, or None.
-    is_whole
-        Whether rules see the whole trial at each step: they compare another trial with it.
-    reads
-        The number of values and reductions read so far.
     damaged
         The number that could not be read.
     """
@@ -92,11 +98,6 @@ class TrialView:
     def __init__(self, index: TrialIndex, clock: Clock | None = None) -> None:
         self.index = index
         self.clock = clock or SystemClock()
-        self.dynamic_refresh = True
-        self.horizon: int | None = None
-        self.judged: int | None = None
-        self.is_whole = False
-        self.reads = 0
         self.damaged = 0
         self._ascents: dict[tuple[str, ModeKeys], tuple[int, int, int, bool]] = {}
 

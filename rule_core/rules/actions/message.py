@@ -85,18 +85,13 @@ class MessageAction(Action):
 
     def _subscribe(self, calls: AwsCalls, topic: str) -> bool:
         """Subscribe the endpoint if necessary; return whether a confirmation is pending."""
-        token: dict[str, str] = {}
-        while True:
-            page = calls.call("ListSubscriptionsByTopic", {"TopicArn": topic, **token})
+        for page in calls.pages("ListSubscriptionsByTopic", {"TopicArn": topic}):
             for subscription in page["Subscriptions"]:
                 if (subscription["Protocol"], subscription["Endpoint"]) == (
                     self.message_type,
                     self.endpoint,
                 ):
                     return bool(subscription["SubscriptionArn"] == _PENDING)
-            if not page.get("NextToken"):
-                break
-            token = {"NextToken": page["NextToken"]}
         policy = json.dumps({ATTRIBUTES[self.message_type]: [self.endpoint]})
         arguments = {
             "TopicArn": topic,

@@ -152,14 +152,14 @@ def of_output(output: Any, *, is_meant_causal: bool = False) -> AttentionValues 
     """Return the values of attention probabilities in the output of a module, if it has any."""
     if not isinstance(output, tuple):
         return None
-    for part in output[1:]:
-        if hasattr(part, "to_local"):
+    for item in output[1:]:
+        if hasattr(item, "to_local"):
             continue
-        if isinstance(part, torch.Tensor) and part.ndim == BY_HEADS and part.is_floating_point():
-            sample = part.detach()[:SEQUENCES].float()
+        if isinstance(item, torch.Tensor) and item.ndim == BY_HEADS and item.is_floating_point():
+            sample = item.detach()[:SEQUENCES].float()
             sums = sample.sum(-1)
             if bool(((sums - 1).abs() < TOLERANCE).all()):  # not after dropout
-                is_causal = is_meant_causal and part.shape[-1] == part.shape[-2]
+                is_causal = is_meant_causal and item.shape[-1] == item.shape[-2]
                 future = torch.ones_like(sample[0, 0]).triu(1) if is_causal else None
                 return of_probabilities(sample, future=future)
     return None
@@ -174,7 +174,7 @@ def of_multihead(
     query, key = arguments["query"], arguments["key"]
     if query.ndim != BATCHED or query.is_nested or module.in_proj_weight is None:
         return None
-    if any(hasattr(part, "to_local") for part in (query, key, module.in_proj_weight)):
+    if any(hasattr(item, "to_local") for item in (query, key, module.in_proj_weight)):
         return None
     if not module.batch_first:
         query, key = query.transpose(0, 1), key.transpose(0, 1)

@@ -35,17 +35,18 @@ class DeferredValues:
     def add(self, collection: str, name: str, value: Any) -> None:
         """Add a tensor, which must not change afterwards, or a number.
 
-        Tensors that stand for values which are not there are ignored: on device `meta`, and inside
-        `torch.func`.
+        None, for what could not be measured, is ignored, and so are tensors that stand for values
+        which are not there: on device `meta`, and inside `torch.func`.
         """
         if isinstance(value, torch.Tensor):
             if value.is_meta or is_transformed(value):
                 return
             value = value.detach()
             value = value.to(_NARROW.get(value.dtype, value.dtype))
-        else:
+        elif value is not None:
             value = np.asarray(value)
-        self._values[name] = collection, value
+        if value is not None:
+            self._values[name] = collection, value
 
     def take(self) -> Iterator[tuple[str, str, Array]]:
         """Yield the collection, name and value of all values, and forget them."""

@@ -312,9 +312,8 @@ class Hook(CoreHook):
         if preset == "none" and self._policy.names(norms) and not self._policy.names(OPTIMIZER):
             # Whether an update was clipped or skipped is known at the steps of its norm.
             collection = self.get_collection(OPTIMIZER)
-            collection.save_config = (
-                collection.save_config or self.get_collection(norms).save_config
-            )
+            if collection.save_config is None:
+                collection.save_config = self.get_collection(norms).save_config
             self._policy.include(OPTIMIZER)
 
     def wants(self, collection: str) -> bool:
@@ -353,8 +352,7 @@ class Hook(CoreHook):
         """Measure what is known about the models when a step begins."""
         if self._measures(MODEL) and self._models:
             share = modules.training_share(self._models[0][1])
-            if share is not None:
-                self._measured.add(MODEL, "model/training_mode", share)
+            self._measured.add(MODEL, "model/training_mode", share)
         if self.wants(PARAMETERS):
             for name, module in self._models:
                 for inner_name, parameter in modules.unwrapped(module).named_parameters():
@@ -417,16 +415,13 @@ class Hook(CoreHook):
     def _measure_batch(self, arguments: Any) -> None:
         if self._measures(FINGERPRINTS) and INPUT_HASHES not in self._measured:
             inputs, labels = fingerprints.batch_hashes(arguments)
-            if inputs is not None:
-                self._measured.add(FINGERPRINTS, INPUT_HASHES, inputs)
-            if labels is not None:
-                self._measured.add(FINGERPRINTS, LABEL_HASHES, labels)
+            self._measured.add(FINGERPRINTS, INPUT_HASHES, inputs)
+            self._measured.add(FINGERPRINTS, LABEL_HASHES, labels)
 
     def _measure_labels(self, labels: Any) -> None:
         if self._measures(FINGERPRINTS) and LABEL_HASHES not in self._measured:
-            inputs, _ = fingerprints.batch_hashes(labels)
-            if inputs is not None:
-                self._measured.add(FINGERPRINTS, LABEL_HASHES, inputs)
+            hashes, _ = fingerprints.batch_hashes(labels)
+            self._measured.add(FINGERPRINTS, LABEL_HASHES, hashes)
 
     def _end_step(self) -> None:
         """Save the measurements of the step, and queue it for writing."""

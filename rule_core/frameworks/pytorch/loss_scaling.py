@@ -21,7 +21,7 @@ class LossScaling(Watcher):
         Called with a scaler before it adapts its scale.
     """
 
-    def __init__(self, before_update: Callable[[Any], object] | None = None) -> None:
+    def __init__(self, before_update: Callable[[Any], object]) -> None:
         self._in_use: Any = None
         self._registered: Any = None
         self._inverse: float | None = None
@@ -45,7 +45,7 @@ class LossScaling(Watcher):
         scaler = self.scaler
         scale = getattr(scaler, "_scale", None)  # `get_scale` would wait for the device
         if isinstance(scale, torch.Tensor):
-            return scale.clone()
+            return scale.clone().reshape(())
         return None if scaler is None else float(scaler.get_scale())
 
     def inverse(self) -> float:
@@ -63,8 +63,7 @@ class LossScaling(Watcher):
 
     def record_update(self, scaler: Any) -> None:
         """Record that a scaler is about to adapt its scale."""
-        if self._before_update is not None:
-            self._before_update(scaler)
+        self._before_update(scaler)
 
     @classmethod
     def call_all(cls, record: Callable[["LossScaling", Any], None], scaler: Any) -> None:

@@ -41,7 +41,7 @@ class ModuleProbes:
     Parameters
     ----------
     add
-        Called with a collection, a name and a tensor.
+        Called with a collection, a name and a tensor, or None for what cannot be measured.
     run_guarded
         Calls a function, and keeps its errors away from the training.
     """
@@ -180,8 +180,7 @@ class ModuleProbes:
             self._measure_activation(item, output)
         if is_router and self._is_new(f"router {item.name}"):
             loads = routers.expert_loads(output, item.module, item.parent)
-            if loads is not None:
-                self._add(ROUTER, f"router/{item.name}/load", loads)
+            self._add(ROUTER, f"router/{item.name}/load", loads)
         if ATTENTION in self._wanted and attention.ATTENTION_CLASS.search(
             type(item.module).__name__
         ):
@@ -203,9 +202,8 @@ class ModuleProbes:
         item = self._stack[-1] if self._stack else None
         if item is None or not self._is_seen() or f"attention {item.name}" in self._names:
             return
-        if hasattr(query, "to_local"):  # sharded: other workers would have to take part
-            return
-        if modules.is_transformed(query):
+        # Of a sharded one, other workers would have to take part.
+        if hasattr(query, "to_local") or modules.is_transformed(query):
             return
         self._run_guarded(self._measure_scores, item, query, key, args, kwargs)
 
@@ -239,8 +237,7 @@ class ModuleProbes:
         if values is None or not self._is_new(f"attention {item.name}"):
             return
         self._add(ATTENTION, f"attention/{item.name}/entropy", values.entropy)
-        if values.future_mass is not None:
-            self._add(ATTENTION, f"attention/{item.name}/future_mass", values.future_mass)
+        self._add(ATTENTION, f"attention/{item.name}/future_mass", values.future_mass)
 
     def _is_new(self, name: str) -> bool:
         """Return whether something is measured for the first time in the step."""

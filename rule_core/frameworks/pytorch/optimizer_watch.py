@@ -287,8 +287,7 @@ class OptimizerWatch(Watcher):
             return
         self._current, self.has_updated = id(optimizer), True
         self._measure_rates(optimizer, seen)
-        if self._wants(CollectionKeys.LOSS_SCALES):
-            self._measure_scale()
+        self._measure_scale()
         if self._wants(CollectionKeys.GRADIENT_NORMS):
             self._measure_norms(optimizer, seen)
         if self.measures_updates and (self.owner.wants(OPTIMIZER) or self._owes_update_norms):
@@ -306,14 +305,12 @@ class OptimizerWatch(Watcher):
             rate = group.get("lr")
             if isinstance(rate, torch.Tensor):
                 rate = rate.clone().reshape(())
-            if rate is not None:
-                self.values.add(CollectionKeys.LEARNING_RATES, f"optimizer/lr/{index}", rate)
+            self.values.add(CollectionKeys.LEARNING_RATES, f"optimizer/lr/{index}", rate)
 
     def _measure_scale(self) -> None:
-        scale = self._scaling.scale()
-        if scale is not None:
-            value = scale.reshape(()) if isinstance(scale, torch.Tensor) else scale
-            self.values.add(CollectionKeys.LOSS_SCALES, "optimizer/loss_scale", value)
+        if self._wants(CollectionKeys.LOSS_SCALES):
+            scale = self._scaling.scale()
+            self.values.add(CollectionKeys.LOSS_SCALES, "optimizer/loss_scale", scale)
 
     def _measure_norms(self, optimizer: Any, seen: Seen) -> None:
         """Record the norm of all gradients, and the one after clipping if that was seen."""
@@ -407,8 +404,7 @@ class OptimizerWatch(Watcher):
         states = getattr(scaler, "_per_optimizer_states", {})
         # The scaler identifies optimizers by `id`.
         own = [self._seen[key] for key in states if key in self._seen]
-        if self._wants(CollectionKeys.LOSS_SCALES):
-            self._measure_scale()
+        self._measure_scale()
         for seen in own:
             optimizer = seen.optimizer()
             if optimizer is not None and not self.has_updated:
@@ -420,20 +416,10 @@ class OptimizerWatch(Watcher):
         self._forget_clipping()
 
     @classmethod
-    def all_before_clipping(cls, parameters: Sequence[Any]) -> None:
-        """Let all watches measure gradients before they are clipped."""
+    def all_before_clipping(cls, measure: Callable[..., None], *args: Any) -> None:
+        """Let all watches measure gradients, by one of their methods, before they are clipped."""
         for watch in [*cls._watching]:
-            watch.owner.run_guarded(watch.before_clipping, parameters)
-
-    @classmethod
-    def all_before_clipping_shards(
-        cls, parameters: Sequence[Any], max_norm: float, total: Any
-    ) -> None:
-        """Let all watches record the norm of sharded gradients, if it is a sum of all workers."""
-        is_whole = all(placement.is_replicate() for placement in total.placements)
-        if is_whole and total is cls.l2_total():
-            for watch in [*cls._watching]:
-                watch.owner.run_guarded(watch.before_clipping_shards, parameters, max_norm, total)
+            watch.owner.run_guarded(measure, watch, *args)
 
 
 def _parameters(optimizer: Any) -> Iterator[Any]:
@@ -490,20 +476,26 @@ def _measuring_first(original: Any) -> Any:
     def clip(parameters: Any, *args: Any, **kwargs: Any) -> Any:
         if not torch.compiler.is_compiling():
             parameters = _listed(parameters)
-            OptimizerWatch.all_before_clipping(parameters)
+            OptimizerWatch.all_before_clipping(OptimizerWatch.before_clipping, parameters)
         return original(parameters, *args, **kwargs)
 
     return clip
+
+
+def _is_of_all_workers(total: Any) -> bool:
+    return all(placement.is_replicate() for placement in total.placements)
 
 
 def _measuring_norm(original: Any) -> Any:
     def clip(parameters: Any, max_norm: Any, total_norm: Any, *args: Any, **kwargs: Any) -> Any:
         if not torch.compiler.is_compiling():
             parameters = _listed(parameters)
-            if hasattr(total_norm, "placements"):
-                OptimizerWatch.all_before_clipping_shards(parameters, max_norm, total_norm)
-            else:
-                OptimizerWatch.all_before_clipping(parameters)
+            watch = OptimizerWatch
+            if not hasattr(total_norm, "placements"):
+                watch.all_before_clipping(watch.before_clipping, parameters)
+            elif _is_of_all_workers(total_norm) and total_norm is watch.l2_total():
+                shards = parameters, max_norm, total_norm
+                watch.all_before_clipping(watch.before_clipping_shards, *shards)
         return original(parameters, max_norm, total_norm, *args, **kwargs)
 
     return clip

@@ -44,7 +44,7 @@ class Part(NamedTuple):
 
 def features(model: Any) -> list[str]:
     """Return the names of a booster's features; ``f0, f1, ...`` if its data named none."""
-    return model.feature_names or [f"f{number}" for number in range(model.num_features())]
+    return model.feature_names or [f"f{index}" for index in range(model.num_features())]
 
 
 def metrics(evals_log: Mapping[str, Mapping[str, Sequence[Any]]]) -> dict[str, float]:

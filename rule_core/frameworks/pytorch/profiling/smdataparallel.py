@@ -76,7 +76,7 @@ class SMDataParallelProfiler:
         try:
             from smdistributed import dataparallel
         except ImportError:
-            text = "SMDataParallel is not profiled: smdistributed.dataparallel is missing."
-            get_logger("hook").info(text)
+            message = "SMDataParallel is not profiled: smdistributed.dataparallel is missing."
+            get_logger("hook").info(message)
             return None
         return dataparallel

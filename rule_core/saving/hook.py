@@ -76,6 +76,11 @@ class Hook(BaseHook):
         file that ``SMPROFILER_CONFIG_PATH`` names, then
         ``/opt/ml/input/config/profilerconfig.json``, if it exists.
 
+    Attributes
+    ----------
+    save_config, reduction_config
+        The defaults of collections.
+
     Raises
     ------
     SMDebugRuntimeError
@@ -173,6 +178,7 @@ class Hook(BaseHook):
             raises=check_choice(("disable", "raise"), "on_error", on_error) == "raise",
             profiling=None if profiler_config is None else config_of(profiler_config),
         )
+        self.save_config, self.reduction_config = policy.save_config, policy.reduction_config
         self._name_table = NameTable()
         if not resume and self._writes:
             self._reject_existing_trial()
@@ -213,22 +219,11 @@ class Hook(BaseHook):
         """Names of the saved collections."""
         return set(self._policy.included)
 
-    @property
-    def save_config(self) -> SaveConfig:
-        """The default save configuration of collections."""
-        return self._policy.save_config
-
-    @property
-    def reduction_config(self) -> ReductionConfig:
-        """The default reduction configuration of collections."""
-        return self._policy.reduction_config
-
     def add_collection(self, collection: Collection | str) -> None:
         """Add a collection and save it; it replaces one of the same name."""
-        self._policy.include(collection)
+        added = self._policy.include(collection)
         if self._recorder is not None:
-            name = collection if isinstance(collection, str) else collection.name
-            self._recorder.add_collection(self.get_collection(name))
+            self._recorder.add_collection(added)
 
     def set_mode(self, mode: ModeKeys) -> None:
         """Set the mode of the steps that begin from now on."""

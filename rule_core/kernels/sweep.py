@@ -151,11 +151,16 @@ class Sweep:
         The pieces, in the order of the results.
     threads
         The most threads that read and measure.
+
+    Attributes
+    ----------
+    threads
+        The same; at most one for each piece.
     """
 
     def __init__(self, pieces: Sequence[SweptPiece], threads: int = 1) -> None:
         self.pieces = pieces
-        self._threads = max(1, min(threads, len(pieces)))
+        self.threads = max(1, min(threads, len(pieces)))
         programs: dict[tuple[tuple[KernelOperation, int], ...], int] = {}
         operations: list[tuple[float, ...]] = []
         rows: list[tuple[int, ...]] = []
@@ -198,14 +203,9 @@ class Sweep:
         return self._places[piece][operation].row
 
     @property
-    def threads(self) -> int:
-        """The most threads that read and measure; at most one for each piece."""
-        return self._threads
-
-    @property
     def nbytes(self) -> int:
         """The number of bytes that a call needs, its results included."""
-        memory = self._threads * self._room + _ALIGNED
+        memory = self.threads * self._room + _ALIGNED
         return memory + self._rows.nbytes + 16 * self._operations + self._flags
 
     def run(
@@ -248,10 +248,10 @@ class Sweep:
         try:
             memory = self._memories.pop()
         except IndexError:  # at first, or while another call uses it
-            memory = _aligned(self._threads * self._room)
+            memory = _aligned(self.threads * self._room)
         job = (
             *(rows, self._reads, self._program, descriptors, tuple(sources)),
-            *(memory, frames, numbers, flags, self._threads),
+            *(memory, frames, numbers, flags, self.threads),
         )
 
         def results() -> SweepResults:

@@ -47,6 +47,10 @@ class ProfilerTrial(Refreshing):
         The arguments.
     source
         The reader of the files, shared by all views of the trial.
+    store
+        The store with the files.
+    stop_files, stop_grace
+        Local stop files; the data end `stop_grace` seconds after the time in such a file.
     temp_dir
         A folder for temporary files in `output_dir`, which the platform does not upload.
     dynamic_refresh
@@ -82,6 +86,9 @@ class ProfilerTrial(Refreshing):
         self.output_dir = output_dir
         self.temp_dir = _make_temp_dir(output_dir)
         self.source = self._open_source() if source is None else source
+        self.store = self.source.store
+        self.stop_files = self.source.signal.files
+        self.stop_grace = self.source.signal.grace_s
 
     @classmethod
     def over(
@@ -127,21 +134,6 @@ class ProfilerTrial(Refreshing):
         return f"ProfilerTrial(name={self.name!r}, path={self.path!r})"
 
     # -- what is loaded; nothing of this looks for new files ---------------------------------
-
-    @property
-    def store(self) -> TrialStore:
-        """The store with the files."""
-        return self.source.store
-
-    @property
-    def stop_files(self) -> tuple[Path, ...]:
-        """Local stop files; the data end `stop_grace` seconds after the time in such a file."""
-        return self.source.signal.files
-
-    @property
-    def stop_grace(self) -> float:
-        """See `stop_files`."""
-        return self.source.signal.grace_s
 
     @property
     def first_timestamp(self) -> int:
@@ -221,17 +213,14 @@ class ProfilerTrial(Refreshing):
         return self.source.files.problems.count
 
     @property
-    def late(self) -> int:
-        """The number of files that arrived after their time range was considered complete."""
-        return self.source.late
-
-    @property
     def problems(self) -> list[str]:
         """A sentence for each problem with the files."""
-        problems = [f"{key}: {text}" for key, text in self.source.files.problems.problems.items()]
-        if self.late:
-            files = "file" if self.late == 1 else "files"
-            problems.append(f"{self.late} {files} arrived too late to be evaluated completely.")
+        problems = [
+            f"{key}: {message}" for key, message in self.source.files.problems.problems.items()
+        ]
+        if late := self.source.late:
+            files = "file" if late == 1 else "files"
+            problems.append(f"{late} {files} arrived too late to be evaluated completely.")
         return problems
 
     # -- times -------------------------------------------------------------------------------
@@ -276,8 +265,8 @@ class ProfilerTrial(Refreshing):
                 raise StepNotYetAvailable(self.horizon, ModeKeys.GLOBAL)
             if not has_logged and self.clock.monotonic() - began >= WARN_AFTER_S:
                 has_logged = True
-                text = "Profiler trial %r: waiting for data up to %d us; data exist up to %d us."
-                self.logger.info(text, self.path, end_time, self.settled_timestamp)
+                message = "Profiler trial %r: waiting for data up to %d us; data exist up to %d us."
+                self.logger.info(message, self.path, end_time, self.settled_timestamp)
             self.source.refresh()
             if end_time > self.settled_timestamp and not self.source.is_complete:
                 self.clock.sleep(self.pause_s)
@@ -364,8 +353,8 @@ def _make_temp_dir(output_dir: str | None) -> str | None:
     try:
         temp_dir.mkdir(parents=True, exist_ok=True)
     except OSError as err:
-        text = "Output folder %r cannot be created: %s. Choose another output_dir."
-        get_logger().warning(text, output_dir, err.strerror)
+        message = "Output folder %r cannot be created: %s. Choose another output_dir."
+        get_logger().warning(message, output_dir, err.strerror)
     return str(temp_dir)
 
 
@@ -394,8 +383,8 @@ def open_profiler_trial(
             raise error
         if waited >= WARN_AFTER_S and not has_warned:
             has_warned = True
-            text = "Profiler trial %r: no metrics after %.0f s. Still waiting; check the path."
-            trial.logger.warning(text, trial.path, waited)
+            message = "Profiler trial %r: no metrics after %.0f s. Still waiting; check the path."
+            trial.logger.warning(message, trial.path, waited)
         trial.clock.sleep(trial.pause_s)
         trial.refresh()
     return trial

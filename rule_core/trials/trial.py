@@ -63,7 +63,6 @@ class Trial(TrialView):
         self.missed: dict[str, None] = {}
         self._tensors: dict[str, Tensor] = {}
         self._collections: dict[str, Collection] = {}
-        self._collections_version = -1
         self._copied_versions: dict[str, int] = {}  # by name of a collection
         # By the identity of the names, and the name of a collection or patterns.
         self._selections: dict[tuple[int, str | tuple[str, ...]], _Selection] = {}
@@ -365,10 +364,8 @@ class Trial(TrialView):
 
     def collections(self) -> dict[str, Collection]:
         """Return the collections by name; changes to them affect this trial object only."""
-        if self._collections_version != self.index.collections_version:
-            self._collections_version = self.index.collections_version
-            for name in self.index.collections:
-                self.collection(name)
+        for name in self.index.collections:
+            self.collection(name)
         return self._collections
 
     def collection(self, coll_name: str) -> Collection:

@@ -137,7 +137,7 @@ def test_what_is_settled_stays_settled_and_what_comes_late_is_counted() -> None:
     files |= system(0, 2, 3, node="algo-2") | steps(0, 2)
     assert found.refresh()
     assert after(found.settled_timestamp) == 180
-    assert found.late == 3
+    assert found.source.late == 3
     assert found.problems == ["3 files arrived too late to be evaluated completely."]
 
 

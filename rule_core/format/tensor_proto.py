@@ -114,34 +114,22 @@ def _first(buffer: memoryview, field_number: int, name: str, key: str) -> memory
     raise CorruptFileError(key, f"a field {name!r}", "none")
 
 
-def decode_event(payload: memoryview, key: str) -> NDArray[np.generic]:
-    """Return the tensor of one Event message, as a read-only view into `payload`.
+def find_tensor(payload: memoryview, key: str) -> memoryview:
+    """Return a view of the TensorProto message of an Event, in its first summary value.
+
+    The bytes after it are ignored.
 
     Parameters
     ----------
     payload
-        One Event message; its first summary value is used.
+        One Event message.
     key
         The name of the event file, for messages.
-
-    Returns
-    -------
-    ndarray
-        A read-only view of the saved shape and type. Strings are copied to an array of numpy's
-        kind U.
 
     Raises
     ------
     TruncatedFileError, CorruptFileError
-        If the message is truncated, or its shape, type and bytes are inconsistent.
-    """
-    return decode_tensor(find_tensor(payload, key), key)
-
-
-def find_tensor(payload: memoryview, key: str) -> memoryview:
-    """Return a view of the TensorProto message of an Event; raises as `decode_event`.
-
-    The bytes after it are ignored.
+        If the message is truncated or lacks a tensor.
     """
     summary = _first(payload, 5, "summary", key)
     value = _first(summary, 1, "value", key)
@@ -176,7 +164,26 @@ def decode_wall_time(head: memoryview, key: str) -> float:
 
 
 def decode_tensor(message: memoryview, key: str) -> NDArray[np.generic]:
-    """Return the array of one TensorProto message; see `decode_event`."""
+    """Return the array of one TensorProto message, as a read-only view into it.
+
+    Parameters
+    ----------
+    message
+        The message.
+    key
+        The name of the event file, for messages.
+
+    Returns
+    -------
+    ndarray
+        A read-only view of the saved shape and type. Strings are copied to an array of numpy's
+        kind U.
+
+    Raises
+    ------
+    TruncatedFileError, CorruptFileError
+        If the message is truncated, or its shape, type and bytes are inconsistent.
+    """
     number = STRING
     shape: tuple[int, ...] = ()
     content: memoryview | None = None

@@ -117,8 +117,9 @@ class ReductionConfig(JsonText):
         """Check and convert a value as the constructor does, and set the attribute."""
         if name in _ALLOWED:
             value = _among(_ALLOWED[name], name, value)
-        elif name in _BOOLEANS:
-            value = _boolean(name, value)
+        elif name in _BOOLEANS and not isinstance(value, bool):
+            msg = f"{name} must be True or False, got {value!r}."
+            raise SMDebugValueError(msg)
         object.__setattr__(self, name, value)
 
     def __eq__(self, other: object) -> bool:
@@ -234,10 +235,3 @@ def _among(allowed: tuple[str, ...], key: str, names: object) -> list[str]:
             msg = f"{key} must be among {', '.join(allowed)}, got {name!r}."
             raise SMDebugValueError(msg)
     return list(dict.fromkeys(texts))
-
-
-def _boolean(key: str, value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    msg = f"{key} must be True or False, got {value!r}."
-    raise SMDebugValueError(msg)

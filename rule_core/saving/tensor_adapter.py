@@ -1,7 +1,7 @@
-"""TensorAccess: a hook's access to the tensors of a framework, here of numpy."""
+"""NumpyAccess: a hook's access to arrays; the base class of accesses to tensors of frameworks."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from numpy.typing import NDArray
 
@@ -15,38 +15,12 @@ Array = NDArray[Any]
 TEXT: Final = "OUS"  # dtype kinds of strings
 
 
-class TensorAccess(Protocol):
-    """Shape, copy and reductions of a framework's tensors.
+class NumpyAccess:
+    """Shape, copy and reductions of numpy arrays, numbers, strings and lists of them.
 
     Its methods raise `SMDebugTypeError` for a tensor that the format does not support. The hook
     then skips that tensor with one warning.
     """
-
-    def shape(self, tensor: Any) -> tuple[int, ...]:
-        """Return the shape of a tensor."""
-        ...
-
-    def nbytes(self, tensor: Any) -> int:
-        """Return the size in bytes of a copy of the elements."""
-        ...
-
-    def copy(self, tensor: Any) -> Array:
-        """Return a copy of the elements in host memory."""
-        ...
-
-    def reduce(
-        self, tensor: Any, keys: Sequence[ReductionKey]
-    ) -> Iterable[tuple[ReductionKey, Any]]:
-        """Yield the reductions that exist, as scalars on the tensor's device, for `collect`."""
-        ...
-
-    def collect(self, scalars: Sequence[Any]) -> Sequence[Array]:
-        """Return the results of `reduce` as host arrays, in one transfer."""
-        ...
-
-
-class NumpyAccess:
-    """Access to numpy arrays, numbers, strings and lists of them."""
 
     _array = staticmethod(to_array)
 
@@ -55,11 +29,11 @@ class NumpyAccess:
         return self._array(tensor).shape
 
     def nbytes(self, tensor: Any) -> int:
-        """Return the size of the elements in bytes."""
+        """Return the size in bytes of a copy of the elements."""
         return int(self._array(tensor).nbytes)
 
     def copy(self, tensor: Any) -> Array:
-        """Return a copy of the elements."""
+        """Return a copy of the elements in host memory."""
         array = self._array(tensor)
         check(array)
         return array.copy()
@@ -67,7 +41,7 @@ class NumpyAccess:
     def reduce(
         self, tensor: Any, keys: Sequence[ReductionKey]
     ) -> Iterable[tuple[ReductionKey, Any]]:
-        """Yield reductions; strings have none."""
+        """Yield the reductions that exist, as scalars on the tensor's device, for `collect`."""
         array = self._array(tensor)
         check(array)
         if array.dtype.kind in TEXT:
@@ -80,7 +54,7 @@ class NumpyAccess:
                     yield key, reductions.compute(array, *key)
 
     def collect(self, scalars: Sequence[Any]) -> Sequence[Array]:
-        """Return the scalars with shape ``(1,)``, as smdebug does."""
+        """Return the results of `reduce` as host arrays, here with shape ``(1,)`` as in smdebug."""
         return [to_array(scalar) for scalar in scalars]
 
 

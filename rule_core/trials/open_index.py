@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -106,7 +106,7 @@ def _named(address: TrialAddress) -> tuple[TrialStore, Recognized] | None:
     has an ID.
     """
     kind, path = address
-    if not kind or _is_file_address(path):
+    if not kind or is_s3(path) or path.strip().lower().startswith("file://"):
         return None
     if "://" in path or (_RUN_ID.fullmatch(path) and not Path(path).exists()):
         return AddressStore(path), Recognized(kind, path, SAID_SO)
@@ -138,8 +138,9 @@ def _open_place(
     elif len(runs) != 1:
         return None
     sources = runs[0].sources if runs else ()
-    more = partial(_runs_of, find)
-    index = open_sources(place.store, sources, options, range_steps, window, more)
+    index = open_sources(
+        place.store, sources, options, range_steps, window, find_runs=lambda: find().runs
+    )
     index.set_aside = [
         f"{item.key or 'The folder'!r} is not read: {sources[0][1].kind} describes the same run. "
         f"To read it, give {item.kind}:PATH."
@@ -148,10 +149,6 @@ def _open_place(
     for problem in recognition.problems:
         index.file_problems.report("", problem)
     return index
-
-
-def _runs_of(find: Callable[[], Recognition]) -> Sequence[SourceRun]:
-    return find().runs
 
 
 def find_runs(place: TrialPlace, kind: str = "") -> Recognition:
@@ -200,10 +197,6 @@ def _is_native(store: TrialStore) -> bool:
     """Return whether a folder holds saved tensors."""
     folder = source_folder(store, "")
     return has_marks(folder.names, TENSORS, folder.list_folder)
-
-
-def _is_file_address(path: str) -> bool:
-    return is_s3(path) or path.strip().lower().startswith("file://")
 
 
 def _check_young(place: TrialPlace, address: TrialAddress) -> None:

@@ -9,13 +9,10 @@ from rule_core.trials.snapshot_view import Refreshing, Trials
 T = TypeVar("T", bound=Trials)
 
 
-def _as_list(trials: Trials) -> list[Refreshing]:
-    return list(trials) if isinstance(trials, Iterable) else [trials]
-
-
 @contextmanager
 def _set(trials: T, refreshing: bool) -> Iterator[T]:
-    previous = [(trial, trial.dynamic_refresh) for trial in _as_list(trials)]
+    several: Iterable[Refreshing] = trials if isinstance(trials, Iterable) else [trials]
+    previous = [(trial, trial.dynamic_refresh) for trial in several]
     for trial, _ in previous:
         trial.dynamic_refresh = refreshing
         if refreshing:

@@ -11,6 +11,7 @@ from torch import nn
 
 from rule_core.frameworks.pytorch import attention, modules, routers
 from rule_core.frameworks.pytorch.callback import Callback
+from rule_core.frameworks.pytorch.patches import remove_all
 from rule_core.saving.presets import ACTIVATION_STATISTICS, ATTENTION, MODEL, ROUTER
 
 SAMPLE: Final = 1 << 16  # elements of an output
@@ -23,14 +24,6 @@ class Probed(NamedTuple):
     name: str
     module: Any
     parent: Any
-
-
-class Task(NamedTuple):
-    """What to measure when a module returns."""
-
-    probed: Probed
-    has_statistics: bool
-    is_router: bool
 
 
 class Probe(Callback):
@@ -48,7 +41,7 @@ class ModuleProbes:
     Parameters
     ----------
     add
-        Called with a collection, a name and a tensor.
+        Called with a collection, a name and a tensor, or None for what cannot be measured.
     run_guarded
         Calls a function, and keeps its errors away from the training.
     """
@@ -126,11 +119,10 @@ class ModuleProbes:
             may_attend = ATTENTION in self._wanted and not is_layer
             if not (is_ordering or is_router or has_statistics or may_attend):
                 continue
-            task = Task(item, has_statistics, is_router)
             yield (
                 item.module,
                 Probe(functools.partial(self._before, item)) if may_attend else None,
-                Probe(functools.partial(self._after, task)),
+                Probe(functools.partial(self._after, item, has_statistics, is_router)),
             )
 
     def pause(self) -> None:
@@ -143,9 +135,7 @@ class ModuleProbes:
     def detach(self) -> None:
         """Remove all callbacks."""
         self.pause()
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        remove_all(self._handles)
 
     @staticmethod
     def _says_causal(module: Any) -> bool:
@@ -161,7 +151,7 @@ class ModuleProbes:
         if not self._is_seen():
             return
         self._stack.append(item)
-        if attention.is_multihead(item.module) and not _is_transformed((args, kwargs)):
+        if isinstance(item.module, nn.MultiheadAttention) and not _is_transformed((args, kwargs)):
             self._run_guarded(self._measure_multihead, item, args, kwargs)
 
     def _measure_multihead(self, item: Probed, args: Any, kwargs: Any) -> None:
@@ -169,28 +159,28 @@ class ModuleProbes:
         values = attention.of_multihead(item.module, args, kwargs, is_meant_causal=is_causal)
         self._add_attention(item, values)
 
-    def _after(self, task: Task, _: Any, __: Any, output: Any) -> None:
+    def _after(
+        self, item: Probed, has_statistics: bool, is_router: bool, _: Any, __: Any, output: Any
+    ) -> None:
         if not self._is_seen():
             return
         # Modules that raised an error are still above it.
         for index in reversed(range(len(self._stack))):
-            if self._stack[index] is task.probed:
+            if self._stack[index] is item:
                 del self._stack[index:]
                 break
         if not _is_transformed(output):
-            self._run_guarded(self._measure, task, output)
+            self._run_guarded(self._measure, item, has_statistics, is_router, output)
 
-    def _measure(self, task: Task, output: Any) -> None:
-        item = task.probed
+    def _measure(self, item: Probed, has_statistics: bool, is_router: bool, output: Any) -> None:
         if not self._is_ordered and MODEL in self._wanted and self._is_new(f"order {item.name}"):
             self._add(MODEL, f"model/execution_order/{item.name}", self._order)
             self._order += 1
-        if task.has_statistics:
+        if has_statistics:
             self._measure_activation(item, output)
-        if task.is_router and self._is_new(f"router {item.name}"):
+        if is_router and self._is_new(f"router {item.name}"):
             loads = routers.expert_loads(output, item.module, item.parent)
-            if loads is not None:
-                self._add(ROUTER, f"router/{item.name}/load", loads)
+            self._add(ROUTER, f"router/{item.name}/load", loads)
         if ATTENTION in self._wanted and attention.ATTENTION_CLASS.search(
             type(item.module).__name__
         ):
@@ -212,9 +202,8 @@ class ModuleProbes:
         item = self._stack[-1] if self._stack else None
         if item is None or not self._is_seen() or f"attention {item.name}" in self._names:
             return
-        if hasattr(query, "to_local"):  # sharded: other workers would have to take part
-            return
-        if modules.is_transformed(query):
+        # Of a sharded one, other workers would have to take part.
+        if hasattr(query, "to_local") or modules.is_transformed(query):
             return
         self._run_guarded(self._measure_scores, item, query, key, args, kwargs)
 
@@ -236,7 +225,9 @@ class ModuleProbes:
         is_causal = getattr(item.module, "is_causal", None)
         if isinstance(is_causal, bool):
             return is_causal
-        if attention.is_multihead(item.module):  # which models also have in encoders of images
+        if isinstance(
+            item.module, nn.MultiheadAttention
+        ):  # which models also have in encoders of images
             around = self._stack[-2].module if len(self._stack) > 1 else None
             is_attention = attention.ATTENTION_CLASS.search(type(around).__name__)
             return bool(is_attention and self._says_causal(around))
@@ -246,8 +237,7 @@ class ModuleProbes:
         if values is None or not self._is_new(f"attention {item.name}"):
             return
         self._add(ATTENTION, f"attention/{item.name}/entropy", values.entropy)
-        if values.future_mass is not None:
-            self._add(ATTENTION, f"attention/{item.name}/future_mass", values.future_mass)
+        self._add(ATTENTION, f"attention/{item.name}/future_mass", values.future_mass)
 
     def _is_new(self, name: str) -> bool:
         """Return whether something is measured for the first time in the step."""

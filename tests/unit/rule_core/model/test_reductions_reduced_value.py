@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rule_core.model.reduced_value import reduced_value
+from rule_core.model.reductions import reduced_value
 
 TYPES = [*"bBhHiIlLefdFD"]
 

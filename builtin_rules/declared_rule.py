@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from builtin_rules.statistics.training_kind import TrainingKind, training_kind
 from smdebug.rules import Rule
-from smdebug.rules.extensions import Param, PatternsParam, set_parameters
+from smdebug.rules.extensions import Param, PatternsParam, Severity, set_parameters
 
 
 class DeclaredRule(Rule):
@@ -51,6 +51,38 @@ class DeclaredRule(Rule):
 
     def _prepare(self) -> None:
         """Check the parameters and create the state of the rule; does nothing by default."""
+
+    def record(
+        self,
+        key: tuple[str | None, str | None],
+        step: int,
+        quantity: str,
+        value: float,
+        limit: float,
+        *,
+        met: bool,
+        note: str | None = None,
+        severity: Severity | None = None,
+    ) -> bool:
+        """Record a measurement of a tensor and its worker, and return `met`; see `Rule.measured`.
+
+        Parameters
+        ----------
+        key
+            The tensor and the worker.
+        """
+        tensor, worker = key
+        return self.measured(
+            step,
+            quantity,
+            value,
+            limit,
+            met=met,
+            tensor=tensor,
+            worker=worker,
+            note=note,
+            severity=severity,
+        )
 
 
 def _signature(params: tuple[Param, ...]) -> Signature:

@@ -226,14 +226,14 @@ class UnitsRule(DeclaredRule):
         is_certain = self.literal or share > self.CERTAIN
         self._bad[layer] = self._bad.get(layer, 0) + 1 if share > limit and is_certain else 0
         lasts = self.literal or self._bad[layer] >= self.LASTING
-        return self.measured(
+        severity = None if is_certain and lasts else Severity.NOTE
+        return self.record(
+            (name, worker),
             step,
             quantity,
             share,
             limit,
             met=share > limit,
-            tensor=name,
-            worker=worker,
             note=note,
-            severity=None if is_certain and lasts else Severity.NOTE,
+            severity=severity,
         )

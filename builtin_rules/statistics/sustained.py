@@ -13,7 +13,6 @@ from builtin_rules.statistics.tensor_selection import (
     TensorKey,
     any_met,
     numbers,
-    record,
     saved_tensors,
 )
 from smdebug.rules.extensions import IntParam, TensorInput
@@ -83,7 +82,7 @@ class SustainedRule(DeclaredRule):
         if measurement is None or math.isnan(measurement.value):
             return None
         value, limit, is_bad, note = measurement
-        key = saved.name, saved.worker
+        key = saved.key
         self._bad[key] = self._bad.get(key, 0) + 1 if is_bad else 0
         met = self._bad[key] >= self.patience
-        return record(self, saved, step, self.MEASURED, value, limit, met=met, note=note)
+        return self.record(key, step, self.MEASURED, value, limit, met=met, note=note)

@@ -128,23 +128,6 @@ def any_met(rule: Rule, answers: Collection[bool | None], reason: str) -> bool:
     return any(answers)
 
 
-def record(
-    rule: Rule,
-    saved: SavedTensor,
-    step: int,
-    quantity: str,
-    value: float,
-    limit: float,
-    *,
-    met: bool,
-    note: str | None = None,
-) -> bool:
-    """Record a measurement of a saved tensor and return `met`; see `Rule.measured`."""
-    return rule.measured(
-        step, quantity, value, limit, met=met, tensor=saved.name, worker=saved.worker, note=note
-    )
-
-
 def by_role(
     label: str, param: PatternsParam, patterns: tuple[str, ...], excluding: str = ""
 ) -> TensorInput:

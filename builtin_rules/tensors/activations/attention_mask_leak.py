@@ -6,7 +6,7 @@ from typing import Final
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import share
 from builtin_rules.statistics.sustained import finite_array
-from builtin_rules.statistics.tensor_selection import SavedTensor, any_met, record, saved_tensors
+from builtin_rules.statistics.tensor_selection import SavedTensor, any_met, saved_tensors
 from builtin_rules.tensors.activations.attention import PROBABILITIES, future_mass, probabilities
 from smdebug.rules.extensions import BoolParam, Quantity, Severity, TensorInput
 
@@ -65,4 +65,4 @@ class AttentionMaskLeak(DeclaredRule):
         if mass is None:
             return None
         met = mass > self.threshold
-        return record(self, saved, step, MASS, mass, self.threshold, met=met)
+        return self.record(saved.key, step, MASS, mass, self.threshold, met=met)

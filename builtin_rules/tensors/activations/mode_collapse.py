@@ -57,7 +57,7 @@ class ModeCollapse(SustainedRule):
         if samples is None or samples.ndim <= 1 or len(samples) < MIN_ROWS:
             return None
         spread = float(np.sqrt(samples.var(axis=0).mean()))
-        key = saved.name, saved.worker
+        key = saved.key
         recent = self._recent.setdefault(key, deque(maxlen=RECENT_STEPS))
         recent.append(spread)
         if len(recent) < RECENT_STEPS:

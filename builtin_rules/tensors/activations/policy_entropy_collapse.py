@@ -130,25 +130,20 @@ class PolicyEntropyCollapse(DeclaredRule):
         return training_kind(self.base_trial) not in supervised
 
     def _judge(self, step: int, key: TensorKey, value: float) -> bool | None:
-        policy, (name, worker) = self._policies.setdefault(key, _Entropies()), key
-        is_loss = "loss" in name.rpartition("/")[2].lower()
+        policy = self._policies.setdefault(key, _Entropies())
+        is_loss = "loss" in key[0].rpartition("/")[2].lower()
         entropy = policy.add(value, self.threshold, is_loss=is_loss, patience=self.patience)
         if policy.is_differential or policy.first is None:
             return None
         limit = self.threshold * policy.first
         met = policy.low >= self.patience and policy.stays()
         is_solved = met and any(map(_is_highest, self._rewards.values()))
-        return self.measured(
-            step,
-            ENTROPY,
-            entropy,
-            limit,
-            met=met,
-            tensor=name,
-            worker=worker,
-            note=f"From {policy.first:.4g}; below the limit for {policy.low} rows."
-            + (" The reward is at its highest." if is_solved else ""),
-            severity=Severity.NOTE if is_solved else Severity.WARNING,
+        note = f"From {policy.first:.4g}; below the limit for {policy.low} rows."
+        severity = Severity.WARNING
+        if is_solved:
+            note, severity = f"{note} The reward is at its highest.", Severity.NOTE
+        return self.record(
+            key, step, ENTROPY, entropy, limit, met=met, note=note, severity=severity
         )
 
 

@@ -213,15 +213,10 @@ class CheckInputImages(DeclaredRule):
         serious = np.where(is_usual, -math.inf, excess)
         worst = int(np.nanargmax(serious if np.nanmax(serious) > 0 else excess))
         mean, limit = float(means[worst]), float(limits[worst])
-        return self.measured(
-            step,
-            MEAN,
-            abs(mean),
-            limit,
-            met=abs(mean) > limit,
-            tensor=name,
-            note=f"Channel {worst} of {len(means)} has mean {mean:.4g}; images: {channels.images}.",
-            severity=Severity.NOTE if is_usual[worst] else None,
+        note = f"Channel {worst} of {len(means)} has mean {mean:.4g}; images: {channels.images}."
+        met, severity = abs(mean) > limit, Severity.NOTE if is_usual[worst] else None
+        return self.record(
+            (name, None), step, MEAN, abs(mean), limit, met=met, note=note, severity=severity
         )
 
 

@@ -203,22 +203,16 @@ class ClassImbalance(DeclaredRule):
         if lasting.imbalance:
             imbalance = max(imbalance, latest)
         is_lasting = lasting.misprediction or self.literal
-        answers = [
-            self.measured(
-                step,
-                quantity,
-                worst.measured,
-                limit,
-                met=is_judged and worst.measured > limit,
-                tensor=name,
-                note=worst.note,
+        met = False
+        for quantity, (measured, note), limit, is_judged in (
+            (IMBALANCE, imbalance, self.threshold_imbalance, True),
+            (MISPREDICTION, wrong, self.threshold_misprediction, is_lasting),
+        ):
+            exceeds = is_judged and measured > limit
+            met |= self.record(
+                (name, None), step, quantity, measured, limit, met=exceeds, note=note
             )
-            for quantity, worst, limit, is_judged in (
-                (IMBALANCE, imbalance, self.threshold_imbalance, True),
-                (MISPREDICTION, wrong, self.threshold_misprediction, is_lasting),
-            )
-        ]
-        return any(answers)
+        return met
 
     def _imbalance(self, counts: "Counter[int]", repeats: float) -> WorstClass:
         """Return the ratio of the largest to the smallest class, each label counted once."""

@@ -259,13 +259,6 @@ class Confusion(DeclaredRule):
     def _report(
         self, step: int, column: ColumnShare, name: str, worker: str | None, *, met: bool
     ) -> bool:
-        return self.measured(
-            step,
-            DIAGONAL if column.on_diagonal else BESIDE,
-            column.bound,
-            self._limits.of(column),
-            met=met,
-            tensor=name,
-            worker=worker,
-            note=column.note,
-        )
+        quantity, limit = DIAGONAL if column.on_diagonal else BESIDE, self._limits.of(column)
+        key = name, worker
+        return self.record(key, step, quantity, column.bound, limit, met=met, note=column.note)

@@ -158,16 +158,9 @@ class FeatureImportanceOverweight(DeclaredRule):
         is_usual = top.share <= (CLEAR_SHARE if top.share < before else USUAL_SHARE)
         is_note = is_usual and self.threshold == _THRESHOLD and not self.literal
         note = f"{', '.join(top.names)}, of {top.used} features used."
-        return self.measured(
-            step,
-            SHARE,
-            top.share,
-            self.threshold,
-            met=met,
-            tensor=top.first.name,
-            worker=top.first.worker,
-            note=note,
-            severity=Severity.NOTE if is_note else None,
+        severity, key, limit = Severity.NOTE if is_note else None, top.first.key, self.threshold
+        return self.record(
+            key, step, SHARE, top.share, limit, met=met, note=note, severity=severity
         )
 
 

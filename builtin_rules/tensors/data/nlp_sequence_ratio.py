@@ -139,15 +139,11 @@ class NLPSequenceRatio(DeclaredRule):
             with np.errstate(all="ignore"):  # a token outside the range of the type
                 number = sum(int(np.count_nonzero(array == value)) for array in arrays)
             share = 100.0 * number / size
-            met |= self.measured(
-                step,
-                f"share of token {value:g}",
-                share,
-                limit,
-                met=share > limit,
-                tensor=name,
-                note=f"Token {value:g}: {number} of {size}.",
-                severity=Severity.NOTE if self._is_usual(share) else None,
+            note = f"Token {value:g}: {number} of {size}."
+            quantity, key = f"share of token {value:g}", (name, None)
+            severity = Severity.NOTE if self._is_usual(share) else None
+            met |= self.record(
+                key, step, quantity, share, limit, met=share > limit, note=note, severity=severity
             )
         return met
 

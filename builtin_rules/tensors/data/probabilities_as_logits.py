@@ -77,23 +77,23 @@ class ProbabilitiesAsLogits(DeclaredRule):
         if array is None or not array.ndim or len(array) < self.rows:
             return None
         suspicion = self._suspicion(saved.name, array)
-        key = saved.name, saved.worker
+        key = saved.key
         note, steps = self._suspect.get(key, ("", 0))
         if suspicion is None:
             suspicion, steps = Suspicion("", self.SEVERITY, self.patience), 0
         else:
             steps = steps + 1 if note == suspicion.note else 1
         self._suspect[key] = suspicion.note, steps
-        return self.measured(
+        note, severity, needed = suspicion
+        return self.record(
+            key,
             step,
             STEPS,
             steps,
-            suspicion.patience,
-            met=steps >= suspicion.patience,
-            tensor=saved.name,
-            worker=saved.worker,
-            note=suspicion.note or None,
-            severity=suspicion.severity,
+            needed,
+            met=steps >= needed,
+            note=note or None,
+            severity=severity,
         )
 
     def _suspicion(self, name: str, array: "np.ndarray") -> Suspicion | None:

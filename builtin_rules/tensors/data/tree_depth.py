@@ -86,16 +86,9 @@ class TreeDepth(DeclaredRule):
         else:
             return None
         is_usual = self.depth == _DEPTH and levels <= USUAL_DEPTH and not self.literal
-        return self.measured(
-            step,
-            LEVELS,
-            levels,
-            self.depth,
-            met=levels > self.depth,
-            tensor=columns[name].name,
-            worker=columns[name].worker,
-            note=note,
-            severity=Severity.NOTE if is_usual else None,
+        key, limit, severity = columns[name].key, self.depth, Severity.NOTE if is_usual else None
+        return self.record(
+            key, step, LEVELS, levels, limit, met=levels > limit, note=note, severity=severity
         )
 
 

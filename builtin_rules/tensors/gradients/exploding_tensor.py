@@ -173,20 +173,11 @@ class ExplodingTensor(DeclaredRule):
     def _report(
         self, item: "_Broken", step: int, note: str | None, severity: Severity | None = None
     ) -> bool:
-        name, worker = item.saved.name, item.saved.worker
+        key, number = item.saved.key, item.number
         if item.reduced is not None:  # a saved reduction, which does not tell how many
-            return self.found(step, name, worker, item.reduced, None, note, severity)
-        met = item.number > 0
-        return self.measured(
-            step,
-            NOT_FINITE,
-            item.number,
-            0,
-            met=met,
-            tensor=name,
-            worker=worker,
-            note=note,
-            severity=severity,
+            return self.found(step, *key, item.reduced, None, note, severity)
+        return self.record(
+            key, step, NOT_FINITE, number, 0, met=number > 0, note=note, severity=severity
         )
 
     @property

@@ -119,22 +119,19 @@ class TensorVariance(DeclaredRule):
         is_parameter: bool,
     ) -> bool | None:
         """Return whether a variance is outside the bounds, or None if no bound applies."""
-        name, worker = key
         bounds = {LARGE: self.max_threshold, SMALL: self.min_threshold}
-        if is_parameter and self._starts_constant(name, step, spread, shape):
+        if is_parameter and self._starts_constant(key[0], step, spread, shape):
             del bounds[SMALL]
         is_small = self.min_threshold is not None and spread < self.min_threshold
         self._small[key] = self._small.get(key, 0) + 1 if is_small else SETTLED_VALUES
         lasts = self.literal or not is_parameter or self._small[key] >= SETTLED_VALUES
-        met = None
-        for quantity, limit in bounds.items():
-            if limit is None:
-                continue
-            outside = spread > limit if quantity == LARGE else is_small and lasts
-            met = self.measured(
-                step, quantity, spread, limit, met=outside, tensor=name, worker=worker
-            ) or bool(met)
-        return met
+        answers = [
+            self.record(key, step, quantity, spread, limit, met=outside)
+            for quantity, limit in bounds.items()
+            if limit is not None
+            for outside in [spread > limit if quantity == LARGE else is_small and lasts]
+        ]
+        return any(answers) if answers else None
 
     def _starts_constant(
         self, name: str, step: int, spread: float, shape: tuple[int, ...] | None

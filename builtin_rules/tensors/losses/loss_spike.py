@@ -98,13 +98,8 @@ class LossSpike(DeclaredRule):
         if not lasting and self.only_lasting:
             return False
         often = repeated or (len(spikes) == OFTEN_ROWS and rows - spikes[0] < NOISE_ROWS)
-        return self.measured(
-            step,
-            SPIKE,
-            value if lasting else verdict.measured,
-            verdict.limit,
-            met=True,
-            tensor=name,
-            note=note,
-            severity=Severity.WARNING if lasting or often else Severity.NOTE,
+        severity = Severity.WARNING if lasting or often else Severity.NOTE
+        peak, limit = value if lasting else verdict.measured, verdict.limit
+        return self.record(
+            (name, None), step, SPIKE, peak, limit, met=True, note=note, severity=severity
         )

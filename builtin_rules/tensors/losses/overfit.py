@@ -173,16 +173,10 @@ class Overfit(DeclaredRule):
         """Record a phase and return whether the condition is met."""
         at_end = 1 if watched.high else END_PATIENCE
         least = 1 if self.literal else at_end if self._at_end else MIN_PATIENCE
-        patience = max(self.patience, least)
-        return self.measured(
-            step,
-            GAP,
-            self._gap(phase),
-            self.ratio_threshold,
-            met=watched.exceeded >= patience,
-            tensor=phase.key.name or None,
-            note=(
-                f"Validation loss {phase.validation:.4g}, training loss "
-                f"{float(phase.training or 0.0):.4g}, for {watched.exceeded} phases."
-            ),
+        met = watched.exceeded >= max(self.patience, least)
+        key, gap = (phase.key.name or None, None), self._gap(phase)
+        note = (
+            f"Validation loss {phase.validation:.4g}, training loss "
+            f"{float(phase.training or 0.0):.4g}, for {watched.exceeded} phases."
         )
+        return self.record(key, step, GAP, gap, self.ratio_threshold, met=met, note=note)

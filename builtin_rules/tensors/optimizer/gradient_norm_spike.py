@@ -234,16 +234,8 @@ class GradientNormSpike(DeclaredRule):
         if limit is None:
             return None
         begins = norms.in_a_row == 1
-        self.measured(
-            step,
-            NORM,
-            norm,
-            limit,
-            met=begins,
-            tensor=key[0],
-            worker=key[1],
-            note="A spike.",
-            severity=Severity.NOTE,
+        self.record(
+            key, step, NORM, norm, limit, met=begins, note="A spike.", severity=Severity.NOTE
         )
         if begins:
             self._begin_spike(key[1], norms, norm)
@@ -272,20 +264,14 @@ class GradientNormSpike(DeclaredRule):
         norms.pending = None
         lasts = norms.in_a_row >= ROWS_AFTER_SPIKE
         if spike.loss_stayed_up():
-            return self._find(
-                step,
-                key,
-                spike.norm,
-                limit,
-                f"The loss has stayed higher for {ROWS_AFTER_SPIKE} rows.",
-            )
+            note = f"The loss has stayed higher for {ROWS_AFTER_SPIKE} rows."
+            return self.found(step, *key, spike.norm, limit, note)
         if lasts and spike.loss is None:
-            return self._find(
-                step, key, norms.latest[-1], limit, f"It lasts for {ROWS_AFTER_SPIKE} rows."
-            )
+            note = f"It lasts for {ROWS_AFTER_SPIKE} rows."
+            return self.found(step, *key, norms.latest[-1], limit, note)
         if lasts:
             norms.logs.clear()
-            self._find(step, key, norms.latest[-1], limit, "The new level.", Severity.NOTE)
+            self.found(step, *key, norms.latest[-1], limit, "The new level.", Severity.NOTE)
         return False
 
     def _judge_repeats(self, step: int, key: TensorKey, norms: _Norms, limit: float) -> bool:
@@ -303,25 +289,17 @@ class GradientNormSpike(DeclaredRule):
         followed = ", and the loss follows" if has_losses else ""
         largest = max(spike.norm for spike in spikes)
         note = f"{len(spikes)} spikes within {min(norms.rows, WINDOW_ROWS)} rows{followed}."
-        return self._find(step, key, largest, limit, note)
+        return self.found(step, *key, largest, limit, note)
 
     def _judge_growth(self, step: int, key: TensorKey, norms: _Norms) -> bool:
         if norms.rows < SPIKE_MIN_ROWS + LATEST_ROWS:
             return False
-        growth, (name, worker) = norms.growth(), key
-        severity, note = self._severity_of_growth(worker)
-        is_first = growth > EXPLOSION_FACTOR and not (norms.exploded and severity is Severity.NOTE)
-        norms.exploded = growth > EXPLOSION_FACTOR
-        return self.measured(
-            step,
-            GROWTH,
-            growth,
-            EXPLOSION_FACTOR,
-            met=is_first,
-            tensor=name,
-            worker=worker,
-            note=note,
-            severity=severity,
+        growth, limit = norms.growth(), EXPLOSION_FACTOR
+        severity, note = self._severity_of_growth(key[1])
+        is_first = growth > limit and not (norms.exploded and severity is Severity.NOTE)
+        norms.exploded = growth > limit
+        return self.record(
+            key, step, GROWTH, growth, limit, met=is_first, note=note, severity=severity
         )
 
     def _severity_of_growth(self, worker: str) -> tuple[Severity, str]:
@@ -332,18 +310,6 @@ class GradientNormSpike(DeclaredRule):
         if statistics.median(latest) > first:
             return Severity.ERROR, "The norms have exploded, and the loss has risen."
         return Severity.NOTE, "The norms have exploded, but the loss has fallen."
-
-    def _find(
-        self,
-        step: int,
-        key: TensorKey,
-        norm: float,
-        limit: float,
-        note: str,
-        severity: Severity | None = None,
-    ) -> bool:
-        name, worker = key
-        return self.found(step, name, worker, norm, limit, note, severity)
 
 
 def _is_of_model(name: Any) -> bool:

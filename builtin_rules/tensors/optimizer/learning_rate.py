@@ -188,8 +188,7 @@ class LearningRate(DeclaredRule):
             note = f"A jump to {rate / before:.3g} times the highest rate before."
             verdicts.append(_Verdict(self.jump * before, note, Severity.WARNING))
         if not verdicts:
-            name, worker = key
-            self.measured(step, RATE, rate, 0.0, met=False, tensor=name, worker=worker)
+            self.record(key, step, RATE, rate, 0.0, met=False)
         met = [self._report(step, key, rate, verdict) for verdict in verdicts]
         return any(met)
 
@@ -251,21 +250,11 @@ class LearningRate(DeclaredRule):
 
     def _report(self, step: int, key: TensorKey, rate: float, verdict: _Verdict) -> bool:
         """Record a verdict; of notes, the first of each group."""
-        group, (name, worker) = self._groups[key], key
-        is_note = verdict.severity is Severity.NOTE
+        group, (limit, note, severity) = self._groups[key], verdict
+        is_note = severity is Severity.NOTE
         is_new = not (is_note and group.is_noted)
         group.is_noted |= is_note
-        return self.measured(
-            step,
-            RATE,
-            rate,
-            verdict.limit,
-            met=is_new,
-            tensor=name,
-            worker=worker,
-            note=verdict.note,
-            severity=verdict.severity,
-        )
+        return self.record(key, step, RATE, rate, limit, met=is_new, note=note, severity=severity)
 
 
 def _decimals(rate: float) -> int:

@@ -88,29 +88,14 @@ class LossScaleAtFloor(DeclaredRule):
         scaler.add(scale, self.floor)
         if scaler.rows <= START_ROWS:
             return None
-        name, worker = key
-        met = self.measured(
-            step,
-            SCALE,
-            scale,
-            self.floor,
-            met=scaler.at_floor >= self.patience,
-            tensor=name,
-            worker=worker,
-            note=f"At its floor for {scaler.at_floor} rows, after up to {scaler.highest:.6g}.",
-        )
+        lasts = scaler.at_floor >= self.patience
+        note = f"At its floor for {scaler.at_floor} rows, after up to {scaler.highest:.6g}."
+        met = self.record(key, step, SCALE, scale, self.floor, met=lasts, note=note)
         if len(scaler.latest) <= WINDOW_ROWS:
             return met
-        falls, first = scaler.falls(), scaler.latest[0]
-        met |= self.measured(
-            step,
-            FALLS,
-            falls,
-            WINDOW_ROWS / 2,
-            met=falls > WINDOW_ROWS / 2 and scale * LEAST_FALL <= first,
-            tensor=name,
-            worker=worker,
-            note=f"From {first:.6g} to {scale:.6g} in {WINDOW_ROWS} rows.",
-            severity=Severity.WARNING,
+        falls, first, limit = scaler.falls(), scaler.latest[0], WINDOW_ROWS / 2
+        keeps_falling = falls > limit and scale * LEAST_FALL <= first
+        note, severity = f"From {first:.6g} to {scale:.6g} in {WINDOW_ROWS} rows.", Severity.WARNING
+        return met | self.record(
+            key, step, FALLS, falls, limit, met=keeps_falling, note=note, severity=severity
         )
-        return met

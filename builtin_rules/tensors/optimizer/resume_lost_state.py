@@ -169,7 +169,10 @@ class ResumeLostState(DeclaredRule):
         back = max(bound.limit, level + BACK_SHARE * (bound.first - level))
         if len(history.after) == AT_ONCE and min(history.after) > back:
             note = f"From {level:.4g} to {history.after[0]:.4g}: the weights were lost."
-            return self._record(step, LOSS, key, (min(history.after), back), note, Severity.ERROR)
+            lowest, severity = min(history.after), Severity.ERROR
+            return self.record(
+                key, step, LOSS, lowest, back, met=True, note=note, severity=severity
+            )
         return self._judge_median(step, LOSS, key, history, bound)
 
     def _judge_norm(self, step: int, key: TensorKey, history: _History) -> bool:
@@ -197,7 +200,7 @@ class ResumeLostState(DeclaredRule):
             for row in range(len(after) - LATEST_ROWS + 1)
         )
         note = f"From {bound.level:.4g}; not back within {len(after)} rows."
-        return self._record(step, quantity, key, (latest, bound.limit), note, None, met=stays)
+        return self.record(key, step, quantity, latest, bound.limit, met=stays, note=note)
 
     def _judge_rate(self, step: int, key: TensorKey, history: _History) -> bool:
         after, before = history.after, history.before
@@ -215,32 +218,7 @@ class ResumeLostState(DeclaredRule):
         )
         note = f"From {last:.4g} to {after[0]:.4g}: the schedule began anew."
         met = last > 0 and (warms_up or begins_anew)
-        return self._record(step, RATE, key, (after[0], last), note, None, met=met)
-
-    def _record(
-        self,
-        step: int,
-        quantity: str,
-        key: TensorKey,
-        compared: tuple[float, float],
-        note: str,
-        severity: Severity | None,
-        *,
-        met: bool = True,
-    ) -> bool:
-        value, limit = compared
-        name, worker = key
-        return self.measured(
-            step,
-            quantity,
-            value,
-            limit,
-            met=met,
-            tensor=name,
-            worker=worker,
-            note=note,
-            severity=severity,
-        )
+        return self.record(key, step, RATE, after[0], last, met=met, note=note)
 
 
 def _spread(values: Sequence[float]) -> float:

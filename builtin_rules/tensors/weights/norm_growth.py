@@ -14,7 +14,6 @@ from builtin_rules.statistics.previous_values import (
 from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     any_met,
-    record,
     reduction,
     saved_tensors,
     wanted,
@@ -83,7 +82,7 @@ class NormGrowth(DeclaredRule):
         size = _root_mean_square(saved, step)
         if size is None:
             return None
-        key = saved.name, saved.worker
+        key = saved.key
         first = self._first.setdefault(key, size)
         latest = self._latest.setdefault(key, deque(maxlen=self.patience + 1))
         latest.append(size)
@@ -92,7 +91,7 @@ class NormGrowth(DeclaredRule):
         rises = len(sizes) > self.patience and sizes == sorted(set(sizes))
         met = size > limit and rises
         note = f"It started at {first:.3g}." if met else None
-        return record(self, saved, step, SIZE, size, limit, met=met, note=note)
+        return self.record(key, step, SIZE, size, limit, met=met, note=note)
 
 
 def _root_mean_square(saved: SavedTensor, step: int) -> float | None:

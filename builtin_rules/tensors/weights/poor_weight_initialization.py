@@ -20,7 +20,6 @@ from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     by_role,
     numbers,
-    record,
     reduction,
     saved_tensor,
     saved_tensors,
@@ -218,17 +217,10 @@ class PoorWeightInitialization(DeclaredRule):
                 lasts = self._far[worker] >= (
                     1 if ratio > CLEAR_FACTOR * self.threshold else self.patience
                 )
-                yield self.measured(
-                    step,
-                    RATIO,
-                    ratio,
-                    self.threshold,
-                    met=far and (lasts or self.literal),
-                    tensor=high.name,
-                    worker=worker,
-                    note=f"Variance {high.variance:.3g}, compared with "
-                    f"{low.variance:.3g} of {low.name!r}.",
-                )
+                met, key = far and (lasts or self.literal), (high.name, worker)
+                compared = f"compared with {low.variance:.3g} of {low.name!r}"
+                note = f"Variance {high.variance:.3g}, {compared}."
+                yield self.record(key, step, RATIO, ratio, self.threshold, met=met, note=note)
 
     def _judge_spreads(self, step: int, names: list[str]) -> Iterator[bool]:
         """Yield for each gradient whether its elements are too close together: check (b)."""
@@ -253,11 +245,11 @@ class PoorWeightInitialization(DeclaredRule):
         for saved, (spread, note) in judged.items():
             narrow = (spread < limit and are_small) or (spread == 0 and not self.literal)
             met = self._lasts(saved, narrow=narrow)
-            yield record(self, saved, step, SPREAD, spread, limit, met=met, note=note)
+            yield self.record(saved.key, step, SPREAD, spread, limit, met=met, note=note)
 
     def _lasts(self, saved: SavedTensor, *, narrow: bool) -> bool:
         """Return whether a gradient has been narrow for long enough."""
-        key = saved.name, saved.worker
+        key = saved.key
         self._narrow[key] = self._narrow.get(key, 0) + 1 if narrow else 0
         return narrow and (self.literal or self._narrow[key] >= self.patience)
 

@@ -18,7 +18,6 @@ from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     TensorKey,
     numbers,
-    record,
     reduction,
     saved_reductions,
     value_shape,
@@ -106,7 +105,7 @@ class ReplicaDivergence(DeclaredRule):
             _Pair(replicas[0], other, difference)
             for replicas in workers.values()
             for other in replicas[1:]
-            if (other.name, other.worker) not in self._shards
+            if other.key not in self._shards
             and (difference := self._compare(replicas[0], other, step)) is not None
         ]
         pairs += self._replicas_by_updates(workers, step)
@@ -124,7 +123,7 @@ class ReplicaDivergence(DeclaredRule):
         pairs = []
         for first, *others in workers.values():
             for other in others:
-                key = other.name, other.worker
+                key = other.key
                 since = self._doubtful.get(key)
                 are_equal = None if since is None else _are_updates_equal(first, other, since, step)
                 if are_equal is None:
@@ -170,16 +169,8 @@ class ReplicaDivergence(DeclaredRule):
         note = f"Compared with {first.worker!r}."
         if difference == math.inf:
             note = f"Only one of it and {first.worker!r} is finite."
-        return record(
-            self,
-            other,
-            step,
-            DIFFERENCE,
-            difference,
-            self.threshold,
-            met=met,
-            note=note if met else None,
-        )
+        limit, told = self.threshold, note if met else None
+        return self.record(pair.key, step, DIFFERENCE, difference, limit, met=met, note=told)
 
 
 class _Pair(NamedTuple):
@@ -192,7 +183,7 @@ class _Pair(NamedTuple):
     @property
     def key(self) -> TensorKey:
         """The parameter and the second worker."""
-        return self.other.name, self.other.worker
+        return self.other.key
 
 
 def _has_one_value(saved: SavedTensor, step: int) -> bool:

@@ -11,7 +11,6 @@ from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     any_met,
     numbers,
-    record,
     require_selection,
     saved_reductions,
     saved_tensors,
@@ -151,6 +150,7 @@ class SimilarAcrossRuns(Rule):
         self, saved: SavedTensor, step: int, value: Any, reference: Any, note: str | None = None
     ) -> bool:
         difference = Tolerance(RTOL, ATOL, equal_nan=True).between(value, reference)
-        return record(
-            self, saved, step, DIFFERENCE, difference, _LIMIT, met=difference > _LIMIT, note=note
+        met, (name, worker) = difference > _LIMIT, saved.key
+        return self.measured(
+            step, DIFFERENCE, difference, _LIMIT, met=met, tensor=name, worker=worker, note=note
         )

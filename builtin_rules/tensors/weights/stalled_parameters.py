@@ -203,17 +203,8 @@ class StalledParameters(DeclaredRule):
             note = "It requires a gradient and got none, while other parameters have one."
             unused = any(part in move.name for part in _UNUSED)
             severity = Severity.NOTE if unused else Severity.ERROR
-        return self.measured(
-            step,
-            RATIO,
-            move.ratio,
-            self.threshold,
-            met=met,
-            tensor=move.name,
-            worker=move.worker,
-            note=note,
-            severity=severity,
-        )
+        ratio, limit = move.ratio, self.threshold
+        return self.record(key, step, RATIO, ratio, limit, met=met, note=note, severity=severity)
 
     def _is_pulled(self, move: _Move, step: int) -> bool:
         """Return whether most elements of the gradient of a parameter are not zero."""

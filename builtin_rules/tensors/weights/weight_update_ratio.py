@@ -208,10 +208,7 @@ class WeightUpdateRatio(DeclaredRule):
             (LARGE, self.large_threshold, self._is_large(update, ratio, step)),
             (SMALL, self.small_threshold, self._is_small(update, ratio, step)),
         ):
-            name, worker = update.key
-            met |= self.measured(
-                step, quantity, ratio, limit, met=outside, tensor=name, worker=worker, note=note
-            )
+            met |= self.record(update.key, step, quantity, ratio, limit, met=outside, note=note)
         return met
 
     def _is_large(self, update: _Update, ratio: float, step: int) -> bool:

@@ -81,10 +81,10 @@ class S3Settings:
 def open_s3_store(uri: str, settings: S3Settings) -> RetryingStore:
     """Return a store with retries and, if configured, a disk cache."""
     store = S3Store(settings.bucket(uri))
-    if settings.cache is None:
-        return RetryingStore(store, SystemClock(), settings.deadline_s)
-    cached = CachingStore(store, DiskCache(settings.cache, settings.cache_bytes))
-    return RetryingStore(cached, SystemClock(), settings.deadline_s)
+    if settings.cache is not None:
+        cache = DiskCache(settings.cache, settings.cache_bytes)
+        store = CachingStore(store.bucket, cache)
+    return RetryingStore(store, SystemClock(), settings.deadline_s)
 
 
 def open_s3_output(uri: str, settings: S3Settings) -> S3Output:

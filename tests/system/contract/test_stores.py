@@ -164,7 +164,7 @@ class TestCachedS3Store(TestS3Store):
     def make(self, folder: Path, files: Mapping[str, bytes]) -> TrialStore:
         store = super().make(folder, files)
         assert isinstance(store, S3Store)
-        return CachingStore(store, DiskCache(folder, 1 << 20))
+        return CachingStore(store.bucket, DiskCache(folder, 1 << 20))
 
     @pytest.mark.parametrize("key", FILES)
     def test_whole_file(self, store: TrialStore, key: str) -> None:

@@ -29,6 +29,7 @@ class AttentionCollapse(SustainedRule):
     """
 
     MEASURED = ENTROPY
+    TENSORS = ("attention", PROBABILITIES)
     READS = "the entropies (attention/<module>/entropy) or attention probabilities: values."
     PARAMS = (
         share("threshold", "Smallest accepted entropy, a share of ln(keys).", 0.05, "share"),
@@ -37,8 +38,6 @@ class AttentionCollapse(SustainedRule):
     )
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(ENTROPY, "entropy / ln(visible keys), median head", worse="below"),)
-    threshold: float
-    tensor_regex: tuple[str, ...]
 
     def _prepare(self) -> None:
         super()._prepare()

@@ -7,8 +7,14 @@ from typing import Final
 import numpy as np
 
 from builtin_rules.statistics.parameters import share
-from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
-from builtin_rules.statistics.tensor_selection import SavedTensor, TensorKey, by_role
+from builtin_rules.statistics.sustained import (
+    MIN_SAMPLES,
+    SustainedRule,
+    TensorState,
+    finite_array,
+    patience,
+)
+from builtin_rules.statistics.tensor_selection import SavedTensor, TensorKey
 from smdebug.rules.extensions import PatternsParam, Quantity, Severity
 
 SPREAD: Final = "spread of the samples"
@@ -19,7 +25,6 @@ SAMPLES: Final = PatternsParam(
     also=(r"(?i)(^|[./_])(generator|net_?g)_output_0$",),
     collection="samples",
 )
-MIN_ROWS: Final = 8  # rows
 RECENT_STEPS: Final = 5  # saved steps whose median is compared with its maximum
 
 
@@ -35,6 +40,7 @@ class ModeCollapse(SustainedRule):
     """
 
     MEASURED = SPREAD
+    TENSORS = ("samples", SAMPLES)
     READS = "the collection samples, and outputs of generators: values."
     PARAMS = (
         share("threshold", "Smallest accepted spread, as a share of its maximum.", 0.1, "share"),
@@ -43,18 +49,15 @@ class ModeCollapse(SustainedRule):
     )
     SEVERITY = Severity.ERROR
     QUANTITIES = (Quantity(SPREAD, "spread of the samples / its maximum so far", worse="below"),)
-    threshold: float
-    tensor_regex: tuple[str, ...]
 
     def _prepare(self) -> None:
         super()._prepare()
-        self.required_inputs = (by_role("samples", SAMPLES, self.tensor_regex),)
         self._recent: dict[TensorKey, deque[float]] = {}
         self._largest: dict[TensorKey, float] = {}
 
     def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
         samples = finite_array(saved, step)
-        if samples is None or samples.ndim <= 1 or len(samples) < MIN_ROWS:
+        if samples is None or samples.ndim <= 1 or len(samples) < MIN_SAMPLES:
             return None
         spread = float(np.sqrt(samples.var(axis=0).mean()))
         key = saved.key

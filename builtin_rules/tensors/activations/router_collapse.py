@@ -6,7 +6,7 @@ import numpy as np
 
 from builtin_rules.statistics.parameters import share
 from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
-from builtin_rules.statistics.tensor_selection import SavedTensor, by_role
+from builtin_rules.statistics.tensor_selection import SavedTensor
 from smdebug.rules.extensions import PatternsParam, Quantity, Severity
 
 ENTROPY: Final = "entropy of the loads"
@@ -33,6 +33,7 @@ class RouterCollapse(SustainedRule):
     """
 
     MEASURED = ENTROPY
+    TENSORS = ("loads of experts", LOADS)
     READS = "the loads (router/<module>/load) or router probabilities: values."
     PARAMS = (
         share("threshold", "Smallest accepted entropy, as a share of ln(experts).", 0.5, "share"),
@@ -41,12 +42,6 @@ class RouterCollapse(SustainedRule):
     )
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(ENTROPY, "entropy of the loads / ln(experts)", worse="below"),)
-    threshold: float
-    tensor_regex: tuple[str, ...]
-
-    def _prepare(self) -> None:
-        super()._prepare()
-        self.required_inputs = (by_role("loads of experts", LOADS, self.tensor_regex),)
 
     def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
         array = finite_array(saved, step)

@@ -1,12 +1,17 @@
 """ExplodingTensor: a tensor holds NaN or infinity."""
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.broken_tensors import ExecutionOrder, PassingValues, is_mask
+from builtin_rules.statistics.broken_tensors import (
+    BrokenTensor,
+    ExecutionOrder,
+    PassingValues,
+    is_mask,
+)
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
@@ -90,13 +95,13 @@ class ExplodingTensor(DeclaredRule):
         require_selection(self, optional=True)
         # By worker: the first broken tensor since the last step without any, and its step.
         self._origins: dict[str, tuple[str, int]] = {}
-        self._passing = PassingValues[_Broken]()
+        self._passing = PassingValues()
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the tensors of global step `step`."""
         trial = self.base_trial
         order = ExecutionOrder(trial, step)
-        examined: dict[TensorKey, _Broken | None] = {}  # None if finite
+        examined: dict[TensorKey, BrokenTensor | None] = {}  # None if finite
         saved = trial.saved_by(step, self._names(step))
         counts = statistics(trial, step, saved, _NOT_FINITE)
         for key in saved:
@@ -104,7 +109,7 @@ class ExplodingTensor(DeclaredRule):
             if count is None or count.nan or count.infinite:
                 item = self._examine(saved_tensor(trial, key), count, order, step)
                 if item is not None:
-                    examined[key] = item if item.number else None
+                    examined[key] = item if item.elements else None
             elif count.kind in _FLOATING:
                 examined[key] = None
         if not examined:
@@ -142,7 +147,7 @@ class ExplodingTensor(DeclaredRule):
 
     def _in_order(
         self,
-        broken: Iterable["_Broken"],
+        broken: Iterable[BrokenTensor],
         finite: Collection[TensorKey],
         order: ExecutionOrder,
         step: int,
@@ -163,7 +168,7 @@ class ExplodingTensor(DeclaredRule):
             else:
                 yield self._report(item, step, self._note(item, step))
 
-    def _note(self, item: "_Broken", step: int) -> str | None:
+    def _note(self, item: BrokenTensor, step: int) -> str | None:
         origin, since = self._origins.get(item.saved.worker, ("", step))
         if (origin, since) == (item.saved.name, step):
             return item.note
@@ -171,13 +176,13 @@ class ExplodingTensor(DeclaredRule):
         return f"{item.note} The first in order of execution was {origin!r}{when}."
 
     def _report(
-        self, item: "_Broken", step: int, note: str | None, severity: Severity | None = None
+        self, item: BrokenTensor, step: int, note: str | None, severity: Severity | None = None
     ) -> bool:
-        key, number = item.saved.key, item.number
+        key, elements = item.saved.key, item.elements
         if item.reduced is not None:  # a saved reduction, which does not tell how many
             return self.found(step, *key, item.reduced, None, note, severity)
         return self.record(
-            key, step, NOT_FINITE, number, 0, met=number > 0, note=note, severity=severity
+            key, step, NOT_FINITE, elements, 0, met=elements > 0, note=note, severity=severity
         )
 
     @property
@@ -191,7 +196,7 @@ class ExplodingTensor(DeclaredRule):
         counts: NonFiniteCounts | None,
         order: ExecutionOrder,
         step: int,
-    ) -> "_Broken | None":
+    ) -> BrokenTensor | None:
         """Return how many elements of a tensor are not finite, or None if that is unknown.
 
         Parameters
@@ -209,9 +214,9 @@ class ExplodingTensor(DeclaredRule):
         if count and not counts.nan and not self.literal and is_mask(saved, step, order):
             count = 0
         if not count:
-            return _Broken(saved, 0, "")
+            return BrokenTensor(saved, 0, "")
         note = f"{counts.nan} NaN and {counts.infinite} infinite of {counts.size} elements."
-        return _Broken(saved, count, note, bool(counts.nan))
+        return BrokenTensor(saved, count, note, bool(counts.nan))
 
     @staticmethod
     def _count_other(saved: SavedTensor, step: int) -> "NonFiniteCounts | None":
@@ -224,32 +229,16 @@ class ExplodingTensor(DeclaredRule):
             nan, infinite = int(np.isnan(array).sum()), int(np.isinf(array).sum())
         return NonFiniteCounts(nan, infinite, array.size, array.dtype.kind)
 
-    def _examine_reductions(self, saved: SavedTensor, step: int) -> "_Broken | None":
+    def _examine_reductions(self, saved: SavedTensor, step: int) -> BrokenTensor | None:
         values = saved_reductions(saved, step)
         if not values:
             return None
         for key, value in values.items():
             if np.isnan(value) or (np.isinf(value) and self._bounds(key) and not self.only_nan):
                 note = f"Saved reduction {'abs_' if key[1] else ''}{key[0]}."
-                return _Broken(saved, 1, note, bool(np.isnan(value)), value)
-        return _Broken(saved, 0, "")
+                return BrokenTensor(saved, 1, note, bool(np.isnan(value)), value)
+        return BrokenTensor(saved, 0, "")
 
     def _bounds(self, key: tuple[str, bool]) -> bool:
         """Return whether a reduction is infinite only if an element is."""
         return self.literal or key in _BOUNDED
-
-
-class _Broken(NamedTuple):
-    """A tensor with elements that are not finite, or with none (`number` is 0).
-
-    Attributes
-    ----------
-    reduced
-        The reduction that is not finite, if only reductions were saved; `number` is 1 then.
-    """
-
-    saved: SavedTensor
-    number: int
-    note: str
-    has_nan: bool = False
-    reduced: float | None = None

@@ -3,7 +3,7 @@
 import math
 import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -50,30 +50,38 @@ class StepLosses(NamedTuple):
     validation: dict[LossKey, float]
 
 
-def loss(trial: Any, step: int, name: str, mode: ModeKeys = ModeKeys.GLOBAL) -> float | None:
-    """Return the mean of a loss over its elements and workers, or None.
+def mean_of(saved: SavedTensor, step: int, mode: ModeKeys) -> float | None:
+    """Return the mean of the elements of a loss, or None without numbers."""
+    measured = measured_number(saved, step, mode)
+    if measured is not None:
+        return measured
+    array = numbers(saved, step, mode)
+    is_number = array is not None and array.dtype.kind != "b"
+    return float(array.mean(dtype="float64")) if is_number else None
+
+
+def loss(
+    trial: Any,
+    step: int,
+    name: str,
+    mode: ModeKeys = ModeKeys.GLOBAL,
+    number_of: Callable[[SavedTensor, int, ModeKeys], float | None] = mean_of,
+) -> float | None:
+    """Return the mean of a loss over its workers, or None.
 
     Parameters
     ----------
     step
         The step of the mode.
+    number_of
+        Returns the loss of a worker, by default the mean of its elements.
     """
-    means = [
-        mean
+    losses = [
+        value
         for saved in tensors_of_mode(trial, step, [name], mode)
-        if (mean := _mean_of(saved, step, mode)) is not None
+        if (value := number_of(saved, step, mode)) is not None
     ]
-    return sum(means) / len(means) if means else None
-
-
-def _mean_of(saved: SavedTensor, step: int, mode: ModeKeys) -> float | None:
-    """Return the mean of the elements of a loss, or None without numbers."""
-    number = measured_number(saved, step, mode)
-    if number is not None:
-        return number
-    array = numbers(saved, step, mode)
-    is_number = array is not None and array.dtype.kind != "b"
-    return float(array.mean(dtype="float64")) if is_number else None
+    return sum(losses) / len(losses) if losses else None
 
 
 def losses_at(trial: Any, step: int, names: Iterable[str]) -> StepLosses:

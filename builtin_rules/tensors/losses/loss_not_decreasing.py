@@ -7,6 +7,7 @@ import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.losses.judge import LossJudge, LossState, StateVerdict
+from builtin_rules.statistics.losses.loss_statistics import loss as mean_loss
 from builtin_rules.statistics.losses.objective import (
     RATES,
     SUM,
@@ -26,7 +27,6 @@ from builtin_rules.statistics.tensor_selection import (
     RISING,
     TENSOR_REGEX,
     any_met,
-    tensors_of_mode,
 )
 from smdebug.core.modes import ModeKeys
 from smdebug.rules.extensions import BoolParam, ChoiceParam, Quantity, Severity, TensorInput
@@ -177,12 +177,7 @@ class LossNotDecreasing(DeclaredRule):
             step = modes[mode]
             if name not in trial.tensor_names(step=step, mode=mode):
                 return None
-        numbers = [
-            number
-            for saved in tensors_of_mode(trial, step, [name], mode)
-            if (number := single_number(saved, step, mode)) is not None
-        ]
-        return sum(numbers) / len(numbers) if numbers else None
+        return mean_loss(trial, step, name, mode, single_number)
 
     def _judge_literally(self, name: str, mode: ModeKeys, step: int, loss: float) -> bool | None:
         """Return whether a loss fails to decrease, or None if it is not due."""

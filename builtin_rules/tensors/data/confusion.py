@@ -143,10 +143,10 @@ class Confusion(DeclaredRule):
     literal: bool
 
     def _prepare(self) -> None:
-        self.required_inputs = (
-            _input(self.labels, self.labels_collection, LABELS_OF_LOSS),
-            _input(self.predictions, self.predictions_collection, PREDICTIONS_OF_LOSS),
-        )
+        # Name, collection and pattern.
+        self._labels = self.labels, self.labels_collection, LABELS_OF_LOSS
+        self._predictions = self.predictions, self.predictions_collection, PREDICTIONS_OF_LOSS
+        self.required_inputs = (_input(*self._labels), _input(*self._predictions))
         self._limits = ConfusionLimits(self.min_diag, self.max_off_diag)
         # By prediction tensor and mode.
         self._histories: dict[tuple[str, ModeKeys], MatrixHistory] = {}
@@ -180,8 +180,7 @@ class Confusion(DeclaredRule):
         """Add the samples of a step and judge complete matrices, or return why there are none."""
         mode = first_mode = self.base_trial.mode(step)
         if len(self.base_trial.modes_at(step)) > 1:
-            labels = self._names(step, self.labels, self.labels_collection, LABELS_OF_LOSS)
-            mode = mode_of(self.base_trial, step, labels)
+            mode = mode_of(self.base_trial, step, self._names(step, *self._labels))
         if first_mode is not ModeKeys.EVAL:
             self._end_evaluation()
         if mode is ModeKeys.TRAIN and self._evaluates:
@@ -226,10 +225,8 @@ class Confusion(DeclaredRule):
 
     def _classes(self, step: int) -> Iterator[tuple[SavedTensor, LabelledClasses | str]]:
         """Yield each worker's predictions with the classes, or why there are none."""
-        labels = self._names(step, self.labels, self.labels_collection, LABELS_OF_LOSS)
-        predictions = self._names(
-            step, self.predictions, self.predictions_collection, PREDICTIONS_OF_LOSS
-        )
+        labels = self._names(step, *self._labels)
+        predictions = self._names(step, *self._predictions)
         for labelled, predicted in label_prediction_pairs(
             self.base_trial, step, labels, predictions
         ):

@@ -207,6 +207,12 @@ def numbers(saved: SavedTensor, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> 
     return array if array is not None and array.size and array.dtype.kind in "biufV" else None
 
 
+def only_number(saved: SavedTensor, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> float | None:
+    """Return the saved value if it is a single real number, otherwise None."""
+    array = numbers(saved, step, mode)
+    return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
+
+
 def reduction(
     saved: SavedTensor, step: int, operation: str, *, absolute: bool = False
 ) -> float | None:
@@ -222,11 +228,14 @@ def reductions(
     trial: Any, step: int, keys: Collection[TensorKey], operation: str, *, absolute: bool = False
 ) -> dict[TensorKey, float]:
     """Return a reduction of each tensor and worker, without those where `reduction` is None."""
-
-    def measured_alone(saved: SavedTensor) -> float | None:
-        return reduction(saved, step, operation, absolute=absolute)
-
-    values = _measured(trial, step, keys, Reduction(operation, absolute), None, measured_alone)
+    values = _measured(
+        trial,
+        step,
+        keys,
+        Reduction(operation, absolute),
+        None,
+        lambda saved: reduction(saved, step, operation, absolute=absolute),
+    )
     return {key: float(value) for key, value in values.items()}
 
 
@@ -251,11 +260,9 @@ def statistics(
     before: int | None = None,
 ) -> dict[TensorKey, Any]:
     """Return a statistic of each tensor and worker, without those where `statistic` is None."""
-
-    def measured_alone(saved: SavedTensor) -> Any:
-        return statistic(saved, step, measure, before)
-
-    return _measured(trial, step, keys, measure, before, measured_alone)
+    return _measured(
+        trial, step, keys, measure, before, lambda saved: statistic(saved, step, measure, before)
+    )
 
 
 def _measured(
@@ -267,9 +274,10 @@ def _measured(
     measured_alone: Callable[[SavedTensor], Any],
 ) -> dict[TensorKey, Any]:
     """Return a statistic of each tensor and worker, measured alone if it was not prefetched."""
-    prefetched: dict[str, Mapping[str, Any]] = {}
-    for worker, names in _names_by_worker(keys).items():
-        prefetched[worker] = trial.prefetched_all(step, worker, names, measure, before)
+    prefetched: dict[str, Mapping[str, Any]] = {
+        worker: trial.prefetched_all(step, worker, names, measure, before)
+        for worker, names in _names_by_worker(keys).items()
+    }
     values: dict[TensorKey, Any] = {}
     for key in keys:
         name, worker = key
@@ -314,9 +322,7 @@ def shapes(
     result: dict[TensorKey, tuple[int, ...]] = {}
     for key, entry in saved.items():
         name, worker = key
-        shape = entry.shape
-        if shape is None:
-            shape = prefetched[worker].get(name)
+        shape = prefetched[worker].get(name) if entry.shape is None else entry.shape
         if shape is None:
             shape = value_shape(saved_tensor(trial, key), step)
         if shape is not None:

@@ -8,7 +8,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from builtin_rules.statistics.tensor_selection import SavedTensor, numbers, saved_tensors, view
+from builtin_rules.statistics.tensor_selection import (
+    SavedTensor,
+    numbers,
+    only_number,
+    saved_tensors,
+    view,
+)
 from smdebug.rules.extensions import TensorInput
 
 Floats = NDArray[np.float64]
@@ -92,10 +98,9 @@ def _text(saved: SavedTensor, step: int) -> str:
 
 def _number(saved: SavedTensor, step: int) -> float:
     """Return the only number of a tensor; NaN if it has none or several."""
-    array = numbers(saved, step)
-    if array is None or array.size != 1:
+    value = only_number(saved, step)
+    if value is None:
         return math.nan
-    value = float(array.reshape(-1)[0])
     return math.copysign(math.inf, value) if abs(value) > LARGEST else value
 
 

@@ -1,6 +1,5 @@
 """PolicyEntropyCollapse: a policy no longer explores, since its entropy has gone."""
 
-import math
 import re
 import statistics
 from collections import deque
@@ -13,7 +12,7 @@ from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count, share
 from builtin_rules.statistics.tensor_selection import TensorKey, any_met
 from builtin_rules.statistics.training_kind import TrainingKind, training_kind
-from builtin_rules.statistics.training_scalars import scalars_of_mode
+from builtin_rules.statistics.training_scalars import finite_scalars
 from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
 ENTROPY: Final = "entropy"
@@ -108,11 +107,9 @@ class PolicyEntropyCollapse(DeclaredRule):
     def invoke_at_step(self, step: int) -> bool:
         """Judge the entropies of global step `step`."""
         trial = self.base_trial
-        for key, reward in scalars_of_mode(trial, step, REWARDS).items():
-            if math.isfinite(reward):
-                self._rewards.setdefault(key, []).append(reward)
-        saved = scalars_of_mode(trial, step, ENTROPIES)
-        entropies = {key: value for key, value in saved.items() if math.isfinite(value)}
+        for key, reward in finite_scalars(trial, step, REWARDS).items():
+            self._rewards.setdefault(key, []).append(reward)
+        entropies = finite_scalars(trial, step, ENTROPIES)
         if not entropies:
             return self.not_judged("no entropy of a policy at this step")
         if _DEVIATION.is_in(trial):

@@ -9,7 +9,7 @@ from builtin_rules.statistics.parameters import count, share
 from builtin_rules.statistics.tensor_selection import (
     LITERAL,
     SavedTensor,
-    numbers,
+    only_number,
     saved_tensors,
 )
 from smdebug.rules.extensions import PatternsParam, Quantity, Severity, TensorInput
@@ -115,11 +115,9 @@ class FeatureImportanceOverweight(DeclaredRule):
         self, group: tuple[str, str], members: list[SavedTensor], step: int
     ) -> TopFeature | None:
         """Return the most important features of a group, or None if its numbers are invalid."""
-        importances: dict[SavedTensor, float] = {}
-        for saved in members:
-            array = numbers(saved, step)
-            if array is not None and array.size == 1:
-                importances[saved] = float(array.reshape(-1)[0])
+        importances = {
+            saved: value for saved in members if (value := only_number(saved, step)) is not None
+        }
         if not importances or not all(0 <= value < math.inf for value in importances.values()):
             return None
         total = sum(importances.values()) or 1.0

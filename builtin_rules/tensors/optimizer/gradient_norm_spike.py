@@ -12,6 +12,7 @@ from builtin_rules.statistics.parameters import positive
 from builtin_rules.statistics.series.noise_levels import NOISE_WINDOW, noise
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
+    LOSSES,
     TensorKey,
     any_met,
     reductions,
@@ -19,7 +20,7 @@ from builtin_rules.statistics.tensor_selection import (
 )
 from builtin_rules.statistics.training_scalars import (
     GRADIENT_NORMS,
-    TRAINING_LOSSES,
+    finite_scalars,
     median_deviation,
     scalars_of_mode,
 )
@@ -214,9 +215,8 @@ class GradientNormSpike(DeclaredRule):
     def _mean_losses(self, step: int) -> dict[str, float]:
         """Return the mean of the finite losses of each worker."""
         by_worker: dict[str, list[float]] = {}
-        for (_, worker), loss in scalars_of_mode(self.base_trial, step, TRAINING_LOSSES).items():
-            if math.isfinite(loss):
-                by_worker.setdefault(worker, []).append(loss)
+        for (_, worker), loss in finite_scalars(self.base_trial, step, LOSSES).items():
+            by_worker.setdefault(worker, []).append(loss)
         return {worker: sum(losses) / len(losses) for worker, losses in by_worker.items()}
 
     def _remember(self, losses: Mapping[str, float]) -> None:

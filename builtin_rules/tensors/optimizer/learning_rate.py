@@ -2,20 +2,16 @@
 
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, NamedTuple
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count, positive
-from builtin_rules.statistics.tensor_selection import TensorKey
+from builtin_rules.statistics.tensor_selection import LOSSES, TensorKey
 from builtin_rules.statistics.training_kind import TrainingKind, training_kind
-from builtin_rules.statistics.training_scalars import (
-    LEARNING_RATES,
-    TRAINING_LOSSES,
-    scalars_of_mode,
-)
+from builtin_rules.statistics.training_scalars import LEARNING_RATES, finite_scalars
 from smdebug.rules.extensions import Quantity, Severity
 
 RATE: Final = "rate"
@@ -145,10 +141,8 @@ class LearningRate(DeclaredRule):
     def invoke_at_step(self, step: int) -> bool:
         """Judge the learning rates of global step `step`."""
         trial = self.base_trial
-        losses = scalars_of_mode(trial, step, TRAINING_LOSSES).values()
-        self._add_losses([loss for loss in losses if math.isfinite(loss)])
-        saved = scalars_of_mode(trial, step, LEARNING_RATES)
-        rates = {key: rate for key, rate in saved.items() if math.isfinite(rate)}
+        self._add_losses(finite_scalars(trial, step, LOSSES).values())
+        rates = finite_scalars(trial, step, LEARNING_RATES)
         if not rates:
             return self.not_judged("no learning rate of training at this step")
         met = [self._judge(step, key, rate, rates) for key, rate in rates.items()]
@@ -164,7 +158,7 @@ class LearningRate(DeclaredRule):
         ]
         return any(met)
 
-    def _add_losses(self, losses: list[float]) -> None:
+    def _add_losses(self, losses: Collection[float]) -> None:
         if losses:
             mean = sum(losses) / len(losses)
             self._losses.append(mean)

@@ -5,12 +5,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-import numpy as np
-
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count, positive
 from builtin_rules.statistics.tensor_selection import TensorKey, any_met
-from builtin_rules.statistics.training_scalars import LOSS_SCALES, scalars_of_mode
+from builtin_rules.statistics.training_scalars import LOSS_SCALES, finite_scalars
 from smdebug.rules.extensions import Quantity, Severity
 
 SCALE: Final = "scale"
@@ -74,11 +72,10 @@ class LossScaleAtFloor(DeclaredRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the loss scales of global step `step`."""
-        scales = scalars_of_mode(self.base_trial, step, LOSS_SCALES)
-        finite = {key: scale for key, scale in scales.items() if np.isfinite(scale)}
-        if not finite:
+        scales = finite_scalars(self.base_trial, step, LOSS_SCALES)
+        if not scales:
             return self.not_judged("no loss scale of training at this step")
-        answers = [self._judge(step, key, scale) for key, scale in finite.items()]
+        answers = [self._judge(step, key, scale) for key, scale in scales.items()]
         return any_met(
             self, answers, f"the scaler looks for its scale in the first {START_ROWS} rows"
         )

@@ -4,7 +4,7 @@ import math
 import statistics
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -12,13 +12,12 @@ from typing import Final, NamedTuple
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count
 from builtin_rules.statistics.series.noise_levels import noise
-from builtin_rules.statistics.tensor_selection import TensorKey, any_met
+from builtin_rules.statistics.tensor_selection import LOSSES, TensorKey, any_met
 from builtin_rules.statistics.training_scalars import (
     GRADIENT_NORMS,
     LEARNING_RATES,
-    TRAINING_LOSSES,
+    finite_scalars,
     median_deviation,
-    scalars_of_mode,
 )
 from smdebug.rules.extensions import Quantity, Severity, TensorInput, step_in_segment
 
@@ -111,11 +110,7 @@ class ResumeLostState(DeclaredRule):
     required_inputs = (
         TensorInput(
             "losses, gradient norms or learning rates",
-            tuple(
-                name
-                for each in (TRAINING_LOSSES, GRADIENT_NORMS, LEARNING_RATES)
-                for name in each.collections
-            ),
+            (*LOSSES.collections, *GRADIENT_NORMS.collections, *LEARNING_RATES.collections),
         ),
     )
 
@@ -132,17 +127,13 @@ class ResumeLostState(DeclaredRule):
         answers = [
             self._judge(step, quantity, key, value, judge)
             for quantity, selected, judge in (
-                (LOSS, TRAINING_LOSSES, self._judge_loss),
+                (LOSS, LOSSES, self._judge_loss),
                 (NORM, GRADIENT_NORMS, self._judge_norm),
                 (RATE, LEARNING_RATES, self._judge_rate),
             )
-            for key, value in self._values(step, selected).items()
+            for key, value in finite_scalars(self.base_trial, step, selected).items()
         ]
         return any_met(self, answers, NOT_AFTER_A_RESUME if self._segment else FIRST_SEGMENT)
-
-    def _values(self, step: int, selected: TensorInput) -> Mapping[TensorKey, float]:
-        values = scalars_of_mode(self.base_trial, step, selected)
-        return {key: value for key, value in values.items() if math.isfinite(value)}
 
     def _judge(
         self,

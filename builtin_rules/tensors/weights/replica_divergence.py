@@ -169,8 +169,10 @@ class ReplicaDivergence(DeclaredRule):
         note = f"Compared with {first.worker!r}."
         if difference == math.inf:
             note = f"Only one of it and {first.worker!r} is finite."
-        limit, told = self.threshold, note if met else None
-        return self.record(pair.key, step, DIFFERENCE, difference, limit, met=met, note=told)
+        key, limit = pair.key, self.threshold
+        return self.record(
+            key, step, DIFFERENCE, difference, limit, met=met, note=note if met else None
+        )
 
 
 class _Pair(NamedTuple):

@@ -35,6 +35,7 @@ from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     TensorKey,
     numbers,
+    only_number,
     reductions,
     require_selection,
     saved_tensor,
@@ -319,9 +320,8 @@ def _rounded(trial: Any, step: int, saved: Mapping[TensorKey, Any]) -> set[Tenso
 
 def _is_half(saved: SavedTensor, step: int) -> bool:
     """Return whether a tensor is one number with a fraction that half precision can hold."""
-    array = numbers(saved, step)
-    if array is None or array.size != 1:
+    value = only_number(saved, step)
+    if value is None:
         return False
-    value = float(array.reshape(-1)[0])
     bits = int(np.float32(value).view(np.uint32))
     return math.isfinite(value) and not value.is_integer() and bits % _LOST_BITS == 0

@@ -83,36 +83,6 @@ def wanted(tensors: TensorInput, *operations: str, absolute: bool = False) -> li
     return [WantedMeasure(Reduction(operation, absolute), tensors) for operation in operations]
 
 
-def selected(rule: Any) -> TensorInput:
-    """Return the tensors that a rule's parameters select; all of them if it sets neither."""
-    if rule.collection_names or rule.tensor_regex:
-        return selection_input(rule.collection_names, rule.tensor_regex)
-    return selection_input((), (ANY_NAME,))
-
-
-def require_selection(rule: Any, *, optional: bool = False) -> None:
-    """Set the tensors that a rule's `collection_names` and `tensor_regex` select as its input.
-
-    Parameters
-    ----------
-    optional
-        Whether the rule judges every tensor if neither parameter is set.
-
-    Raises
-    ------
-    SMDebugValueError
-        If neither parameter is set and `optional` is false.
-    """
-    if rule.collection_names or rule.tensor_regex:
-        rule.required_inputs = (selection_input(rule.collection_names, rule.tensor_regex),)
-    elif not optional:
-        msg = (
-            f"Rule {rule.rule_name!r} needs parameter 'collection_names' or 'tensor_regex', "
-            "and neither was given."
-        )
-        raise SMDebugValueError(msg)
-
-
 def any_met(rule: Rule, answers: Collection[bool | None], reason: str) -> bool:
     """Return whether any tensor meets the condition of a rule.
 
@@ -274,10 +244,9 @@ def _measured(
     measured_alone: Callable[[SavedTensor], Any],
 ) -> dict[TensorKey, Any]:
     """Return a statistic of each tensor and worker, measured alone if it was not prefetched."""
-    prefetched: dict[str, Mapping[str, Any]] = {
-        worker: trial.prefetched_all(step, worker, names, measure, before)
-        for worker, names in _names_by_worker(keys).items()
-    }
+    prefetched: dict[str, Mapping[str, Any]] = {}
+    for worker, names in _names_by_worker(keys).items():
+        prefetched[worker] = trial.prefetched_all(step, worker, names, measure, before)
     values: dict[TensorKey, Any] = {}
     for key in keys:
         name, worker = key

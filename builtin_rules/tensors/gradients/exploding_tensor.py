@@ -5,23 +5,21 @@ from typing import Final
 
 import numpy as np
 
-from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.broken_tensors import (
     BrokenTensor,
     ExecutionOrder,
     PassingValues,
     is_mask,
 )
+from builtin_rules.statistics.selecting_rule import SelectingRule
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
     TENSOR_REGEX,
     SavedTensor,
     TensorKey,
-    require_selection,
     saved_reductions,
     saved_tensor,
-    selected,
     statistics,
     tensor_names,
     view,
@@ -32,7 +30,6 @@ from smdebug.rules.extensions import (
     NonFiniteCounts,
     Quantity,
     Severity,
-    WantedMeasure,
     step_in_segment,
 )
 
@@ -48,7 +45,7 @@ _BOUNDED: Final = frozenset({("min", False), ("max", False), ("min", True), ("ma
 _NOT_FINITE: Final = NonFiniteCount()
 
 
-class ExplodingTensor(DeclaredRule):
+class ExplodingTensor(SelectingRule):
     """Met when a selected floating-point tensor holds NaN, or infinity unless `only_nan`.
 
     Without selectors, every saved tensor of every worker is judged, in all modes. Integers,
@@ -86,13 +83,13 @@ class ExplodingTensor(DeclaredRule):
         LITERAL,
     )
     QUANTITIES = (Quantity(NOT_FINITE, "NaN and infinite elements", worse="above"),)
-    collection_names: tuple[str, ...]
-    tensor_regex: tuple[str, ...]
+    ALL_BY_DEFAULT = True
+    STATISTIC = _NOT_FINITE
     only_nan: bool
     literal: bool
 
     def _prepare(self) -> None:
-        require_selection(self, optional=True)
+        super()._prepare()
         # By worker: the first broken tensor since the last step without any, and its step.
         self._origins: dict[str, tuple[str, int]] = {}
         self._passing = PassingValues()
@@ -130,8 +127,8 @@ class ExplodingTensor(DeclaredRule):
     def _names(self, step: int) -> list[str]:
         """Return the names of the tensors to judge."""
         trial = self.base_trial
-        if self.collection_names or self.tensor_regex:
-            return tensor_names(trial, step, self.collection_names, self.tensor_regex)
+        if self._has_selection:
+            return self._selected.names(trial, step)
         names: list[str] = trial.tensor_names(step=step)
         trees = set() if self.literal else {*tensor_names(trial, step, [TREES], [])}
         return [name for name in names if name not in trees] if trees else names
@@ -184,11 +181,6 @@ class ExplodingTensor(DeclaredRule):
         return self.record(
             key, step, NOT_FINITE, elements, 0, met=elements > 0, note=note, severity=severity
         )
-
-    @property
-    def wants(self) -> list[WantedMeasure]:
-        """The numbers of elements that are not finite."""
-        return [WantedMeasure(_NOT_FINITE, selected(self))]
 
     def _examine(
         self,

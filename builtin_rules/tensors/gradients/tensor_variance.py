@@ -3,24 +3,22 @@
 import re
 from typing import Final
 
-from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import non_negative
+from builtin_rules.statistics.selecting_rule import SelectingRule
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
     TENSOR_REGEX,
     TensorKey,
     any_met,
-    require_selection,
-    selected,
     shapes,
     tensor_names,
     variances,
-    wanted,
 )
 from smdebug.core.collection import CollectionKeys
+from smdebug.core.reductions import Reduction
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Quantity, Severity, WantedMeasure
+from smdebug.rules.extensions import Quantity, Severity
 
 LARGE: Final = "large variance"
 SMALL: Final = "small variance"
@@ -29,7 +27,7 @@ _LENGTHS: Final = re.compile(r"original0$|weight_g$|magnitude")  # of weight nor
 _PARAMETERS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
 
 
-class TensorVariance(DeclaredRule):
+class TensorVariance(SelectingRule):
     """Met when ``var(x) > max_threshold`` or ``var(x) < min_threshold`` for a selected tensor.
 
     The variance divides by the number of elements. A bound is checked only if it is given. Every
@@ -68,19 +66,13 @@ class TensorVariance(DeclaredRule):
         Quantity(SMALL, "variance, squared unit of the tensor", worse="below", log=True),
     )
     SEVERITY = Severity.WARNING
-    collection_names: tuple[str, ...]
-    tensor_regex: tuple[str, ...]
+    STATISTIC = Reduction("variance", absolute=False)
     max_threshold: float | None
     min_threshold: float | None
     literal: bool
 
-    @property
-    def wants(self) -> list[WantedMeasure]:
-        """The variances of the selected tensors."""
-        return wanted(selected(self), "variance")
-
     def _prepare(self) -> None:
-        require_selection(self)
+        super()._prepare()
         self._small: dict[TensorKey, int] = {}  # for how many values from the first one on
         high, low = self.max_threshold, self.min_threshold
         if high is None and low is None:

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from builtin_rules.statistics.selecting_rule import SelectingRule
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     FROM_REDUCTIONS,
@@ -11,10 +12,8 @@ from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     any_met,
     numbers,
-    require_selection,
     saved_reductions,
     saved_tensors,
-    tensor_names,
 )
 from smdebug.rules import Rule
 from smdebug.rules.extensions import (
@@ -48,7 +47,7 @@ class _TrialsParam(NamesParam):
         return tuple(trials)
 
 
-class SimilarAcrossRuns(Rule):
+class SimilarAcrossRuns(SelectingRule):
     """Met when a tensor differs from that of the same name and step in another run.
 
     Despite its name, similar runs do not meet the condition. A tensor differs if its shape does, or
@@ -70,8 +69,7 @@ class SimilarAcrossRuns(Rule):
         Quantity(DIFFERENCE, "largest difference / tolerated difference", worse="above", log=True),
     )
     SEVERITY = Severity.WARNING
-    collection_names: tuple[str, ...]
-    tensor_regex: tuple[str, ...]
+    ALL_BY_DEFAULT = True
 
     def __init__(
         self,
@@ -85,11 +83,11 @@ class SimilarAcrossRuns(Rule):
         trials = [
             create_trial(value, timeout=0) if isinstance(value, str) else value for value in values
         ]
-        super().__init__(base_trial, other_trials=trials)
+        Rule.__init__(self, base_trial, other_trials=trials)
         set_parameters(
             self, other_trials=trials, collection_names=collection_names, tensor_regex=tensor_regex
         )
-        require_selection(self, optional=True)
+        self._prepare()
         self._other = trials[0]
         if len(trials) > 1:
             self.logger.warning(
@@ -102,10 +100,9 @@ class SimilarAcrossRuns(Rule):
     def invoke_at_step(self, step: int) -> bool:
         """Judge the tensors that both runs saved at global step `step`."""
         trial = self.base_trial
-        if self.collection_names or self.tensor_regex:
-            names = tensor_names(trial, step, self.collection_names, self.tensor_regex)
-        else:
-            names = trial.tensor_names(step=step)
+        names = trial.tensor_names(step=step)
+        if self._has_selection:
+            names = self._selected.names(trial, step)
         common = sorted(set(names).intersection(self._other.tensor_names(step=step)))
         if not common:
             return self.not_judged("no selected tensor at this step in both runs")
@@ -150,7 +147,5 @@ class SimilarAcrossRuns(Rule):
         self, saved: SavedTensor, step: int, value: Any, reference: Any, note: str | None = None
     ) -> bool:
         difference = Tolerance(RTOL, ATOL, equal_nan=True).between(value, reference)
-        met, (name, worker) = difference > _LIMIT, saved.key
-        return self.measured(
-            step, DIFFERENCE, difference, _LIMIT, met=met, tensor=name, worker=worker, note=note
-        )
+        met = difference > _LIMIT
+        return self.record(saved.key, step, DIFFERENCE, difference, _LIMIT, met=met, note=note)

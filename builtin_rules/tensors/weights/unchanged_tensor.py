@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.broken_tensors import is_skipped
 from builtin_rules.statistics.lasting_zeros import ROUTED
 from builtin_rules.statistics.losses.objective import no_objective
@@ -26,6 +25,7 @@ from builtin_rules.statistics.previous_values import (
     latest_steps,
     parameter_names,
 )
+from builtin_rules.statistics.selecting_rule import SelectingRule
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     GRADIENTS,
@@ -37,9 +37,7 @@ from builtin_rules.statistics.tensor_selection import (
     numbers,
     only_number,
     reductions,
-    require_selection,
     saved_tensor,
-    selected,
     shapes,
     statistics,
     tensor_names,
@@ -66,7 +64,7 @@ _COUNTED: Final = re.compile(
 _PARAMETERS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, PARAMETERS)
 
 
-class UnchangedTensor(DeclaredRule):
+class UnchangedTensor(SelectingRule):
     """Met when the last `num_steps` saved values of a tensor are all close to the current one.
 
     Values are close if ``|a - b| <= atol + rtol * |b|`` for every element, where `b` is the current
@@ -128,8 +126,6 @@ class UnchangedTensor(DeclaredRule):
         LITERAL,
     )
     QUANTITIES = (Quantity(CHANGE, "largest change / tolerated change", worse="below", log=True),)
-    collection_names: tuple[str, ...]
-    tensor_regex: tuple[str, ...]
     num_steps: int
     rtol: float
     atol: float
@@ -141,10 +137,10 @@ class UnchangedTensor(DeclaredRule):
         """The changes of the selected tensors."""
         measure = Tolerance(self.rtol, self.atol, self.equal_nan)
         backs = (1,) if self.literal else range(1, self.num_steps)
-        return [WantedMeasure(measure, selected(self), back) for back in backs]
+        return [WantedMeasure(measure, self._selected, back) for back in backs]
 
     def _prepare(self) -> None:
-        require_selection(self)
+        super()._prepare()
         self._parameter_names: set[str] | None = None  # of the current step
 
     def invoke_at_step(self, step: int) -> bool:
@@ -247,19 +243,17 @@ class UnchangedTensor(DeclaredRule):
         of_worker = {name: mean for (name, of), mean in gradients.items() if of == saved.worker}
         if not any(of_worker.values()):
             return False
-        rows = [
-            *islice(
-                earlier_steps(saved, step, ComparableSteps(trial, step)), ACCUMULATED_BATCHES + 1
-            )
-        ]
-        if len(rows) > ACCUMULATED_BATCHES and self._changes([saved.key], [rows[-1], step]) == {
-            saved.key: 0
-        }:
-            return False
+        earlier = earlier_steps(saved, step, ComparableSteps(trial, step))
+        long_ago = next(islice(earlier, ACCUMULATED_BATCHES, None), None)
+        if long_ago is not None:
+            changes = self._changes([saved.key], [long_ago, step])
+            if changes == {saved.key: 0}:
+                return False
         others = trial.saved_by(step, sorted(self._parameters(step) - {saved.name}))
-        same_worker = (other for other in others if other[1] == saved.worker)
         return not any(
-            any(self._changes([other], [steps[0], step]).values()) for other in same_worker
+            any(self._changes([other], [steps[0], step]).values())
+            for other in others
+            if other[1] == saved.worker
         )
 
     def _changes(self, keys: Collection[TensorKey], steps: Sequence[int]) -> dict[TensorKey, float]:

@@ -11,12 +11,12 @@ from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count, positive, share
 from builtin_rules.statistics.previous_values import is_learning_step
 from builtin_rules.statistics.tensor_selection import (
+    GRADIENTS,
     SavedTensor,
     numbers,
     saved_tensors,
 )
 from builtin_rules.statistics.training_kind import TrainingKind
-from smdebug.core.collection import CollectionKeys
 from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
 COSINE: Final = "cosine of successive gradients"
@@ -86,7 +86,7 @@ class GradientAccumulates(DeclaredRule):
     patience: int
     growth: float
 
-    required_inputs = (TensorInput("gradients", (CollectionKeys.GRADIENTS,), (f"^{STALE}$",)),)
+    required_inputs = (TensorInput(GRADIENTS.label, GRADIENTS.collections, (f"^{STALE}$",)),)
 
     def _prepare(self) -> None:
         # By worker: the latest gradients, and how many norms or ratios have risen in a row.
@@ -105,16 +105,11 @@ class GradientAccumulates(DeclaredRule):
             return self.not_judged(reason)
         if trial.has_tensor(STALE):
             answers = [
-                self._judge_left(saved, step)
-                for saved in saved_tensors(
-                    trial, step, trial.tensor_names(step=step, regex=[f"^{STALE}$"])
-                )
+                self._judge_left(saved, step) for saved in saved_tensors(trial, step, [STALE])
             ]
             return any(answers) if answers else self.not_judged("no first backward after an update")
         gradients: dict[str, dict[str, Any]] = {}
-        for saved in saved_tensors(
-            trial, step, trial.tensor_names(step=step, collection=CollectionKeys.GRADIENTS)
-        ):
+        for saved in saved_tensors(trial, step, GRADIENTS.names(trial, step)):
             array = numbers(saved, step)
             if array is not None and array.size > 1:
                 flat = np.array(array, np.float32).reshape(-1)
@@ -149,12 +144,12 @@ class GradientAccumulates(DeclaredRule):
             self._rising.pop((SUMS, worker), None)
             return None
         total = self._norm_at_optimizer(worker, step)
-        if total is not None and self.base_trial.num_workers > 1:
-            return None
         if total is not None:
+            if self.base_trial.num_workers > 1:
+                return None
             ratio = total / norm
             met = self._grows(SUMS, worker, ratio, together=True)
-            limit = self._limit(SUMS, worker)
+            limit = self.growth * self._rising[SUMS, worker][0]
             return self.measured(step, SUMS, ratio, limit, met=met, worker=worker)
         cosines = [
             float(array @ before[name]) / (float(np.linalg.norm(array)) * length)
@@ -182,9 +177,6 @@ class GradientAccumulates(DeclaredRule):
         if len(rising) <= self.patience or value <= self.growth * rising[0]:
             return False
         return quantity == SUMS or _is_linear(rising)
-
-    def _limit(self, quantity: str, worker: str) -> float:
-        return self.growth * self._rising[quantity, worker][0]
 
     def _norm_at_optimizer(self, worker: str, step: int) -> float | None:
         """Return the norm over the gradients that the optimizer used, or None."""

@@ -1,11 +1,12 @@
 """GradientNormSpike: gradient norms jump far above their usual level."""
 
 import math
+import re
 import statistics
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import positive
@@ -45,6 +46,7 @@ LASTING_RISE: Final = 0.2  # of the loss after a spike
 FEWER_BELOW: Final = 5  # one in so many losses may be lower after a spike
 LATEST_ROWS: Final = 5
 EXPLOSION_FACTOR: Final = 100.0
+_OF_MODEL: Final = re.compile(r"(?i)total|global|optimizer/grad_norm")
 
 
 @dataclass(slots=True)
@@ -109,10 +111,8 @@ class _Norms:
 
     def share_like(self, spikes: list[_Spike]) -> float:
         """Return the share of the latest rows whose norms are like those of spikes, or larger."""
-        usual = statistics.median(spike.norm for spike in spikes)
-        return sum(norm >= usual / ALIKE_FACTOR for norm in self.with_spikes) / len(
-            self.with_spikes
-        )
+        least = statistics.median(spike.norm for spike in spikes) / ALIKE_FACTOR
+        return sum(norm >= least for norm in self.with_spikes) / len(self.with_spikes)
 
     def growth(self) -> float:
         """Return how many times the first norms the latest ones are."""
@@ -196,7 +196,7 @@ class GradientNormSpike(DeclaredRule):
 
     def _norms(self, step: int) -> dict[TensorKey, float]:
         norms = scalars_of_mode(self.base_trial, step, GRADIENT_NORMS)
-        whole = {key: norm for key, norm in norms.items() if _is_of_model(key[0])}
+        whole = {key: norm for key, norm in norms.items() if _OF_MODEL.search(key[0])}
         if norms or GRADIENT_NORMS.is_in(self.base_trial):
             return whole or norms
         return self._norms_of_gradients(step)
@@ -275,14 +275,11 @@ class GradientNormSpike(DeclaredRule):
         return False
 
     def _judge_repeats(self, step: int, key: TensorKey, norms: _Norms, limit: float) -> bool:
-        if (
-            not norms.in_a_row
-            and norms.spikes
-            and norms.rows - norms.spikes[-1].row >= FOLLOWING_ROWS
-        ):
+        spikes = [*norms.spikes]
+        if not norms.in_a_row and spikes and norms.rows - spikes[-1].row >= FOLLOWING_ROWS:
             return False  # nothing new since it was judged
-        has_losses = any(spike.loss is not None for spike in norms.spikes)
-        spikes = [spike for spike in norms.spikes if spike.follows or not has_losses]
+        has_losses = any(spike.loss is not None for spike in spikes)
+        spikes = [spike for spike in spikes if spike.follows or not has_losses]
         enough = REPEATS_WITH_LOSS if has_losses else MIN_REPEATS
         if len(spikes) < enough or norms.share_like(spikes) > LARGEST_SHARE:
             return False
@@ -310,8 +307,3 @@ class GradientNormSpike(DeclaredRule):
         if statistics.median(latest) > first:
             return Severity.ERROR, "The norms have exploded, and the loss has risen."
         return Severity.NOTE, "The norms have exploded, but the loss has fallen."
-
-
-def _is_of_model(name: Any) -> bool:
-    """Return whether a norm is by its name that of the whole model."""
-    return any(word in str(name).lower() for word in ("total", "global", "optimizer/grad_norm"))

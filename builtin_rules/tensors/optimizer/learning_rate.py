@@ -230,9 +230,8 @@ class LearningRate(DeclaredRule):
         if group.others_move:
             return _Verdict(0.0, f"{note} Its parameters are frozen.", Severity.NOTE)
         if self._has_learned():
-            return _Verdict(
-                0.0, f"{note} The loss falls: the log has too few digits.", Severity.NOTE
-            )
+            note = f"{note} The loss falls: the log has too few digits."
+            return _Verdict(0.0, note, Severity.NOTE)
         return _Verdict(0.0, note, Severity.ERROR)
 
     def _has_learned(self) -> bool:

@@ -38,11 +38,10 @@ ROWS_KEPT: Final = 20_000
 
 
 class _Level(NamedTuple):
-    """The values before a resume: their level, the limit above it, and the first of the run."""
+    """The level of the values before a resume, and the limit above it."""
 
     level: float
     limit: float
-    first: float
 
 
 @dataclass(slots=True)
@@ -156,27 +155,24 @@ class ResumeLostState(DeclaredRule):
         before = history.before
         level = statistics.median(before)
         margin = max(LOSS_RISE * abs(level), LEVEL_DEVIATIONS * _spread(before))
-        bound = _Level(level, level + margin, statistics.median(history.first))
-        back = max(bound.limit, level + BACK_SHARE * (bound.first - level))
+        first, limit = statistics.median(history.first), level + margin
+        back = max(limit, level + BACK_SHARE * (first - level))
         if len(history.after) == AT_ONCE and min(history.after) > back:
             note = f"From {level:.4g} to {history.after[0]:.4g}: the weights were lost."
             lowest, severity = min(history.after), Severity.ERROR
             return self.record(
                 key, step, LOSS, lowest, back, met=True, note=note, severity=severity
             )
-        return self._judge_median(step, LOSS, key, history, bound)
+        return self._judge_median(step, LOSS, key, history, _Level(level, limit))
 
     def _judge_norm(self, step: int, key: TensorKey, history: _History) -> bool:
         logs = [math.log(norm) for norm in history.before if norm > 0]
         if len(logs) < MIN_ROWS:
             return False
         level = statistics.median(logs)
-        limit = math.exp(
-            min(700.0, level + max(math.log(CHANGE_FACTOR), LEVEL_DEVIATIONS * _spread(logs)))
-        )
-        return self._judge_median(
-            step, NORM, key, history, _Level(math.exp(level), limit, history.first[0])
-        )
+        margin = max(math.log(CHANGE_FACTOR), LEVEL_DEVIATIONS * _spread(logs))
+        bound = _Level(math.exp(level), math.exp(min(700.0, level + margin)))
+        return self._judge_median(step, NORM, key, history, bound)
 
     def _judge_median(
         self, step: int, quantity: str, key: TensorKey, history: _History, bound: _Level

@@ -16,11 +16,11 @@ from builtin_rules.statistics.tensor_selection import (
     any_met,
     reduction,
     saved_tensors,
+    value_shape,
     wanted,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.exceptions import TensorUnavailableForStep
-from smdebug.rules.extensions import Quantity, Severity, TensorInput, WantedMeasure
+from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
 SIZE: Final = "root mean square"
 # Smaller tensors, such as the weights of a regression, take the size that their data need.
@@ -56,11 +56,7 @@ class NormGrowth(DeclaredRule):
     patience: int
 
     required_inputs = (_JUDGED,)
-
-    @property
-    def wants(self) -> list[WantedMeasure]:
-        """The norms of the weights."""
-        return wanted(_JUDGED, "l2")
+    wants = wanted(_JUDGED, "l2")
 
     def _prepare(self) -> None:
         # By weight and worker: the first size, and the latest ones.
@@ -96,10 +92,7 @@ class NormGrowth(DeclaredRule):
 
 def _root_mean_square(saved: SavedTensor, step: int) -> float | None:
     """Return the size of a matrix's elements, or None if it is unknown, not finite or too small."""
-    try:
-        shape = saved.tensor.shape(step, worker=saved.worker)
-    except TensorUnavailableForStep:
-        return None
+    shape = value_shape(saved, step) or ()
     if sum(length > 1 for length in shape) < MATRIX_RANK or math.prod(shape) < MIN_ELEMENTS:
         return None
     norm = reduction(saved, step, "l2")

@@ -33,7 +33,6 @@ from smdebug.rules.extensions import (
     Quantity,
     Severity,
     TensorInput,
-    WantedMeasure,
 )
 
 RATIO: Final = "variance ratio"
@@ -140,11 +139,14 @@ class PoorWeightInitialization(DeclaredRule):
     steps: float
     literal: bool
 
+    wants = ()  # only the first steps are judged
+
     def _prepare(self) -> None:
         self._inputs = by_role("activation inputs", INPUTS, self.activation_inputs_regex)
         losses = LOSSES.collections if self.literal else ()
-        self._label = f"activation inputs{',' if losses else ' or'} gradients"
-        self._label += " or losses" if losses else ""
+        self._label = "activation inputs or gradients"
+        if losses:
+            self._label = "activation inputs, gradients or losses"
         collections = (*self._inputs.collections, *GRADIENTS.collections, *losses)
         self.required_inputs = (TensorInput(self._label, collections, self._inputs.patterns),)
         self.steps = int(self.steps)
@@ -155,11 +157,6 @@ class PoorWeightInitialization(DeclaredRule):
         self._narrow: dict[tuple[str, str], int] = {}
         # By worker: the number of first steps with variances too far apart; -1 after any other.
         self._far: dict[str, int] = {}
-
-    @property
-    def wants(self) -> list[WantedMeasure]:
-        """Nothing: only the first steps are judged."""
-        return []
 
     def segment_begins(self, segment: int) -> None:
         """Judge no more steps: the weights of a resumed run are not initial ones."""

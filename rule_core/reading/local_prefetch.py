@@ -19,8 +19,13 @@ from rule_core.kernels.cores import measuring_threads
 from rule_core.kernels.sweep import has_kernel
 from rule_core.model.streaming_statistics import Want
 from rule_core.reading.measuring.measurer import Measurer, PartMeasures, Question
-from rule_core.reading.measuring.part_reads import PartAhead, Values, measure_part, plan_for
-from rule_core.reading.measuring.step_ahead import StepAhead
+from rule_core.reading.measuring.part_reads import (
+    PartAhead,
+    StepAhead,
+    Values,
+    measure_part,
+    plan_for,
+)
 from rule_core.reading.step_read_plan import Layouts, Names, StepPlan
 from rule_core.storage.base import FileStore
 

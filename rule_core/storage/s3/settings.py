@@ -11,8 +11,7 @@ from rule_core.environment import number, size
 from rule_core.exceptions import SMDebugValueError
 from rule_core.storage.retrying_store import DEADLINE_S, RetryingStore
 from rule_core.storage.s3.bucket import READ_TIMEOUT_S, Bucket
-from rule_core.storage.s3.caching_store import CachingStore
-from rule_core.storage.s3.disk_cache import DiskCache
+from rule_core.storage.s3.caching_store import CachingStore, DiskCache
 from rule_core.storage.s3.output import S3Output
 from rule_core.storage.s3.store import S3Store
 

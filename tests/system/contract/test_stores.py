@@ -22,8 +22,7 @@ from rule_core.storage import (
 from rule_core.storage.local import LocalStore
 from rule_core.storage.retrying_store import RetryingStore
 from rule_core.storage.s3.bucket import Bucket
-from rule_core.storage.s3.caching_store import CachingStore
-from rule_core.storage.s3.disk_cache import DiskCache
+from rule_core.storage.s3.caching_store import CachingStore, DiskCache
 from rule_core.storage.s3.store import S3Store
 from smdebug.exceptions import SMDebugValueError
 

@@ -15,8 +15,7 @@ from rule_core.exceptions import SMDebugValueError
 from rule_core.storage import ByteRange, ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.retrying_store import RetryingStore
 from rule_core.storage.s3.bucket import Bucket
-from rule_core.storage.s3.caching_store import CachingStore
-from rule_core.storage.s3.disk_cache import FOLDER, CachedObject, DiskCache
+from rule_core.storage.s3.caching_store import FOLDER, CachedObject, CachingStore, DiskCache
 
 CONTENT = bytes(range(256))
 WANTED = [None, ByteRange(3, 100), ByteRange(250, 300)]

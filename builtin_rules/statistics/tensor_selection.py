@@ -135,6 +135,24 @@ def tensors_of_mode(
     return (SavedTensor(saved, worker) for saved in tensors for worker in saved.workers(step, mode))
 
 
+def names_in_mode(
+    trial: Any, step: int, names: Iterable[str], mode: ModeKeys
+) -> tuple[list[str], int, ModeKeys]:
+    """Return which tensors were saved at a global step in one of its modes, and how to read them.
+
+    Returns
+    -------
+    names, step, mode
+        The sorted names, and the step and mode to read: those of the mode, or without other modes
+        the global step itself, whose values rules share.
+    """
+    modes = trial.modes_at(step)
+    if len(modes) == 1:
+        return sorted(names), step, ModeKeys.GLOBAL
+    members = trial.tensor_names(step=modes[mode], mode=mode)
+    return sorted(set(names).intersection(members)), modes[mode], mode
+
+
 def mode_of(trial: Any, step: int, names: Iterable[str]) -> Any:
     """Return the mode of a step; of several, the first in which a tensor of `names` was saved."""
     modes = trial.modes_at(step)

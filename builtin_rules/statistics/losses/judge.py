@@ -7,8 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from builtin_rules.statistics.series.noise_levels import Levels
-from builtin_rules.statistics.series.robust_window import RobustWindow
+from builtin_rules.statistics.noise_levels import Levels, RobustWindow
 
 # Why these, and how often they are wrong: docs/decisions/0047-one-judge-of-losses.md.
 START_ROWS: Final = 5  # first finite rows whose median is the level at the start

@@ -8,6 +8,7 @@ import numpy as np
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.losses.judge import LossJudge, LossState, StateVerdict
 from builtin_rules.statistics.losses.loss_statistics import loss as mean_loss
+from builtin_rules.statistics.losses.loss_statistics import single_number
 from builtin_rules.statistics.losses.objective import (
     RATES,
     SUM,
@@ -18,7 +19,6 @@ from builtin_rules.statistics.losses.objective import (
     no_objective,
     objectives,
 )
-from builtin_rules.statistics.losses.single_number import single_number
 from builtin_rules.statistics.parameters import count, percentage
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,

@@ -7,7 +7,7 @@ from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.losses.judge import LossJudge, LossState
 from builtin_rules.statistics.losses.loss_statistics import NO_LOSS
 from builtin_rules.statistics.losses.objective import no_objective, objectives, training_losses
-from builtin_rules.statistics.series.robust_window import NOISE_ROWS
+from builtin_rules.statistics.noise_levels import NOISE_ROWS
 from builtin_rules.statistics.tensor_selection import LOSSES, any_met
 from smdebug.rules.extensions import BoolParam, Quantity, Severity
 

@@ -13,9 +13,8 @@ from builtin_rules.statistics.losses.loss_statistics import (
     losses_at,
 )
 from builtin_rules.statistics.losses.objective import no_objective
+from builtin_rules.statistics.noise_levels import RobustWindow, mean
 from builtin_rules.statistics.parameters import count, non_negative
-from builtin_rules.statistics.series.noise_levels import mean
-from builtin_rules.statistics.series.robust_window import RobustWindow
 from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES, TENSOR_REGEX, selection_input
 from smdebug.rules.extensions import Quantity, Severity, step_in_segment
 

@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.losses.loss_statistics import NO_LOSS, EvaluationPhases, losses_at
 from builtin_rules.statistics.losses.objective import no_objective
+from builtin_rules.statistics.noise_levels import Levels, mean
 from builtin_rules.statistics.parameters import count, non_negative
-from builtin_rules.statistics.series.noise_levels import Levels, mean
 from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES
 from smdebug.rules.extensions import Quantity, Severity
 

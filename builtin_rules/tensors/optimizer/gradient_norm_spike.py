@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.noise_levels import NOISE_WINDOW, noise
 from builtin_rules.statistics.parameters import positive
-from builtin_rules.statistics.series.noise_levels import NOISE_WINDOW, noise
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
     LOSSES,

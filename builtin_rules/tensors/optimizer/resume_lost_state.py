@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.noise_levels import noise
 from builtin_rules.statistics.parameters import count
-from builtin_rules.statistics.series.noise_levels import noise
 from builtin_rules.statistics.tensor_selection import LOSSES, TensorKey, any_met
 from builtin_rules.statistics.training_scalars import (
     GRADIENT_NORMS,

@@ -1,6 +1,7 @@
 """NLPSequenceRatio: too many tokens are padding or another given token."""
 
 import math
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +12,7 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.extensions import NamesParam, PatternsParam, Quantity, Severity
 
 DEFAULT_PERCENT: Final = "50"
+_ALL: Final = 100  # percent
 USUAL_PERCENT: Final = 200 / 3  # up to here, padding makes each text three times as long at most
 # Embeddings of other things than tokens, such as image patches.
 _NOT: Final = r"(?i)^(?!.*(patch|(?<![a-z])(?<!token_and_)pos|wpe|segment|type|(?<![a-z])time))"
@@ -28,37 +30,27 @@ TOKENS: Final = PatternsParam(
 )
 
 
+@dataclass(frozen=True)
 class _NumbersParam(NamesParam):
-    """Numbers as text, from a list or from comma-separated text."""
+    """Numbers, or percentages, as text, from a list or from comma-separated text."""
 
-    minimum = -math.inf
-    maximum = math.inf
+    of_percent: bool = False
 
     @property
     def expected(self) -> str:
         """What the value must be, as the end of "must be ..."."""
-        return "finite numbers separated by commas"
+        kind = "numbers in [0, 100]" if self.of_percent else "finite numbers"
+        return f"{kind} separated by commas"
 
     def _read(self, raw: object) -> tuple[str, ...]:
         parts = raw if isinstance(raw, (list, tuple)) else [raw]
         return super()._read([str(number) for part in parts for number in str(part).split(",")])
 
     def _checked(self, part: str) -> str:
-        if not (math.isfinite(float(part)) and self.minimum <= float(part) <= self.maximum):
+        value = float(part)
+        if not (0 <= value <= _ALL if self.of_percent else math.isfinite(value)):
             raise ValueError
         return part
-
-
-class _PercentagesParam(_NumbersParam):
-    """Percentages as text."""
-
-    minimum = 0.0
-    maximum = 100.0
-
-    @property
-    def expected(self) -> str:
-        """What the value must be, as the end of "must be ..."."""
-        return "numbers in [0, 100] separated by commas"
 
 
 class NLPSequenceRatio(DeclaredRule):
@@ -82,11 +74,12 @@ class NLPSequenceRatio(DeclaredRule):
     PARAMS = (
         TOKENS,
         _NumbersParam("token_values", "Tokens to count.", default="0", unit="tokens"),
-        _PercentagesParam(
+        _NumbersParam(
             "token_thresholds_percent",
             "Largest accepted share of all tokens, for each of these tokens.",
             default=DEFAULT_PERCENT,
             unit="percent",
+            of_percent=True,
         ),
         LITERAL,
     )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.parameters import percentage
+from builtin_rules.statistics.parameters import Declared, percentage
 from builtin_rules.statistics.tensor_selection import (
     TensorKey,
     any_met,
@@ -24,7 +24,7 @@ MIN_SAMPLES: Final = 100  # fewer cannot distinguish "active in less than 1 %" f
 MIN_IMAGE_ROWS: Final = 10  # fewer images cannot either: neighbouring positions are alike
 
 THRESHOLD_LAYER: Final = percentage(
-    "threshold_layer", "A layer fails if more than this share of its units is inactive.", 50.0
+    "A layer fails if more than this share of its units is inactive.", 50.0
 )
 _FIRST: Final = re.compile(r"_(in|out)put(_\w+)?$")  # PyTorch, MXNet
 _LAST: Final = re.compile(r"[/:]")  # TensorFlow, Keras
@@ -155,9 +155,9 @@ class UnitsRule(DeclaredRule):
     CERTAIN: ClassVar[float] = 0.0
     LASTING: ClassVar[int] = 3
 
-    threshold_inactivity: float
-    threshold_layer: float
-    literal: bool
+    threshold_inactivity: Declared[float]
+    threshold_layer: Declared[float]
+    literal: Declared[bool]
 
     def _prepare(self) -> None:
         # Reset after each judgement.

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.parameters import Declared
 from builtin_rules.statistics.tensor_selection import ANY_NAME, selection_input
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.extensions import StreamingStatistic, WantedMeasure
@@ -27,8 +28,8 @@ class SelectingRule(DeclaredRule):
     ALL_BY_DEFAULT: ClassVar[bool] = False
     STATISTIC: ClassVar[StreamingStatistic | None] = None
 
-    collection_names: tuple[str, ...]
-    tensor_regex: tuple[str, ...]
+    collection_names: Declared[tuple[str, ...]]
+    tensor_regex: Declared[tuple[str, ...]]
 
     def _prepare(self) -> None:
         self._has_selection = bool(self.collection_names or self.tensor_regex)

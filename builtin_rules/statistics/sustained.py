@@ -6,7 +6,7 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.parameters import count
+from builtin_rules.statistics.parameters import Declared, count
 from builtin_rules.statistics.previous_values import is_learning_step
 from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
@@ -16,7 +16,7 @@ from builtin_rules.statistics.tensor_selection import (
     numbers,
     saved_tensors,
 )
-from smdebug.rules.extensions import IntParam, PatternsParam, TensorInput
+from smdebug.rules.extensions import PatternsParam, TensorInput
 
 NOT_TRAINING: Final = "not a training step"
 MIN_SAMPLES: Final = 8  # rows of a batch that tell how much samples differ
@@ -24,11 +24,9 @@ RISING_FACTOR: Final = 1.5  # a value that has grown by this factor since it was
 TINY_SHARE: Final = 0.1  # of the threshold; a smaller value does not recover, however it grows
 
 
-def patience(default: int) -> IntParam:
+def steps_in_a_row(default: int) -> Declared[int]:
     """Return the parameter for the number of saved steps in a row that meet the condition."""
-    return count(
-        "patience", "Number of saved steps in a row that must be bad.", default, "saved steps"
-    )
+    return count("Number of saved steps in a row that must be bad.", default, "saved steps")
 
 
 def finite_array(saved: SavedTensor, step: int) -> "np.ndarray | None":
@@ -67,9 +65,9 @@ class SustainedRule(DeclaredRule):
     MEASURED: ClassVar[str]
     TENSORS: ClassVar[tuple[str, PatternsParam]]
     required_inputs: tuple[TensorInput, ...]
-    threshold: float
-    patience: int
-    tensor_regex: tuple[str, ...]
+    threshold: Declared[float]
+    patience: Declared[int]
+    tensor_regex: Declared[tuple[str, ...]]
 
     def _prepare(self) -> None:
         self.required_inputs = (by_role(*self.TENSORS, self.tensor_regex),)

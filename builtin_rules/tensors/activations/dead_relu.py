@@ -3,7 +3,7 @@
 from typing import Final
 
 from builtin_rules.statistics.layer_units import THRESHOLD_LAYER, UnitsRule
-from builtin_rules.statistics.parameters import percentage
+from builtin_rules.statistics.parameters import Declared, names, percentage
 from builtin_rules.statistics.tensor_selection import LITERAL, by_role
 from smdebug.rules.extensions import (
     Activity,
@@ -56,20 +56,15 @@ class DeadRelu(UnitsRule):
         "named after ReLU as PyTorch (ReLU_output_0, conv1.relu_output_0), MXNet "
         "(relu0_output_0), Keras (re_lu/outputs) and TensorFlow do: values."
     )
-    PARAMS = (
-        OUTPUTS,
-        percentage(
-            "threshold_inactivity",
-            "A unit is dead if a smaller share of its outputs than this is above 0.",
-            1.0,
-        ),
-        THRESHOLD_LAYER,
-        LITERAL,
+    tensor_regex = names(OUTPUTS)
+    threshold_inactivity = percentage(
+        "A unit is dead if a smaller share of its outputs than this is above 0.", 1.0
     )
+    threshold_layer = THRESHOLD_LAYER
+    literal = Declared[bool](LITERAL)
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(DEAD, "dead units, percent of the layer"),)
     CERTAIN = 90.0
-    tensor_regex: tuple[str, ...]
 
     def _prepare(self) -> None:
         super()._prepare()

@@ -6,13 +6,13 @@ from typing import Final
 
 import numpy as np
 
-from builtin_rules.statistics.parameters import share
+from builtin_rules.statistics.parameters import names, share
 from builtin_rules.statistics.sustained import (
     MIN_SAMPLES,
     SustainedRule,
     TensorState,
     finite_array,
-    patience,
+    steps_in_a_row,
 )
 from builtin_rules.statistics.tensor_selection import SavedTensor, TensorKey
 from smdebug.rules.extensions import PatternsParam, Quantity, Severity
@@ -42,11 +42,9 @@ class ModeCollapse(SustainedRule):
     MEASURED = SPREAD
     TENSORS = ("samples", SAMPLES)
     READS = "the collection samples, and outputs of generators: values."
-    PARAMS = (
-        share("threshold", "Smallest accepted spread, as a share of its maximum.", 0.1, "share"),
-        patience(3),
-        SAMPLES,
-    )
+    threshold = share("Smallest accepted spread, as a share of its maximum.", 0.1, "share")
+    patience = steps_in_a_row(3)
+    tensor_regex = names(SAMPLES)
     SEVERITY = Severity.ERROR
     QUANTITIES = (Quantity(SPREAD, "spread of the samples / its maximum so far", worse="below"),)
 

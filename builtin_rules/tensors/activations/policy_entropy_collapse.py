@@ -90,13 +90,9 @@ class PolicyEntropyCollapse(DeclaredRule):
 
     READS = "the tensors named as the entropy of a policy or its loss; and rewards."
     SEVERITY = Severity.WARNING
-    PARAMS = (
-        share("threshold", "Share of the first entropy.", 0.05, "of the first entropy"),
-        count("patience", "Rows for which the entropy stays below it.", 30, "rows"),
-    )
+    threshold = share("Share of the first entropy.", 0.05, "of the first entropy")
+    patience = count("Rows for which the entropy stays below it.", 30, "rows")
     QUANTITIES = (Quantity(ENTROPY, "entropy of the policy", worse="below"),)
-    threshold: float
-    patience: int
 
     required_inputs = (ENTROPIES,)
 

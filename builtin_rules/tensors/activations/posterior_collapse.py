@@ -4,13 +4,13 @@ from typing import Final
 
 import numpy as np
 
-from builtin_rules.statistics.parameters import positive
+from builtin_rules.statistics.parameters import names, positive
 from builtin_rules.statistics.sustained import (
     MIN_SAMPLES,
     SustainedRule,
     TensorState,
     finite_array,
-    patience,
+    steps_in_a_row,
 )
 from builtin_rules.statistics.tensor_selection import SavedTensor
 from smdebug.rules.extensions import PatternsParam, Quantity, Severity
@@ -41,11 +41,9 @@ class PosteriorCollapse(SustainedRule):
     MEASURED = VARIANCE
     TENSORS = ("latent means", MEANS)
     READS = "the collection latent_means, and outputs of layers named mu: values."
-    PARAMS = (
-        positive("threshold", "A latent unit with a larger variance is active.", 0.01, "variance"),
-        patience(20),
-        MEANS,
-    )
+    threshold = positive("A latent unit with a larger variance is active.", 0.01, "variance")
+    patience = steps_in_a_row(20)
+    tensor_regex = names(MEANS)
     SEVERITY = Severity.ERROR
     QUANTITIES = (
         Quantity(VARIANCE, "largest variance of a latent mean over a batch", "below", log=True),

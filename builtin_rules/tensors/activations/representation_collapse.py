@@ -4,13 +4,13 @@ from typing import Final
 
 import numpy as np
 
-from builtin_rules.statistics.parameters import positive
+from builtin_rules.statistics.parameters import names, positive
 from builtin_rules.statistics.sustained import (
     MIN_SAMPLES,
     SustainedRule,
     TensorState,
     finite_array,
-    patience,
+    steps_in_a_row,
 )
 from builtin_rules.statistics.tensor_selection import SavedTensor
 from smdebug.rules.extensions import PatternsParam, Quantity, Severity
@@ -39,11 +39,9 @@ class RepresentationCollapse(SustainedRule):
     MEASURED = SPREAD
     TENSORS = ("embeddings", EMBEDDINGS)
     READS = "the collection embeddings, and outputs of projection heads: values."
-    PARAMS = (
-        positive("threshold", "Smallest accepted spread; even rows have 1.", 0.05, "spread"),
-        patience(5),
-        EMBEDDINGS,
-    )
+    threshold = positive("Smallest accepted spread; even rows have 1.", 0.05, "spread")
+    patience = steps_in_a_row(5)
+    tensor_regex = names(EMBEDDINGS)
     SEVERITY = Severity.ERROR
     QUANTITIES = (Quantity(SPREAD, "spread of normalised rows x sqrt(columns)", worse="below"),)
 

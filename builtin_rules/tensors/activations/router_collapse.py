@@ -4,8 +4,13 @@ from typing import Final
 
 import numpy as np
 
-from builtin_rules.statistics.parameters import share
-from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
+from builtin_rules.statistics.parameters import names, share
+from builtin_rules.statistics.sustained import (
+    SustainedRule,
+    TensorState,
+    finite_array,
+    steps_in_a_row,
+)
 from builtin_rules.statistics.tensor_selection import SavedTensor
 from smdebug.rules.extensions import PatternsParam, Quantity, Severity
 
@@ -35,11 +40,9 @@ class RouterCollapse(SustainedRule):
     MEASURED = ENTROPY
     TENSORS = ("loads of experts", LOADS)
     READS = "the loads (router/<module>/load) or router probabilities: values."
-    PARAMS = (
-        share("threshold", "Smallest accepted entropy, as a share of ln(experts).", 0.5, "share"),
-        patience(10),
-        LOADS,
-    )
+    threshold = share("Smallest accepted entropy, as a share of ln(experts).", 0.5, "share")
+    patience = steps_in_a_row(10)
+    tensor_regex = names(LOADS)
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(ENTROPY, "entropy of the loads / ln(experts)", worse="below"),)
 

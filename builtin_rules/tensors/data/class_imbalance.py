@@ -13,7 +13,7 @@ from builtin_rules.statistics.class_labels import (
     classes,
     label_prediction_pairs,
 )
-from builtin_rules.statistics.parameters import count, share
+from builtin_rules.statistics.parameters import Declared, count, flag, names, non_negative, share
 from builtin_rules.statistics.share_of_total import lower
 from builtin_rules.statistics.tensor_selection import (
     LITERAL,
@@ -22,8 +22,6 @@ from builtin_rules.statistics.tensor_selection import (
 )
 from smdebug.core.modes import ModeKeys
 from smdebug.rules.extensions import (
-    BoolParam,
-    FloatParam,
     PatternsParam,
     Quantity,
     Severity,
@@ -102,42 +100,25 @@ class ClassImbalance(DeclaredRule):
         "the values of labels and predictions: tensors of the collections of these names, with "
         "labels and predictions in their names, inputs 1 and 0 of a loss, or output logits."
     )
-    PARAMS = (
-        FloatParam(
-            "threshold_imbalance",
-            "Largest tolerated ratio of the largest to the smallest class.",
-            default=10.0,
-            minimum=1.0,
-            unit="labels / labels",
-        ),
-        share(
-            "threshold_misprediction",
-            "Largest tolerated share of mispredictions of a class.",
-            0.7,
-            "share of a class",
-        ),
-        count(
-            "samples", "Number of labels judged together; use more for more classes.", 500, "labels"
-        ),
-        BoolParam(
-            "argmax", "Take the index of the largest entry of each prediction.", default=False
-        ),
-        LABELS,
-        PREDICTIONS,
-        LITERAL,
+    threshold_imbalance = non_negative(
+        "Largest tolerated ratio of the largest to the smallest class.",
+        10.0,
+        "labels / labels",
+        minimum=1.0,
     )
+    threshold_misprediction = share(
+        "Largest tolerated share of mispredictions of a class.", 0.7, "share of a class"
+    )
+    samples = count("Number of labels judged together; use more for more classes.", 500, "labels")
+    argmax = flag("Take the index of the largest entry of each prediction.")
+    labels_regex = names(LABELS)
+    predictions_regex = names(PREDICTIONS)
+    literal = Declared[bool](LITERAL)
     SEVERITY = Severity.WARNING
     QUANTITIES = (
         Quantity(IMBALANCE, "labels of the largest / the smallest class, at least", log=True),
         Quantity(MISPREDICTION, "wrong predictions of a class / its labels, at least"),
     )
-    threshold_imbalance: float
-    threshold_misprediction: float
-    samples: int
-    argmax: bool
-    labels_regex: tuple[str, ...]
-    predictions_regex: tuple[str, ...]
-    literal: bool
 
     def _prepare(self) -> None:
         self._inputs = (

@@ -5,7 +5,7 @@ import re
 from typing import Final, NamedTuple
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.parameters import count, share
+from builtin_rules.statistics.parameters import Declared, count, share
 from builtin_rules.statistics.tensor_selection import (
     LITERAL,
     SavedTensor,
@@ -60,27 +60,22 @@ class FeatureImportanceOverweight(DeclaredRule):
     """
 
     READS = "the importances that tensor_regex selects, one tensor for each feature."
-    PARAMS = (
-        share(
-            "threshold",
-            "Largest tolerated share of the most important features.",
-            _THRESHOLD,
-            "share of the total importance",
-        ),
-        count("nfeatures", "Number of most important features to add up.", _NFEATURES, "features"),
+    threshold = share(
+        "Largest tolerated share of the most important features.",
+        _THRESHOLD,
+        "share of the total importance",
+    )
+    nfeatures = count("Number of most important features to add up.", _NFEATURES, "features")
+    tensor_regex = Declared[tuple[str, ...]](
         PatternsParam(
             "tensor_regex",
             "Patterns: an importance is judged if one of them matches in its name.",
             default=_PATTERN,
-        ),
-        LITERAL,
+        )
     )
+    literal = Declared[bool](LITERAL)
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(SHARE, "share of the most important features (0 to 1)"),)
-    threshold: float
-    nfeatures: int
-    tensor_regex: tuple[str, ...]
-    literal: bool
 
     def _prepare(self) -> None:
         self._inputs = TensorInput("importances of features", patterns=self.tensor_regex)

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.parameters import Declared, names
 from builtin_rules.statistics.tensor_selection import LITERAL, by_role, numbers, saved_tensors
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.extensions import NamesParam, PatternsParam, Quantity, Severity
@@ -71,24 +72,20 @@ class NLPSequenceRatio(DeclaredRule):
         "transformer.wte_input_0), MXNet (embedding0_input_0) and Keras (embedding/inputs) name "
         "them: values."
     )
-    PARAMS = (
-        TOKENS,
-        _NumbersParam("token_values", "Tokens to count.", default="0", unit="tokens"),
+    tensor_regex = names(TOKENS)
+    token_values = names(_NumbersParam("", "Tokens to count.", default="0", unit="tokens"))
+    token_thresholds_percent = names(
         _NumbersParam(
-            "token_thresholds_percent",
+            "",
             "Largest accepted share of all tokens, for each of these tokens.",
             default=DEFAULT_PERCENT,
             unit="percent",
             of_percent=True,
-        ),
-        LITERAL,
+        )
     )
+    literal = Declared[bool](LITERAL)
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity("share of token 0", "share of token 0, percent of all tokens"),)
-    tensor_regex: tuple[str, ...]
-    token_values: tuple[str, ...]
-    token_thresholds_percent: tuple[str, ...]
-    literal: bool
 
     def _prepare(self) -> None:
         values, limits = self.token_values, self.token_thresholds_percent

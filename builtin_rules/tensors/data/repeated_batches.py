@@ -78,10 +78,8 @@ class RepeatedBatches(DeclaredRule):
         "the tensors fingerprints/inputs and fingerprints/labels, a hash of each row; without "
         "them values of the collections input_image, input_sequence and labels."
     )
-    PARAMS = (
-        share("threshold_repeats", "Share of the last 8 batches that is bad.", 0.75, "share"),
-        share("threshold_leak", "Largest accepted share of evaluated rows.", 0.1, "share"),
-    )
+    threshold_repeats = share("Share of the last 8 batches that is bad.", 0.75, "share")
+    threshold_leak = share("Largest accepted share of evaluated rows.", 0.1, "share")
     SEVERITY = Severity.WARNING
     QUANTITIES = (
         Quantity(REPEATED, "share of the last 8 batches that repeat"),
@@ -91,8 +89,6 @@ class RepeatedBatches(DeclaredRule):
     UNSUITED = MappingProxyType(
         {TrainingKind.REINFORCEMENT: "reinforcement learning repeats batches by design"}
     )
-    threshold_repeats: float
-    threshold_leak: float
 
     required_inputs = (
         TensorInput("inputs or labels", (*INPUTS.collections, "labels"), (f"^{FINGERPRINTS}",)),

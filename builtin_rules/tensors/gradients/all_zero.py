@@ -10,7 +10,7 @@ from builtin_rules.statistics.lasting_zeros import (
     layer_of,
     workers_without_loss,
 )
-from builtin_rules.statistics.parameters import percentage
+from builtin_rules.statistics.parameters import Declared, names, percentage
 from builtin_rules.statistics.selecting_rule import SelectingRule
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
@@ -56,17 +56,13 @@ class AllZero(SelectingRule):
     """
 
     READS = "the selected tensors: values, or the saved reductions abs_max, or min and max."
-    PARAMS = (
-        COLLECTION_NAMES,
-        TENSOR_REGEX,
-        percentage("threshold", "The share of zeros from which a tensor is reported.", _ALL),
-        LITERAL,
-    )
+    collection_names = names(COLLECTION_NAMES)
+    tensor_regex = names(TENSOR_REGEX)
+    threshold = percentage("The share of zeros from which a tensor is reported.", _ALL)
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (Quantity(ZEROS, "zeros among the elements (percent)", worse="above"),)
     SEVERITY = Severity.WARNING
     STATISTIC = _ZEROS
-    threshold: float
-    literal: bool
 
     def _prepare(self) -> None:
         super()._prepare()

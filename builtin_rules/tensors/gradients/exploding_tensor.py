@@ -11,6 +11,7 @@ from builtin_rules.statistics.broken_tensors import (
     PassingValues,
     is_mask,
 )
+from builtin_rules.statistics.parameters import Declared, flag, names
 from builtin_rules.statistics.selecting_rule import SelectingRule
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
@@ -25,7 +26,6 @@ from builtin_rules.statistics.tensor_selection import (
     view,
 )
 from smdebug.rules.extensions import (
-    BoolParam,
     NonFiniteCount,
     NonFiniteCounts,
     Quantity,
@@ -76,17 +76,13 @@ class ExplodingTensor(SelectingRule):
         "every saved tensor, or those selected: values, or saved reductions; "
         "model/execution_order/*, optimizer/skipped and the collection loss_scales: values."
     )
-    PARAMS = (
-        COLLECTION_NAMES,
-        TENSOR_REGEX,
-        BoolParam("only_nan", "Count only NaN and ignore infinity.", default=False),
-        LITERAL,
-    )
+    collection_names = names(COLLECTION_NAMES)
+    tensor_regex = names(TENSOR_REGEX)
+    only_nan = flag("Count only NaN and ignore infinity.")
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (Quantity(NOT_FINITE, "NaN and infinite elements", worse="above"),)
     ALL_BY_DEFAULT = True
     STATISTIC = _NOT_FINITE
-    only_nan: bool
-    literal: bool
 
     def _prepare(self) -> None:
         super()._prepare()

@@ -62,18 +62,9 @@ class GradientAccumulates(DeclaredRule):
         "the tensors optimizer/stale_grad_norm and optimizer/grad_norm, or the collection "
         "gradients: values."
     )
-    PARAMS = (
-        share("cosine", "A larger cosine of two gradients is the same way.", 0.9, "cosine"),
-        count(
-            "patience",
-            "Number of such updates or steps in a row that is too many.",
-            4,
-            "saved steps",
-        ),
-        positive(
-            "growth", "How many times larger the norm, or the ratio, has become.", 2.0, "ratio"
-        ),
-    )
+    cosine = share("A larger cosine of two gradients is the same way.", 0.9, "cosine")
+    patience = count("Number of such updates or steps in a row that is too many.", 4, "saved steps")
+    growth = positive("How many times larger the norm, or the ratio, has become.", 2.0, "ratio")
     QUANTITIES = (
         Quantity(LEFT, "norm of the gradients left by the last update", worse="above", log=True),
         Quantity(COSINE, "median cosine with the previous gradient", worse="above"),
@@ -82,9 +73,6 @@ class GradientAccumulates(DeclaredRule):
     UNSUITED = MappingProxyType(
         {TrainingKind.ADVERSARIAL: "adversarial training: models pass gradients to each other"}
     )
-    cosine: float
-    patience: int
-    growth: float
 
     required_inputs = (TensorInput(GRADIENTS.label, GRADIENTS.collections, (f"^{STALE}$",)),)
 

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from builtin_rules.statistics.parameters import non_negative
+from builtin_rules.statistics.parameters import Declared, names, non_negative
 from builtin_rules.statistics.selecting_rule import SelectingRule
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
@@ -44,32 +44,25 @@ class TensorVariance(SelectingRule):
     """
 
     READS = "the selected tensors: values, or the saved reduction variance or std."
-    PARAMS = (
-        COLLECTION_NAMES,
-        TENSOR_REGEX,
-        non_negative(
-            "max_threshold",
-            "A variance above this meets the condition. Not checked if unset.",
-            None,
-            "squared unit of the tensor",
-        ),
-        non_negative(
-            "min_threshold",
-            "A variance below this meets the condition. Not checked if unset.",
-            None,
-            "squared unit of the tensor",
-        ),
-        LITERAL,
+    collection_names = names(COLLECTION_NAMES)
+    tensor_regex = names(TENSOR_REGEX)
+    max_threshold = non_negative(
+        "A variance above this meets the condition. Not checked if unset.",
+        None,
+        "squared unit of the tensor",
     )
+    min_threshold = non_negative(
+        "A variance below this meets the condition. Not checked if unset.",
+        None,
+        "squared unit of the tensor",
+    )
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (
         Quantity(LARGE, "variance, squared unit of the tensor", worse="above", log=True),
         Quantity(SMALL, "variance, squared unit of the tensor", worse="below", log=True),
     )
     SEVERITY = Severity.WARNING
     STATISTIC = Reduction("variance", absolute=False)
-    max_threshold: float | None
-    min_threshold: float | None
-    literal: bool
 
     def _prepare(self) -> None:
         super()._prepare()

@@ -14,7 +14,7 @@ from builtin_rules.statistics.lasting_zeros import (
     layer_of,
     workers_without_loss,
 )
-from builtin_rules.statistics.parameters import non_negative
+from builtin_rules.statistics.parameters import Declared, non_negative
 from builtin_rules.statistics.previous_values import has_fallen
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
@@ -72,19 +72,14 @@ class VanishingGradient(DeclaredRule):
     """
 
     READS = "the collection gradients: values, or the saved reduction abs_mean."
-    PARAMS = (
-        non_negative(
-            "threshold",
-            "A gradient has vanished when the mean of its magnitudes is smaller than this.",
-            1e-7,
-            "mean |gradient|",
-        ),
-        LITERAL,
+    threshold = non_negative(
+        "A gradient has vanished when the mean of its magnitudes is smaller than this.",
+        1e-7,
+        "mean |gradient|",
     )
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (Quantity(MEAN, MEAN, worse="below", log=True),)
     SEVERITY = Severity.WARNING
-    threshold: float
-    literal: bool
 
     required_inputs = (GRADIENTS,)
     wants = wanted(GRADIENTS, "mean", absolute=True)

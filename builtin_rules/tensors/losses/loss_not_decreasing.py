@@ -19,7 +19,7 @@ from builtin_rules.statistics.losses.objective import (
     no_objective,
     objectives,
 )
-from builtin_rules.statistics.parameters import count, percentage
+from builtin_rules.statistics.parameters import Declared, count, flag, names, percentage
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
@@ -29,7 +29,7 @@ from builtin_rules.statistics.tensor_selection import (
     any_met,
 )
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import BoolParam, ChoiceParam, Quantity, Severity, TensorInput
+from smdebug.rules.extensions import ChoiceParam, Quantity, Severity, TensorInput
 
 # Why these, and how they judge: docs/decisions/0047-one-judge-of-losses.md.
 LOSS: Final = "loss"
@@ -86,37 +86,24 @@ class LossNotDecreasing(DeclaredRule):
 
     SEVERITY = Severity.WARNING
     READS = "the collection losses and the selected tensors: values of one element."
-    PARAMS = (
-        COLLECTION_NAMES,
-        TENSOR_REGEX,
-        BoolParam("use_losses_collection", "Judge the collection losses too.", default=True),
-        count(
-            "num_steps",
-            "Rows of a level; with literal, steps between the two losses compared.",
-            10,
-            "rows",
-        ),
-        percentage("diff_percent", "How much the loss must fall.", 0.1, below_100=True),
-        percentage(
-            "increase_threshold_percent", "How much the loss may rise.", 5.0, below_100=True
-        ),
+    collection_names = names(COLLECTION_NAMES)
+    tensor_regex = names(TENSOR_REGEX)
+    use_losses_collection = flag("Judge the collection losses too.", default=True)
+    num_steps = count(
+        "Rows of a level; with literal, steps between the two losses compared.", 10, "rows"
+    )
+    diff_percent = percentage("How much the loss must fall.", 0.1, below_100=True)
+    increase_threshold_percent = percentage("How much the loss may rise.", 5.0, below_100=True)
+    mode = Declared[str](
         ChoiceParam(
             "mode",
             "Mode of the steps and losses to judge.",
             default="GLOBAL",
             choices=("EVAL", "TRAIN", "GLOBAL"),
-        ),
-        LITERAL,
+        )
     )
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (Quantity(LOSS, "level of the loss, and what it must stay below"),)
-    collection_names: tuple[str, ...]
-    tensor_regex: tuple[str, ...]
-    use_losses_collection: bool
-    num_steps: int
-    diff_percent: float
-    increase_threshold_percent: float
-    mode: str
-    literal: bool
 
     def _prepare(self) -> None:
         usual = LOSSES.collections if self.use_losses_collection else ()

@@ -150,18 +150,12 @@ class GradientNormSpike(DeclaredRule):
         "collection losses."
     )
     SEVERITY = Severity.WARNING
-    PARAMS = (
-        positive("factor", "How many times the level a spike exceeds.", 4.0, "times the median"),
-        positive(
-            "deviations", "How far a spike exceeds the noise.", 5.0, "robust deviations of the log"
-        ),
-    )
+    factor = positive("How many times the level a spike exceeds.", 4.0, "times the median")
+    deviations = positive("How far a spike exceeds the noise.", 5.0, "robust deviations of the log")
     QUANTITIES = (
         Quantity(NORM, "gradient norm, and the limit for spikes", log=True),
         Quantity(GROWTH, "median of the latest norms (times that of the first 20)", log=True),
     )
-    factor: float
-    deviations: float
 
     required_inputs = (
         TensorInput(

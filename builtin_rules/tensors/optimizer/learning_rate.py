@@ -123,13 +123,9 @@ class LearningRate(DeclaredRule):
 
     READS = "the collection learning_rates: values of one element; and the collection losses."
     SEVERITY = Severity.WARNING
-    PARAMS = (
-        count("patience", "Rows from the first one on in which a rate may be zero.", 40, "rows"),
-        positive("jump", "How many times the highest rate so far a jump is.", 10.0, "times"),
-    )
+    patience = count("Rows from the first one on in which a rate may be zero.", 40, "rows")
+    jump = positive("How many times the highest rate so far a jump is.", 10.0, "times")
     QUANTITIES = (Quantity(RATE, "learning rate", worse="below"),)
-    patience: int
-    jump: float
 
     required_inputs = (LEARNING_RATES,)
 

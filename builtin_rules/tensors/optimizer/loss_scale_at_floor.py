@@ -54,16 +54,12 @@ class LossScaleAtFloor(DeclaredRule):
 
     READS = "the collection loss_scales: values of one element."
     SEVERITY = Severity.ERROR
-    PARAMS = (
-        positive("floor", "The scale below which nothing is left to lower.", 1.0, "loss scale"),
-        count("patience", "Number of rows in a row at the floor.", 3, "rows"),
-    )
+    floor = positive("The scale below which nothing is left to lower.", 1.0, "loss scale")
+    patience = count("Number of rows in a row at the floor.", 3, "rows")
     QUANTITIES = (
         Quantity(SCALE, "loss scale", worse="below", log=True),
         Quantity(FALLS, "rows of the latest 20 in which the loss scale fell"),
     )
-    floor: float
-    patience: int
 
     required_inputs = (LOSS_SCALES,)
 

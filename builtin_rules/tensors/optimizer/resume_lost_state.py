@@ -98,13 +98,12 @@ class ResumeLostState(DeclaredRule):
         "runs with several segments."
     )
     SEVERITY = Severity.WARNING
-    PARAMS = (count("patience", "Rows in which a value may come back.", 20, "rows", minimum=5),)
+    patience = count("Rows in which a value may come back.", 20, "rows", minimum=5)
     QUANTITIES = (
         Quantity(LOSS, "loss after the resume, median of five"),
         Quantity(NORM, "gradient norm after the resume, median of five", log=True),
         Quantity(RATE, "learning rate after the resume"),
     )
-    patience: int
 
     required_inputs = (
         TensorInput(

@@ -46,12 +46,11 @@ class ValidationInTrainingMode(DeclaredRule):
 
     READS = "the tensor model/training_mode at steps of the modes TRAIN and EVAL."
     SEVERITY = Severity.WARNING
-    PARAMS = (count("patience", "Steps of training in evaluation mode.", 10, "steps"),)
+    patience = count("Steps of training in evaluation mode.", 10, "steps")
     QUANTITIES = (
         Quantity(EVALUATED, "share of modules in training mode, in evaluation"),
         Quantity(TRAINED, "share of modules in training mode, in training", worse="below"),
     )
-    patience: int
 
     required_inputs = (MODE,)
 

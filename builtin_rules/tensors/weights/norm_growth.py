@@ -43,17 +43,10 @@ class NormGrowth(DeclaredRule):
 
     SEVERITY = Severity.WARNING
     READS = "the collections weights and parameters: values, or the saved reduction l2 and shapes."
-    PARAMS = (
-        positive("factor", "How many times its first size a weight may have.", 10.0, "ratio"),
-        non_negative(
-            "floor", "Root mean square up to which a weight may grow freely.", 0.5, "weight"
-        ),
-        count("patience", "Number of rises in a row that count as growing.", 3, "saved steps"),
-    )
+    factor = positive("How many times its first size a weight may have.", 10.0, "ratio")
+    floor = non_negative("Root mean square up to which a weight may grow freely.", 0.5, "weight")
+    patience = count("Number of rises in a row that count as growing.", 3, "saved steps")
     QUANTITIES = (Quantity(SIZE, "root mean square of the weight", worse="above", log=True),)
-    factor: float
-    floor: float
-    patience: int
 
     required_inputs = (_JUDGED,)
     wants = wanted(_JUDGED, "l2")

@@ -11,7 +11,7 @@ import numpy as np
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.lasting_zeros import ROUTED
 from builtin_rules.statistics.losses.loss_statistics import losses_at
-from builtin_rules.statistics.parameters import count, non_negative, positive
+from builtin_rules.statistics.parameters import Declared, count, names, non_negative, positive
 from builtin_rules.statistics.previous_values import TrainedParameters, is_learning_step
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
@@ -28,7 +28,6 @@ from builtin_rules.statistics.tensor_selection import (
 )
 from builtin_rules.statistics.training_kind import TrainingKind
 from smdebug.rules.extensions import (
-    FloatParam,
     PatternsParam,
     Quantity,
     Severity,
@@ -98,46 +97,30 @@ class PoorWeightInitialization(DeclaredRule):
         "Keras (re_lu/inputs) do: values, or the saved reduction variance or std; the collection "
         "gradients, and with literal losses: values."
     )
-    PARAMS = (
-        INPUTS,
-        positive(
-            "threshold",
-            "Largest ratio allowed between the variances of activation inputs.",
-            10.0,
-            "ratio of variances",
-        ),
-        non_negative(
-            "distribution_range",
-            "Smallest distance allowed between the 5th and the 95th percentile of a gradient.",
-            0.001,
-            "unit of the gradient",
-        ),
-        count(
-            "patience", "Number of steps without a lower loss that is too many.", 5, "saved steps"
-        ),
-        FloatParam(
-            "steps",
-            "Number of steps to judge; a fraction is ignored.",
-            default=10.0,
-            minimum=1.0,
-            unit="saved steps",
-        ),
-        LITERAL,
+    activation_inputs_regex = names(INPUTS)
+    threshold = positive(
+        "Largest ratio allowed between the variances of activation inputs.",
+        10.0,
+        "ratio of variances",
     )
+    distribution_range = non_negative(
+        "Smallest distance allowed between the 5th and the 95th percentile of a gradient.",
+        0.001,
+        "unit of the gradient",
+    )
+    patience = count("Number of steps without a lower loss that is too many.", 5, "saved steps")
+    steps = non_negative(
+        "Number of steps to judge; a fraction is ignored.", 10.0, "saved steps", minimum=1.0
+    )
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (
         Quantity(RATIO, "ratio of the variances of activation inputs", worse="above", log=True),
         Quantity(SPREAD, "95th - 5th percentile of a gradient", worse="below", log=True),
         Quantity(LOSS, "lowest of the latest losses", worse="above"),
     )
-    activation_inputs_regex: tuple[str, ...]
     UNSUITED = MappingProxyType(
         {TrainingKind.ADVERSARIAL: "layers of two models cannot be compared"}
     )
-    threshold: float
-    distribution_range: float
-    patience: int
-    steps: float
-    literal: bool
 
     wants = ()  # only the first steps are judged
 

@@ -66,18 +66,12 @@ class ReplicaDivergence(DeclaredRule):
 
     SEVERITY = Severity.ERROR
     READS = "the collections weights, biases and parameters of all workers: values or reductions."
-    PARAMS = (
-        positive(
-            "threshold",
-            "Largest relative difference allowed between two workers.",
-            1e-5,
-            "difference per parameter",
-        ),
+    threshold = positive(
+        "Largest relative difference allowed between two workers.", 1e-5, "difference per parameter"
     )
     QUANTITIES = (
         Quantity(DIFFERENCE, "norm of difference / norm of parameter", worse="above", log=True),
     )
-    threshold: float
 
     required_inputs = (_Replicas("parameters of several workers", _COLLECTIONS),)
 

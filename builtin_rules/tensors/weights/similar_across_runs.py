@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from builtin_rules.statistics.parameters import Declared, names
 from builtin_rules.statistics.selecting_rule import SelectingRule
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
@@ -60,11 +61,11 @@ class SimilarAcrossRuns(SelectingRule):
     """
 
     READS = "every saved tensor, or those selected, in two trials: values, or saved reductions."
-    PARAMS = (
-        _TrialsParam("other_trials", "Path of the trial to compare with.", required=True),
-        COLLECTION_NAMES,
-        TENSOR_REGEX,
+    other_trials = Declared[Any](
+        _TrialsParam("other_trials", "Path of the trial to compare with.", required=True)
     )
+    collection_names = names(COLLECTION_NAMES)
+    tensor_regex = names(TENSOR_REGEX)
     QUANTITIES = (
         Quantity(DIFFERENCE, "largest difference / tolerated difference", worse="above", log=True),
     )

@@ -91,13 +91,9 @@ class StalledParameters(DeclaredRule):
         "values; the collection gradients: values, or shapes and the saved reductions abs_min and "
         "abs_max; parameters/requires_grad/*: values."
     )
-    PARAMS = (
-        positive("threshold", "A smaller relative update is none.", 1e-5, "update per parameter"),
-        count("patience", "Number of such steps in a row that is too many.", 4, "saved steps"),
-    )
+    threshold = positive("A smaller relative update is none.", 1e-5, "update per parameter")
+    patience = count("Number of such steps in a row that is too many.", 4, "saved steps")
     QUANTITIES = (Quantity(RATIO, "norm of update / norm of parameter", worse="below", log=True),)
-    threshold: float
-    patience: int
 
     required_inputs = (
         GRADIENTS,

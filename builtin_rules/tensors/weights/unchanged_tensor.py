@@ -11,7 +11,7 @@ import numpy as np
 from builtin_rules.statistics.broken_tensors import is_skipped
 from builtin_rules.statistics.lasting_zeros import ROUTED
 from builtin_rules.statistics.losses.objective import no_objective
-from builtin_rules.statistics.parameters import non_negative
+from builtin_rules.statistics.parameters import Declared, count, flag, names, non_negative
 from builtin_rules.statistics.previous_values import (
     GRADIENT_NORM,
     PARAMETERS,
@@ -44,8 +44,6 @@ from builtin_rules.statistics.tensor_selection import (
 )
 from smdebug.core.collection import CollectionKeys
 from smdebug.rules.extensions import (
-    BoolParam,
-    IntParam,
     Quantity,
     Severity,
     Tolerance,
@@ -105,32 +103,21 @@ class UnchangedTensor(SelectingRule):
         "the selected tensors: values; the collection gradients: names; "
         "parameters/requires_grad/* and the collection learning_rates: values."
     )
-    PARAMS = (
-        COLLECTION_NAMES,
-        TENSOR_REGEX,
-        IntParam(
-            "num_steps",
-            "Number of latest saved values to compare, including the current one.",
-            default=3,
-            minimum=2,
-            unit="saved steps",
-        ),
-        non_negative(
-            "rtol",
-            "Relative tolerance, as a share of the current value.",
-            1e-5,
-            "share of the value",
-        ),
-        non_negative("atol", "Absolute tolerance.", 1e-8, "unit of the tensor"),
-        BoolParam("equal_nan", "Treat NaN as equal to NaN.", default=False),
-        LITERAL,
+    collection_names = names(COLLECTION_NAMES)
+    tensor_regex = names(TENSOR_REGEX)
+    num_steps = count(
+        "Number of latest saved values to compare, including the current one.",
+        3,
+        "saved steps",
+        minimum=2,
     )
+    rtol = non_negative(
+        "Relative tolerance, as a share of the current value.", 1e-5, "share of the value"
+    )
+    atol = non_negative("Absolute tolerance.", 1e-8, "unit of the tensor")
+    equal_nan = flag("Treat NaN as equal to NaN.")
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (Quantity(CHANGE, "largest change / tolerated change", worse="below", log=True),)
-    num_steps: int
-    rtol: float
-    atol: float
-    equal_nan: bool
-    literal: bool
 
     @property
     def wants(self) -> list[WantedMeasure]:
@@ -157,9 +144,9 @@ class UnchangedTensor(SelectingRule):
         rounded = set() if self.literal else _rounded(trial, step, saved)
         usual = [key for key in saved if key not in rounded] if rounded else saved
         alike: dict[tuple[int, ...], list[TensorKey]] = {}  # by the steps to compare
-        for keys, count in ((usual, self.num_steps), (rounded, self.num_steps * _HALF_FACTOR)):
-            for key, latest in latest_steps(trial, step, keys, comparable, count).items():
-                if len(latest) == count:
+        for keys, needed in ((usual, self.num_steps), (rounded, self.num_steps * _HALF_FACTOR)):
+            for key, latest in latest_steps(trial, step, keys, comparable, needed).items():
+                if len(latest) == needed:
                     alike.setdefault(tuple(reversed(latest)), []).append(key)
         changes: dict[TensorKey, float] = {}
         for steps, keys in alike.items():

@@ -113,10 +113,7 @@ class LossJudge:
     """
 
     def __init__(
-        self,
-        level_rows: int = 10,
-        negligible_percent: float = 0.1,
-        tolerated_percent: float = 5.0,
+        self, level_rows: int = 10, negligible_percent: float = 0.1, tolerated_percent: float = 5.0
     ) -> None:
         self._level_rows = max(START_ROWS, level_rows)
         self._negligible = negligible_percent

@@ -5,13 +5,7 @@ from typing import Final
 from builtin_rules.statistics.layer_units import THRESHOLD_LAYER, UnitsRule
 from builtin_rules.statistics.parameters import Declared, names, percentage
 from builtin_rules.statistics.tensor_selection import LITERAL, by_role
-from smdebug.rules.extensions import (
-    Activity,
-    PatternsParam,
-    Quantity,
-    Severity,
-    WantedMeasure,
-)
+from smdebug.rules.extensions import Activity, PatternsParam, Quantity, Severity, WantedMeasure
 
 DEAD: Final = "dead units"
 OUTPUTS: Final = PatternsParam(

@@ -15,17 +15,9 @@ from builtin_rules.statistics.class_labels import (
 )
 from builtin_rules.statistics.parameters import Declared, count, flag, names, non_negative, share
 from builtin_rules.statistics.share_of_total import lower
-from builtin_rules.statistics.tensor_selection import (
-    LITERAL,
-    by_role,
-    mode_of,
-)
+from builtin_rules.statistics.tensor_selection import LITERAL, by_role, mode_of
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import (
-    PatternsParam,
-    Quantity,
-    Severity,
-)
+from smdebug.rules.extensions import PatternsParam, Quantity, Severity
 
 if TYPE_CHECKING:
     from collections import Counter

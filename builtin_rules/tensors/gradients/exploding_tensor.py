@@ -179,11 +179,7 @@ class ExplodingTensor(SelectingRule):
         )
 
     def _examine(
-        self,
-        saved: SavedTensor,
-        counts: NonFiniteCounts | None,
-        order: ExecutionOrder,
-        step: int,
+        self, saved: SavedTensor, counts: NonFiniteCounts | None, order: ExecutionOrder, step: int
     ) -> BrokenTensor | None:
         """Return how many elements of a tensor are not finite, or None if that is unknown.
 

@@ -10,12 +10,7 @@ import numpy as np
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count, positive, share
 from builtin_rules.statistics.previous_values import is_learning_step
-from builtin_rules.statistics.tensor_selection import (
-    GRADIENTS,
-    SavedTensor,
-    numbers,
-    saved_tensors,
-)
+from builtin_rules.statistics.tensor_selection import GRADIENTS, SavedTensor, numbers, saved_tensors
 from builtin_rules.statistics.training_kind import TrainingKind
 from smdebug.rules.extensions import Quantity, Severity, TensorInput
 

@@ -6,11 +6,7 @@ from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count, non_negative, positive
-from builtin_rules.statistics.previous_values import (
-    PARAMETERS,
-    is_learning_step,
-    parameter_names,
-)
+from builtin_rules.statistics.previous_values import PARAMETERS, is_learning_step, parameter_names
 from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     any_met,

@@ -27,12 +27,7 @@ from builtin_rules.statistics.tensor_selection import (
     variances,
 )
 from builtin_rules.statistics.training_kind import TrainingKind
-from smdebug.rules.extensions import (
-    PatternsParam,
-    Quantity,
-    Severity,
-    TensorInput,
-)
+from smdebug.rules.extensions import PatternsParam, Quantity, Severity, TensorInput
 
 RATIO: Final = "variance ratio"
 SPREAD: Final = "gradient spread"

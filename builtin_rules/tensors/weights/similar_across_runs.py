@@ -17,13 +17,7 @@ from builtin_rules.statistics.tensor_selection import (
     saved_tensors,
 )
 from smdebug.rules import Rule
-from smdebug.rules.extensions import (
-    NamesParam,
-    Quantity,
-    Severity,
-    Tolerance,
-    set_parameters,
-)
+from smdebug.rules.extensions import NamesParam, Quantity, Severity, Tolerance, set_parameters
 from smdebug.trials import create_trial
 
 DIFFERENCE: Final = "difference"

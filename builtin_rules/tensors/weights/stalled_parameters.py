@@ -27,13 +27,7 @@ from builtin_rules.statistics.tensor_selection import (
     value_shape,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import (
-    ChangeNorms,
-    Quantity,
-    Severity,
-    TensorInput,
-    WantedMeasure,
-)
+from smdebug.rules.extensions import ChangeNorms, Quantity, Severity, TensorInput, WantedMeasure
 
 RATIO: Final = "relative update"
 NORMS: Final = "optimizer/update_norm/"  # before the name of a parameter
@@ -95,10 +89,7 @@ class StalledParameters(DeclaredRule):
     patience = count("Number of such steps in a row that is too many.", 4, "saved steps")
     QUANTITIES = (Quantity(RATIO, "norm of update / norm of parameter", worse="below", log=True),)
 
-    required_inputs = (
-        GRADIENTS,
-        TensorInput("parameters", (*_COLLECTIONS, "optimizer")),
-    )
+    required_inputs = (GRADIENTS, TensorInput("parameters", (*_COLLECTIONS, "optimizer")))
     wants = (WantedMeasure(_CHANGE, TensorInput("parameters", _COLLECTIONS), 1),)
 
     def _prepare(self) -> None:

@@ -43,12 +43,7 @@ from builtin_rules.statistics.tensor_selection import (
     tensor_names,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import (
-    Quantity,
-    Severity,
-    Tolerance,
-    WantedMeasure,
-)
+from smdebug.rules.extensions import Quantity, Severity, Tolerance, WantedMeasure
 
 CHANGE: Final = "change"
 ACCUMULATED_BATCHES: Final = 16  # batches, or saved steps; more are rarely accumulated by hand

@@ -146,12 +146,15 @@ class UnitsRule(DeclaredRule):
 
     Attributes
     ----------
+    MEASURED
+        The name of the share of inactive units.
     CERTAIN
         A share of inactive units, in percent, up to which a layer that fails is a note.
     LASTING
         The number of judgements in a row at which a layer must fail; fewer are notes.
     """
 
+    MEASURED: ClassVar[str]
     CERTAIN: ClassVar[float] = 0.0
     LASTING: ClassVar[int] = 3
 
@@ -165,18 +168,12 @@ class UnitsRule(DeclaredRule):
         self._bad: dict[_Layer, int] = {}  # judgements in a row
 
     def judge_layers(
-        self,
-        step: int,
-        quantity: str,
-        tensors: TensorInput,
-        activity_of: Callable[[str], Activity | None],
+        self, step: int, tensors: TensorInput, activity_of: Callable[[str], Activity | None]
     ) -> bool:
         """Judge the tensors of a step by the activity of their units.
 
         Parameters
         ----------
-        quantity
-            The name of the share of inactive units.
         activity_of
             Maps the name of a tensor to the range of its active elements; None skips the tensor.
         """
@@ -197,7 +194,7 @@ class UnitsRule(DeclaredRule):
         measured = {key: entry for key, entry in saved.items() if key in flags}
         modes = modes_by_name(trial, step, activities)
         answers = [
-            self._judge(step, quantity, (*key, modes[key[0]]), flags[key], shape)
+            self._judge(step, (*key, modes[key[0]]), flags[key], shape)
             for key, shape in shapes(trial, step, measured).items()
         ]
         if not answers:
@@ -205,10 +202,10 @@ class UnitsRule(DeclaredRule):
         return any_met(self, answers, "too few numeric samples since the last judgement")
 
     def _judge(
-        self, step: int, quantity: str, layer: _Layer, flags: ActivityFlags, shape: tuple[int, ...]
+        self, step: int, layer: _Layer, flags: ActivityFlags, shape: tuple[int, ...]
     ) -> bool | None:
         """Return whether a layer fails, or None if there are too few samples so far."""
-        name, worker, _ = layer
+        name, *_ = key = layer[:2]
         if self.literal:
             units, needed = PooledUnits(), 1
             flat = (shape[0], -1) if len(shape) > 1 else shape
@@ -221,19 +218,11 @@ class UnitsRule(DeclaredRule):
         lost, judged = units.inactive_share(self.threshold_inactivity, needed)
         note = f"{lost} of {judged} units; samples: {units.samples}, saved steps: {units.steps}."
         units.clear()
-        share = 100.0 * lost / judged
-        limit = self.threshold_layer
+        share, limit = 100.0 * lost / judged, self.threshold_layer
         is_certain = self.literal or share > self.CERTAIN
         self._bad[layer] = self._bad.get(layer, 0) + 1 if share > limit and is_certain else 0
         lasts = self.literal or self._bad[layer] >= self.LASTING
         severity = None if is_certain and lasts else Severity.NOTE
         return self.record(
-            (name, worker),
-            step,
-            quantity,
-            share,
-            limit,
-            met=share > limit,
-            note=note,
-            severity=severity,
+            key, step, self.MEASURED, share, limit, met=share > limit, note=note, severity=severity
         )

@@ -39,10 +39,9 @@ def finite_array(saved: SavedTensor, step: int) -> "np.ndarray | None":
 
 
 class TensorState(NamedTuple):
-    """The measured value of a tensor, its limit, whether it is bad, and a note."""
+    """The measured value of a tensor, whether it is bad, and a note."""
 
     value: float
-    limit: float
     is_bad: bool
     note: str | None = None
 
@@ -103,8 +102,8 @@ class SustainedRule(DeclaredRule):
         measurement = self._measure(saved, step)
         if measurement is None or math.isnan(measurement.value):
             return None
-        value, limit, is_bad, note = measurement
+        value, is_bad, note = measurement
         key = saved.key
         self._bad[key] = self._bad.get(key, 0) + 1 if is_bad else 0
         met = self._bad[key] >= self.patience
-        return self.record(key, step, self.MEASURED, value, limit, met=met, note=note)
+        return self.record(key, step, self.MEASURED, value, self.threshold, met=met, note=note)

@@ -59,4 +59,4 @@ class AttentionCollapse(SustainedRule):
         low = int(np.count_nonzero(heads < self.threshold))
         note = f"{low} of {heads.size} heads are below {self.threshold:g}."
         is_bad = low > COLLAPSED_SHARE * heads.size
-        return TensorState(float(np.median(heads)), self.threshold, is_bad, note)
+        return TensorState(float(np.median(heads)), is_bad, note)

@@ -58,6 +58,7 @@ class DeadRelu(UnitsRule):
     literal = Declared[bool](LITERAL)
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(DEAD, "dead units, percent of the layer"),)
+    MEASURED = DEAD
     CERTAIN = 90.0
 
     def _prepare(self) -> None:
@@ -72,4 +73,4 @@ class DeadRelu(UnitsRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the outputs of ReLU at global step `step`."""
-        return self.judge_layers(step, DEAD, self._outputs, lambda _: _ABOVE_0)
+        return self.judge_layers(step, self._outputs, lambda _: _ABOVE_0)

@@ -66,4 +66,4 @@ class ModeCollapse(SustainedRule):
         largest = self._largest[key] = max(self._largest.get(key, 0.0), median(recent))
         relative = spread / largest if largest else 0.0  # all samples were equal from the start
         note = f"Spread {spread:.4g}, at most {largest:.4g} so far; rows: {len(samples)}."
-        return TensorState(relative, self.threshold, relative < self.threshold, note)
+        return TensorState(relative, relative < self.threshold, note)

@@ -4,7 +4,7 @@ import re
 import statistics
 from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -42,14 +42,14 @@ _DEVIATION: Final = TensorInput("deviations", (), (r"(?i)(^|/)(action_|log_)?std
 class _Entropies:
     """The entropies of one policy."""
 
+    latest: deque[float]  # as many as the rule's patience
     first: float | None = None
     sign: float = 1.0
     is_differential: bool = False
     rows: int = 0
     low: int = 0  # latest rows in a row below the limit
-    latest: deque[float] = field(default_factory=deque)
 
-    def add(self, value: float, share_of_first: float, *, is_loss: bool, patience: int) -> float:
+    def add(self, value: float, share_of_first: float, *, is_loss: bool) -> float:
         """Add a value and return the entropy it stands for."""
         if self.first is None:
             self.sign = -1.0 if is_loss and value < 0 else 1.0
@@ -59,8 +59,6 @@ class _Entropies:
         self.low = self.low + 1 if entropy < share_of_first * self.first else 0
         self.rows += 1
         self.latest.append(entropy)
-        if len(self.latest) > patience:
-            self.latest.popleft()
         return entropy
 
     def stays(self) -> bool:
@@ -123,9 +121,9 @@ class PolicyEntropyCollapse(DeclaredRule):
         return training_kind(self.base_trial) not in supervised
 
     def _judge(self, step: int, key: TensorKey, value: float) -> bool | None:
-        policy = self._policies.setdefault(key, _Entropies())
+        policy = self._policies.setdefault(key, _Entropies(deque(maxlen=self.patience)))
         is_loss = "loss" in key[0].rpartition("/")[2].lower()
-        entropy = policy.add(value, self.threshold, is_loss=is_loss, patience=self.patience)
+        entropy = policy.add(value, self.threshold, is_loss=is_loss)
         if policy.is_differential or policy.first is None:
             return None
         limit = self.threshold * policy.first

@@ -58,4 +58,4 @@ class PosteriorCollapse(SustainedRule):
         note = f"{active} of {variances.size} latent units are active; rows: {len(means)}."
         largest = float(variances.max())
         is_bad = self._stays_low(saved.key, largest, is_low=not active)
-        return TensorState(largest, self.threshold, is_bad, note)
+        return TensorState(largest, is_bad, note)

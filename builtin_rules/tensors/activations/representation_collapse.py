@@ -53,4 +53,4 @@ class RepresentationCollapse(SustainedRule):
         unit = rows / np.where(lengths > 0, lengths, 1.0)
         spread = float(unit.std(axis=0).mean() * np.sqrt(unit.shape[1]))
         is_bad = self._stays_low(saved.key, spread, is_low=spread < self.threshold)
-        return TensorState(spread, self.threshold, is_bad, f"Rows: {len(rows)}.")
+        return TensorState(spread, is_bad, f"Rows: {len(rows)}.")

@@ -57,7 +57,7 @@ class RouterCollapse(SustainedRule):
         entropy /= float(np.log(loads.size))
         largest = int(loads.argmax())
         note = f"Expert {largest} of {loads.size} gets {loads[largest]:.1%} of the tokens."
-        return TensorState(entropy, self.threshold, entropy < self.threshold, note)
+        return TensorState(entropy, entropy < self.threshold, note)
 
 
 def _loads(array: "np.ndarray") -> "np.ndarray | None":

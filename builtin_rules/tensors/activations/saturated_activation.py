@@ -66,6 +66,7 @@ class SaturatedActivation(UnitsRule):
     )
     threshold_layer = THRESHOLD_LAYER
     literal = Declared[bool](LITERAL)
+    MEASURED = SATURATED
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(SATURATED, "saturated units, percent of the layer"),)
 
@@ -103,7 +104,7 @@ class SaturatedActivation(UnitsRule):
             kind: tensor_names(self.base_trial, step, [f"{kind}_input"], []) for kind in KINDS
         }
         return self.judge_layers(
-            step, SATURATED, self._inputs, lambda name: self._ranges.get(self._kind(name, members))
+            step, self._inputs, lambda name: self._ranges.get(self._kind(name, members))
         )
 
     def _kind(self, name: str, members: dict[str, list[str]]) -> str:

@@ -472,17 +472,10 @@ class _FilesByStep(Mapping[int, SourceFiles]):
         for lane in self._lanes():
             if position_in(lane.steps, step) < 0:
                 continue
-            layout = self._layout(lane, step)
+            layout, own_step = self._layout(lane, step), step_in_segment(step)
             if layout.names:
                 files[lane.part] = IndexFile(
-                    step,
-                    WORKER,
-                    lane.key,
-                    lane.mode,
-                    step_in_segment(step),
-                    None,
-                    layout,
-                    layout.entries,
+                    step, WORKER, lane.key, lane.mode, own_step, None, layout, layout.entries
                 )
             files.update(lane.files.get(step, {}))
         if not files:

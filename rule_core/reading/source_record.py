@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from rule_core.format.index_file import Entry, IndexFile, Layout, Span
@@ -371,12 +372,7 @@ class SourceRecord:
         kind = "numbers" if column.reductions is None else "histograms"
         self.problem(f"{column.name!r} names numbers and histograms; only {kind} are read.")
 
-    def files(
-        self,
-        step: int,
-        layouts: Mapping[str, Layout],
-        time: float = 0.0,
-    ) -> int | None:
+    def files(self, step: int, layouts: Mapping[str, Layout], time: float = 0.0) -> int | None:
         """Add files that hold tensors of a step, such as a checkpoint.
 
         Parameters
@@ -414,18 +410,9 @@ class SourceRecord:
             parts = lane.files.get(position)
             if parts:
                 lane.changes += 1
+                lost = {"event_file": None, "layout": NO_TENSORS, "entries": NO_TENSORS.entries}
                 lane.files[position] = {
-                    part: IndexFile(
-                        position,
-                        WORKER,
-                        file.own_key,
-                        file.mode,
-                        file.mode_step,
-                        None,
-                        NO_TENSORS,
-                        NO_TENSORS.entries,
-                    )
-                    for part, file in parts.items()
+                    part: structs.replace(file, **lost) for part, file in parts.items()
                 }
 
     def begin_segment(self) -> bool:

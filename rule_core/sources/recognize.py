@@ -15,8 +15,8 @@ from rule_core.storage.base import (
     ObjectNotFoundError,
     StorageUnavailableError,
     TrialStore,
+    list_folder,
 )
-from rule_core.storage.list_folder import list_folder
 
 ENTRIES: Final = 10_000  # looked at in one folder
 TRAINER: Final = "trainer-state"

@@ -69,7 +69,9 @@ def fetch_rule_file(
     deadline_s = patience if deadline_s is None else deadline_s
     request = _ObjectRequest(bucket, name, limit, clock, clock.monotonic() + deadline_s)
     try:
-        answer, data = retry(request.get, is_transient=_passes, deadline_s=deadline_s, clock=clock)
+        answer, data = retry(
+            request.get, StorageUnavailableError, deadline_s=deadline_s, clock=clock
+        )
     except ObjectNotFoundError as err:
         msg = f"Rule file {shown(uri)} does not exist."
         raise RuleSourceError(msg) from err
@@ -148,7 +150,3 @@ class _ObjectRequest:
             f"Rule file {shown(self.bucket.address(self.key))} is too large: the limit is "
             f"{self.limit:,} bytes, got {actual}. Give the address of one Python file."
         )
-
-
-def _passes(err: Exception) -> bool:
-    return isinstance(err, StorageUnavailableError) and err.transient

@@ -22,8 +22,8 @@ from rule_core.model.array_difference import ChangeNorms
 from rule_core.model.element_statistics import Activity, ZeroCount
 from rule_core.model.reductions import Reduction
 from rule_core.reading import chunked_reads, local_prefetch, step_read_plan
-from rule_core.reading.measuring import step_ahead
-from rule_core.reading.measuring.step_ahead import StepAhead
+from rule_core.reading.measuring import part_reads
+from rule_core.reading.measuring.part_reads import StepAhead
 from rule_core.storage.local import LocalStore
 from rule_core.trials import Trial
 from rule_core.trials.snapshot_view import snapshot
@@ -72,7 +72,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of calls of the kernel in what runs together."""
     counts: list[int] = []
-    for module in (step_ahead, chunked_reads):
+    for module in (part_reads, chunked_reads):
         run = module.SweepRun
 
         def counting(calls: Any, run: Any = run) -> Any:
@@ -206,7 +206,7 @@ def test_memory_and_open_files_are_bounded(
         if number == 4:
             (plan_bytes,) = {plan.nbytes for plan in plans}
             bounds = {"AHEAD_BYTES": parts * plan_bytes + 1, "AHEAD_FILES": parts}
-            monkeypatch.setattr(step_ahead, limit, bounds[limit])
+            monkeypatch.setattr(part_reads, limit, bounds[limit])
             plans.clear()
         for worker in map("worker_{}".format, range(4)):
             assert ask(trial.trial, number, worker=worker) == trial.plain(number, worker=worker)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from builtin_rules.statistics.series.noise_levels import LevelProgress, Levels, noise
+from builtin_rules.statistics.noise_levels import LevelProgress, Levels, noise
 
 
 def levels_of(values: "list[float] | np.ndarray", shortest: int) -> Levels:

@@ -10,8 +10,8 @@ import pytest
 import rawtrial
 from judging import opened, save
 
-from builtin_rules.statistics.losses import single_number as module
-from builtin_rules.statistics.losses.single_number import single_number
+from builtin_rules.statistics.losses import loss_statistics as module
+from builtin_rules.statistics.losses.loss_statistics import single_number
 from builtin_rules.statistics.tensor_selection import saved_tensor, statistics
 from rule_core.model.element_statistics import SingleNumber, ZeroCount
 from rule_core.model.streaming_statistics import measure

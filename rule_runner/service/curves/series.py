@@ -4,7 +4,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -14,10 +14,10 @@ from rule_runner.errors import RuleRunnerError
 from rule_runner.escape import printable
 from rule_runner.index.records import TrialRecord
 from rule_runner.index.states import WatchState
-from rule_runner.results.schema import WindowTimes
 from rule_runner.service.curves.measured import MeasuredCurve, MeasuredCurves, read_measured
-from rule_runner.service.curves.points import CurveItem, Mark
+from rule_runner.service.curves.points import SeriesItem
 from rule_runner.service.curves.profile_curves import ProfileCurves
+from rule_runner.service.curves.reader import CurveReader
 from rule_runner.service.curves.trial_curves import TrialCurves
 
 TRIALS_KEPT: Final = 16
@@ -27,7 +27,6 @@ WAIT_S: Final = 1.0  # for other readers
 PAUSE_S: Final = 0.25  # between two looks at a trial
 POINTS: Final = 600
 MAX_POINTS: Final = 4000
-MEASURED: Final = "measured"
 NO_CURVES: Final = MeasuredCurves((), 0)
 
 
@@ -47,36 +46,6 @@ class SeriesQuery(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()
     after: int | None = None
     points: int = POINTS
-
-
-class SeriesItem(msgspec.Struct, frozen=True):
-    """A curve.
-
-    Attributes
-    ----------
-    kind
-        A `CurveKind`, a `ProfileKind`, or ``measured`` for what a rule measured.
-    steps
-        Of a profile, times in milliseconds since the epoch.
-    values
-        None where a value is not finite; `marks` has the value.
-    rule, quantity, limit, worse, log, met, windows
-        Of what a rule measured; see `MeasuredCurve`. `rule` is the name of the rule job.
-    """
-
-    name: str
-    kind: str
-    unit: str
-    steps: list[int]
-    values: list[float | None]
-    marks: list[Mark] = []
-    rule: str | None = None
-    quantity: str | None = None
-    limit: float | None = None
-    worse: str | None = None
-    log: bool = False
-    met: list[int] = []
-    windows: WindowTimes | None = None
 
 
 class SeriesPage(msgspec.Struct, frozen=True):
@@ -99,46 +68,6 @@ class SeriesPage(msgspec.Struct, frozen=True):
     complete: bool
     truncated: int
     problem: str
-
-
-class CurveReader(Protocol):
-    """Reads curves as they grow; see `TrialCurves` and `ProfileCurves`."""
-
-    complete: bool
-
-    @property
-    def has_points(self) -> bool:
-        """Whether there are curves."""
-        ...
-
-    @property
-    def last_step(self) -> int:
-        """The last step that was read; -1 before the first."""
-        ...
-
-    @property
-    def left_out(self) -> int:
-        """The number of curves that were left out."""
-        ...
-
-    @property
-    def problem(self) -> str:
-        """What could not be read, in a sentence; "" otherwise."""
-        ...
-
-    def items(self) -> Iterator[CurveItem]:
-        """Yield the curves in the order of their kinds."""
-        ...
-
-    def read(self, seconds: float, *, ended: bool = False) -> None:
-        """Read new data for some seconds; the next call goes on.
-
-        Raises
-        ------
-        TrialError
-            If the trial is gone.
-        """
-        ...
 
 
 class _CachedTrial:
@@ -275,11 +204,9 @@ def _trial_items(curves: CurveReader, query: SeriesQuery, count: int) -> Iterato
             continue
         steps, values = points.after(query.after, count)
         if steps:
-            yield SeriesItem(name, kind, unit, steps, values, _marks(points.marks, query))
-
-
-def _marks(marks: list[Mark], query: SeriesQuery) -> list[Mark]:
-    return [mark for mark in marks if query.after is None or mark.step > query.after]
+            since = -math.inf if query.after is None else query.after
+            marks = [mark for mark in points.marks if mark.step > since]
+            yield SeriesItem(name, kind, unit, steps, values, marks)
 
 
 def _measured_items(
@@ -289,26 +216,15 @@ def _measured_items(
     if query.after is not None:
         return
     for curve in measured.curves:
-        if not query.names or curve.name in query.names:
+        if not query.names or curve.item.name in query.names:
             yield _measured_item(curve, count)
 
 
 def _measured_item(curve: MeasuredCurve, count: int) -> SeriesItem:
     steps, values = curve.points.after(None, count)
-    return SeriesItem(
-        name=curve.name,
-        kind=MEASURED,
-        unit="",
-        steps=steps,
-        values=values,
-        marks=curve.points.marks,
-        rule=curve.job,
-        quantity=curve.quantity,
-        limit=curve.limit,
-        worse=curve.worse,
-        log=curve.log,
-        met=[*curve.met[:count]],
-        windows=curve.windows,
+    met = curve.item.met[:count]
+    return msgspec.structs.replace(
+        curve.item, steps=steps, values=values, marks=curve.points.marks, met=met
     )
 
 

@@ -1,7 +1,8 @@
 """IndexReader: reads the index of `watch`, also while a controller writes it."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -266,10 +267,13 @@ class IndexReader(Closing):
                 rules[row.pop("trial")].append(msgspec.convert(row, RuleRecord, strict=False))
         return rules
 
-    def issues(self) -> dict[tuple[int, str], int | None]:
-        """Return the step of each issue, by trial and rule job."""
+    def issues(self) -> dict[int, dict[str, int | None]]:
+        """Return the step of each issue by rule job, by trial."""
         text = "SELECT trial, name, step FROM rule_jobs WHERE outcome = 'IssuesFound'"
-        return {(trial, name): step for trial, name, step in self._rows(text)}
+        issues: dict[int, dict[str, int | None]] = defaultdict(dict)
+        for trial, name, step in self._rows(text):
+            issues[trial][name] = step
+        return issues
 
     def rule_work(self) -> dict[str, tuple[int, int, float]]:
         """Return the steps judged, those of running trials that wait, and the seconds, by rule."""
@@ -292,9 +296,9 @@ class IndexReader(Closing):
     def rule_counts(self) -> dict[str, dict[str, int]]:
         """Return the number of rule jobs by rule, and by outcome."""
         text = "SELECT rule, outcome, count(*) FROM rule_jobs GROUP BY rule, outcome ORDER BY 1, 2"
-        counts: dict[str, dict[str, int]] = {}
+        counts: dict[str, dict[str, int]] = defaultdict(dict)
         for rule, outcome, count in self._rows(text):
-            counts.setdefault(rule, {})[outcome] = count
+            counts[rule][outcome] = count
         return counts
 
     def _trials(self, condition: str, *values: object) -> list[TrialRecord]:
@@ -314,18 +318,12 @@ class IndexReader(Closing):
 
 def _where(trial_filter: TrialFilter) -> tuple[str, list[str]]:
     """Return the condition of a filter, and its values."""
-    parts, values = _conditions(_CONDITIONS, trial_filter)
-    of_rule, rule_values = _conditions(_RULE_CONDITIONS, trial_filter)
-    if of_rule:
-        parts.append(f"id IN ({_WITH_RULE} {' AND '.join(of_rule)})")
-    values += rule_values
-    return f"WHERE {' AND '.join(parts)}" if parts else "", values
-
-
-def _conditions(
-    conditions: Mapping[str, str], trial_filter: TrialFilter
-) -> tuple[list[str], list[str]]:
-    """Return the conditions of the fields that are set, and their values."""
-    fields = {name: getattr(trial_filter, name) for name in conditions}
-    names = [name for name, value in fields.items() if value is not None]
-    return [conditions[name] for name in names], [fields[name] for name in names]
+    fields = {
+        name: value
+        for name in (*_CONDITIONS, *_RULE_CONDITIONS)
+        if (value := getattr(trial_filter, name)) is not None
+    }
+    conditions = [sql for name, sql in _CONDITIONS.items() if name in fields]
+    if of_rule := [sql for name, sql in _RULE_CONDITIONS.items() if name in fields]:
+        conditions.append(f"id IN ({_WITH_RULE} {' AND '.join(of_rule)})")
+    return f"WHERE {' AND '.join(conditions)}" if conditions else "", [*fields.values()]

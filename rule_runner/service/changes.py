@@ -175,8 +175,7 @@ class Changes:
             is_reset = changes.removals != since.removals or changes.revision < since.revision
             revision = self._id(changes.removals, changes.revision)
             if is_reset or too_many:
-                issues = _by_trial(index.issues())
-                state = _State(changes.removals, changes.revision, issues)
+                state = _State(changes.removals, changes.revision, index.issues())
                 return state, [StreamEvent("reload", id=revision)]
             rules = index.rules_of_trials(trial.id for trial in changes.trials)
         events: list[StreamEvent] = []
@@ -222,14 +221,6 @@ def _events(trial: TrialRecord, rules: list[RuleRecord], before: _Steps) -> Iter
 
 def _issue_steps(rules: list[RuleRecord]) -> _Steps:
     return {rule.name: rule.step for rule in rules if rule.outcome == Outcome.ISSUES_FOUND}
-
-
-def _by_trial(issues: Mapping[tuple[int, str], int | None]) -> dict[int, dict[str, int | None]]:
-    """Return the step of each issue by rule job, by trial."""
-    by_trial: dict[int, dict[str, int | None]] = {}
-    for (trial, name), step in issues.items():
-        by_trial.setdefault(trial, {})[name] = step
-    return by_trial
 
 
 def _put(queue: StreamQueue, events: Sequence[StreamEvent]) -> None:

@@ -157,7 +157,7 @@ def checked(raw: Any, place: str) -> WatchConfig:
     try:
         config = msgspec.convert(raw, WatchConfig, strict=False)
         _check(config)
-    except (msgspec.ValidationError, ValueError) as err:
+    except (msgspec.ValidationError, ValueError, UsageError) as err:
         text = str(err)
         unknown = _UNKNOWN.search(text)
         hint = did_you_mean(unknown[1], _fields()) if unknown else ""
@@ -173,16 +173,19 @@ def _fields() -> list[str]:
 
 def _check(config: WatchConfig) -> None:
     """Check what types cannot express."""
-    for name in ("quiet_after", "look_every"):
+    durations = {"quiet_after": config.quiet_after, "look_every": config.look_every}
+    if config.alerts is not None:
+        durations["alerts.digest_every"] = config.alerts.digest_every
+    for name, duration in durations.items():
         try:
-            seconds_of(getattr(config, name))
+            seconds_of(duration)
         except ValueError as err:
             msg = f"{name} {err}"
             raise ValueError(msg) from err
     check_output(config.output)
     _check_executor(config.executor)
     if config.alerts is not None:
-        config.alerts.check()
+        config.alerts.check_sinks()
     if config.queue is not None and not QUEUE.fullmatch(config.queue):
         msg = (
             "queue must be the address of a queue, such as "
@@ -201,10 +204,7 @@ def _check(config: WatchConfig) -> None:
 
 
 def _check_executor(spec: str) -> None:
-    try:
-        check_form(spec)
-    except UsageError as err:
-        raise ValueError(str(err)) from err
+    check_form(spec)
     if spec.startswith(f"{LOCAL}:"):
         msg = f"executor must be 'local', with the number as max_concurrent, got {spec!r}"
         raise ValueError(msg)

@@ -48,19 +48,14 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """The addresses of the services, each once."""
         return [*dict.fromkeys(sink.removeprefix(KIND) for sink in self.sinks)]
 
-    def check(self) -> None:
-        """Check what types cannot express.
+    def check_sinks(self) -> None:
+        """Check the forms of the sinks.
 
         Raises
         ------
         ValueError
-            If a field is wrong.
+            If one is wrong.
         """
-        try:
-            seconds_of(self.digest_every)
-        except ValueError as err:
-            msg = f"alerts.digest_every {err}"
-            raise ValueError(msg) from err
         for sink in self.sinks:
             if not sink.removeprefix(KIND) or not sink.startswith(KIND):
                 kind = sink.partition(":")[0]

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from rule_runner.errors import OutputError
 from rule_runner.index.leases import Lease, holder
-from rule_runner.index.reader import SCHEMA_VERSION, IndexReader
+from rule_runner.index.reader import IndexReader
 from rule_runner.index.records import RuleRecord
 from rule_runner.index.states import WatchState
 from rule_runner.results.durable_files import open_regular, output_errors
@@ -81,7 +81,7 @@ _SCHEMA: Final = (
     ) WITHOUT ROWID
     """,
     "CREATE INDEX rule_jobs_by_name ON rule_jobs (name, outcome)",
-    f"PRAGMA user_version = {SCHEMA_VERSION}",
+    f"PRAGMA user_version = {IndexReader.schema_version}",
 )
 # An index that was made without it gets it.
 _BY_TURN: Final = "CREATE INDEX IF NOT EXISTS trials_by_turn ON trials (state, revision)"
@@ -135,27 +135,20 @@ class WatchDatabase(IndexReader):
         self._lease = _only_writer(path)
         try:
             _check_own(path)
-            super().__init__(path, "mode=rwc")
+            super().__init__(path, "rwc")
             with self.errors():
                 if path.stat().st_size == 0:  # before WAL, so that it is in the file itself
                     self.connection.execute(f"PRAGMA application_id = {_APPLICATION}")
                 self.connection.execute("PRAGMA journal_mode = WAL")
                 self.connection.execute("PRAGMA synchronous = NORMAL")
                 self.connection.execute("PRAGMA foreign_keys = ON")
-            self._make_tables()
+            self.make_tables(_SCHEMA)
+            with self.transaction():
+                self.connection.execute(_BY_TURN)
             self._file = _identity(path)
         except OutputError:
             self._lease.close()
             raise
-
-    def _make_tables(self) -> None:
-        if self.version() == 0:
-            with self.transaction():
-                for statement in _SCHEMA:
-                    self.connection.execute(statement)
-        self.check_version()
-        with self.transaction():
-            self.connection.execute(_BY_TURN)
 
     @classmethod
     def empty(cls, path: Path) -> Self:
@@ -201,8 +194,7 @@ class WatchDatabase(IndexReader):
             If the database cannot be written.
         """
         self._calls.clear()
-        with self.errors(), self.connection:  # which commits, or rolls back
-            self.connection.execute("BEGIN IMMEDIATE")
+        with super().transaction():
             yield
         for call in self._calls:
             call()

@@ -1,8 +1,7 @@
 """IndexReader: reads the index of `watch`, also while a controller writes it."""
 
-import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -10,14 +9,11 @@ from typing import Any, Final
 import msgspec
 
 from rule_core.severity import Severity
-from rule_runner.errors import OutputError
 from rule_runner.index.records import IndexChanges, RuleRecord, TrialFilter, TrialRecord
+from rule_runner.index.sqlite_file import SqliteFile
 from rule_runner.index.states import WatchState
 from rule_runner.loading.profile_paths import profile_paths, trial_paths
-from rule_runner.results.durable_files import Closing
 
-SCHEMA_VERSION: Final = 3
-BUSY_MS: Final = 5000  # how long a statement waits for another process
 LONGEST_PAUSE_S: Final = 60.0  # before an evaluation is started
 _TRIALS: Final = "SELECT * FROM trials"
 _COUNT: Final = "SELECT count(*) FROM trials"
@@ -46,15 +42,13 @@ ORDERS: Final = tuple(sign + name for name in _ORDERS for sign in ("", "-"))
 _BATCH: Final = 500  # values in a statement
 
 
-class IndexReader(Closing):
+class IndexReader(SqliteFile):
     """The index of `watch`, an SQLite database.
 
     Parameters
     ----------
     path
-        The database, which must exist.
-    uri_options
-        How to open it, as in an SQLite URI.
+        The database, which must exist unless `mode` makes it.
 
     Raises
     ------
@@ -62,55 +56,12 @@ class IndexReader(Closing):
         If it cannot be read.
     """
 
-    def __init__(self, path: Path, uri_options: str = "mode=ro") -> None:
-        self.path = path
-        with self.errors():
-            self.connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?{uri_options}",
-                uri=True,
-                isolation_level=None,
-                check_same_thread=False,  # it may be handed to another thread, not shared
-            )
-            self.connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+    contents = ("Database", "is")
+    remedy = "Make it again from the results with --rebuild."
+    schema_version = 3
 
-    def close(self) -> None:
-        """Close the database."""
-        self.connection.close()
-
-    @contextmanager
-    def errors(self) -> Iterator[None]:
-        """Turn every error of the database into an `OutputError` of one sentence."""
-        try:
-            yield
-        except sqlite3.OperationalError as err:
-            msg = f"Database {str(self.path)!r} cannot be used: {err}."
-            raise OutputError(msg) from err
-        except sqlite3.DatabaseError as err:
-            msg = (
-                f"Database {str(self.path)!r} is damaged: {err}. Make it again from the results "
-                "with --rebuild."
-            )
-            raise OutputError(msg) from err
-
-    def version(self) -> int:
-        """Return the version of the schema; 0 if the database is empty."""
-        with self.errors():
-            return int(self.connection.execute("PRAGMA user_version").fetchone()[0])
-
-    def check_version(self) -> None:
-        """Check that this version of rule-runner knows the schema.
-
-        Raises
-        ------
-        OutputError
-            If it does not.
-        """
-        if self.version() != SCHEMA_VERSION:
-            msg = (
-                f"Database {str(self.path)!r} is of another version of rule-runner. Make it again "
-                "from the results with --rebuild."
-            )
-            raise OutputError(msg)
+    def __init__(self, path: Path, mode: str = "ro") -> None:
+        super().__init__(path, mode)
 
     def trial(self, number: int) -> TrialRecord | None:
         """Return a trial by its id."""
@@ -184,11 +135,6 @@ class IndexReader(Closing):
         finally:
             with self.errors():
                 self.connection.execute("ROLLBACK")
-
-    def data_version(self) -> int:
-        """Return a number that changes when another connection has changed the index."""
-        with self.errors():
-            return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
 
     def oldest(self, state: WatchState, limit: int = -1) -> list[TrialRecord]:
         """Return the trials that have been in a state for the longest time."""
@@ -310,10 +256,6 @@ class IndexReader(Closing):
             cursor = self.connection.execute(text, values)
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in cursor]
-
-    def _rows(self, text: str, *values: object) -> Sequence[Any]:
-        with self.errors():
-            return self.connection.execute(text, values).fetchall()
 
 
 def _where(trial_filter: TrialFilter) -> tuple[str, list[str]]:

@@ -9,10 +9,10 @@ from urllib.parse import unquote_plus
 
 import msgspec
 
-from rule_core.failures import Contained
 from rule_core.storage import aws
 from rule_runner.escape import printable
 from rule_runner.logs import get_logger
+from rule_runner.watch.pace import repeat
 
 _log: Final = get_logger(__name__)
 
@@ -47,12 +47,13 @@ class BucketQueue:
 
     def run(self) -> None:
         """Follow the queue until `stop`; errors are logged once, and tried again."""
-        while not self._stopping.is_set():
-            with Contained(self._fail):
-                self.receive()
-                if self._trouble:
-                    _log.info("queue_available", queue=self._url)
-                self._trouble = ""
+        repeat(self._follow, self._fail, self._stopping)
+
+    def _follow(self) -> None:
+        self.receive()
+        if self._trouble:
+            _log.info("queue_available", queue=self._url)
+        self._trouble = ""
 
     def stop(self) -> None:
         """End `run` after the request that is under way."""

@@ -21,6 +21,7 @@ from rule_runner.watch.alerts.config import AlertsConfig
 from rule_runner.watch.alerts.open_alerts import OpenAlerts
 from rule_runner.watch.alerts.schedule import messages_due
 from rule_runner.watch.alerts.store import LONGEST_PAUSE_S, AlertStore, UnsentMessage
+from rule_runner.watch.pace import repeat
 
 _log: Final = get_logger(__name__)
 
@@ -71,9 +72,7 @@ class Alerting(Closing):
 
     def run(self) -> None:
         """Look until `stop`."""
-        while not self._stopping.is_set():
-            attempt(self.look, self._fail)
-            self._stopping.wait(LOOK_S)
+        repeat(self.look, self._fail, self._stopping, LOOK_S)
 
     def stop(self) -> None:
         """End `run` after the message that is under way."""
@@ -111,8 +110,7 @@ class Alerting(Closing):
             _log.warning("alerts_undelivered", count=count)
 
     def close(self) -> None:
-        """Close the index and the state."""
-        self._open.close()
+        """Close the state."""
         self._store.close()
 
     def _gather(self, *, is_last: bool) -> None:
@@ -122,13 +120,11 @@ class Alerting(Closing):
         if alerts is not None:
             with OnError(self._open.forget):
                 self._store.keep_open(alerts, now)
-        waiting = self._store.waiting()
-        history = self._store.history(now)
-        due = messages_due(waiting, history, self._config, now, is_last=is_last)
-        names = [*self._services]
-        for group in due.groups:
+        waiting, history = self._store.waiting(), self._store.history(now)
+        groups, is_digest = messages_due(waiting, history, self._config, now, is_last=is_last)
+        for group in groups:
             message = message_on(group, self._public_url, details_of)
-            self._store.add_message(message, group, names, now, is_digest=due.is_digest)
+            self._store.add_message(message, group, [*self._services], now, is_digest=is_digest)
 
     def _deliver(self) -> None:
         for delivery in self._store.due(self._clock.time()):

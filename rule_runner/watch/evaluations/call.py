@@ -18,13 +18,6 @@ from rule_runner.watch.evaluations.process import last_line, limit_log, new_log
 _LOOK_S: Final = 0.5
 
 
-class ProcessEnd(NamedTuple):
-    """How the process of an evaluation ended; see `EndedEvaluation`."""
-
-    exit_code: int
-    last_line: str
-
-
 class WorkerView(NamedTuple):
     """What a worker sees.
 
@@ -40,8 +33,8 @@ class WorkerView(NamedTuple):
     sees_file: bool
 
 
-def evaluate_here(request: str) -> ProcessEnd:
-    """Evaluate a request, which is JSON, in a separate process; return how that ended.
+def evaluate_here(request: str) -> tuple[int, str]:
+    """Evaluate a request, which is JSON, in a separate process; return its exit code and last line.
 
     A signal, or the executor where that sends none, stops the evaluation. The process ends with
     the worker, even if that is killed.
@@ -54,7 +47,7 @@ def evaluate_here(request: str) -> ProcessEnd:
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(_LOOK_S)
                 limit_log(log)
-        return ProcessEnd(process.returncode, last_line(log))
+        return process.returncode, last_line(log)
 
 
 def _tethered(folder: str, log: Path) -> "subprocess.Popen[bytes]":

@@ -26,7 +26,6 @@ from structlog.testing import capture_logs
 
 from rule_core.severity import Severity
 from rule_runner.notify.messenger import Messenger
-from rule_runner.watch.alerts import store as store_module
 from rule_runner.watch.alerts.alerting import (
     GIVE_UP_S,
     RETRY_S,
@@ -205,7 +204,6 @@ def test_a_message_has_the_first_finding_that_counts(index: Index, tmp_path: Pat
     index.judge("b", issue("Loss"))
     alerts = OpenAlerts(index.path, Severity.ERROR)
     texts = {(alert.path, alert.rule): details_of(alert) for alert in alerts.changed() or ()}
-    alerts.close()
     assert texts == {
         ("/runs/a", "Loss"): "step 20, gradient/fc of worker_0, measured 1e-8, limit 1e-7",
         ("/runs/a", "Failed"): "no loss.",
@@ -218,7 +216,7 @@ def test_what_could_not_be_recorded_is_told_later(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.judge("a", issue())
-    monkeypatch.setattr(store_module, "BUSY_MS", 1)
+    monkeypatch.setattr("rule_runner.index.sqlite_file.BUSY_MS", 1)
     with (
         http_places.serving() as place,
         opened(index, config(json_of(place)), PatientClock()) as alerts,

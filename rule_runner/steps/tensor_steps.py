@@ -17,6 +17,7 @@ from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex, all_steps, missing_workers
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.wait_budget import WaitEndedError
+from rule_runner.steps.protocol import StepSource
 
 FIRST_PAUSE_S: Final = 1.0  # between looks at a remote trial
 LONG_AGO_S: Final = 60.0  # more than clocks of machines with a common file system differ
@@ -55,7 +56,7 @@ class _Followed:
         return self.index.loaded_all_steps and not self.may_grow
 
 
-class TensorSteps:
+class TensorSteps(StepSource):
     """The steps of a base trial as they become ready, together with those of other trials.
 
     Parameters
@@ -84,6 +85,8 @@ class TensorSteps:
         them have ended, since that decides how much rules see of them.
     """
 
+    begun = False
+
     def __init__(
         self,
         base: TrialIndex,
@@ -97,7 +100,6 @@ class TensorSteps:
         as_it_is: bool = False,
     ) -> None:
         self.base = base
-        self.begun = False
         self._followed = [_Followed(index) for index in (base, *others)]
         self._clock = clock
         self._end_grace = end_grace
@@ -134,9 +136,6 @@ class TensorSteps:
     def segments(self) -> Sequence[int]:
         """Return the first global step of each segment; see `StepSource`."""
         return self.base.segments
-
-    def windows(self) -> None:
-        """Return nothing: steps are no windows of time; see `StepSource`."""
 
     @property
     def ended(self) -> bool:

@@ -1,10 +1,12 @@
-"""Shortening of events that are too large for their receiver."""
+"""Limits of receivers: events are shortened, and requests are split."""
 
 import copy
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeVar
 
 from rule_runner.notify.event import Event, statuses
+
+T = TypeVar("T")
 
 DROPPED: Final = ("HyperParameters", "InputDataConfig", "Tags")  # in this order
 DETAILS_KEPT: Final = 256  # characters
@@ -33,3 +35,34 @@ def shorten(event: Event, fits: Callable[[Event], bool]) -> Event | None:
         if "StatusDetails" in rule:
             rule["StatusDetails"] = rule["StatusDetails"][:DETAILS_KEPT]
     return short if fits(short) else None
+
+
+def batches(
+    items: Iterable[T],
+    size_of: Callable[[T], int],
+    most_bytes: int,
+    most: int,
+    are_apart: Callable[[T, T], bool] = lambda _first, _item: False,
+) -> Iterator[list[T]]:
+    """Split items into one list per request.
+
+    Parameters
+    ----------
+    size_of
+        Returns the size of an item in bytes.
+    most_bytes, most
+        The limits of a request.
+    are_apart
+        Whether an item may not be in a request that begins with `first`.
+    """
+    batch: list[T] = []
+    room = most_bytes
+    for item in items:
+        size = size_of(item)
+        if batch and (size > room or len(batch) == most or are_apart(batch[0], item)):
+            yield batch
+            batch, room = [], most_bytes
+        batch.append(item)
+        room -= size
+    if batch:
+        yield batch

@@ -14,10 +14,9 @@ from rule_runner.notify.messenger import masked as masked_service
 from rule_runner.notify.sinks.apprise import AppriseSink
 from rule_runner.notify.sinks.base import EventSink
 from rule_runner.notify.sinks.cloudwatch_logs import GROUP, CloudWatchLogsSink
-from rule_runner.notify.sinks.cloudwatch_metrics import CloudWatchMetricsSink, EmfSink
+from rule_runner.notify.sinks.cloudwatch_metrics import NAMESPACE, CloudWatchMetricsSink, EmfSink
 from rule_runner.notify.sinks.eventbridge import EventBridgeSink
 from rule_runner.notify.sinks.local import FileSink, StdoutSink
-from rule_runner.notify.sinks.metrics import NAMESPACE
 from rule_runner.notify.sinks.sns import SnsSink
 from rule_runner.notify.sinks.webhook import WebhookSink
 from rule_runner.notify.spec_checks import check_kind, check_webhook

@@ -136,15 +136,14 @@ class WatchDatabase(IndexReader):
         try:
             _check_own(path)
             super().__init__(path, "rwc")
-            with self.errors():
-                if path.stat().st_size == 0:  # before WAL, so that it is in the file itself
-                    self.connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-                self.connection.execute("PRAGMA journal_mode = WAL")
-                self.connection.execute("PRAGMA synchronous = NORMAL")
-                self.connection.execute("PRAGMA foreign_keys = ON")
+            if path.stat().st_size == 0:  # before WAL, so that it is in the file itself
+                self.execute(f"PRAGMA application_id = {_APPLICATION}")
+            self.execute("PRAGMA journal_mode = WAL")
+            self.execute("PRAGMA synchronous = NORMAL")
+            self.execute("PRAGMA foreign_keys = ON")
             self.make_tables(_SCHEMA)
             with self.transaction():
-                self.connection.execute(_BY_TURN)
+                self.execute(_BY_TURN)
             self._file = _identity(path)
         except OutputError:
             self._lease.close()
@@ -219,19 +218,15 @@ class WatchDatabase(IndexReader):
     def update(self, number: int, **fields: Any) -> None:
         """Change fields of a trial."""
         names = ", ".join(f"{name} = ?" for name in fields)
-        text = f"{_UPDATE} {names} WHERE id = ?"
-        with self.errors():
-            self.connection.execute(text, (*fields.values(), number))
+        self.execute(f"{_UPDATE} {names} WHERE id = ?", *fields.values(), number)
 
     def forget_pauses(self) -> None:
         """Make every queued trial due now."""
-        with self.errors():
-            self.connection.execute(f"{_UPDATE} not_before = 0 WHERE not_before != 0")
+        self.execute(f"{_UPDATE} not_before = 0 WHERE not_before != 0")
 
     def remove(self, number: int) -> None:
         """Remove a trial."""
-        with self.errors():
-            self.connection.execute("DELETE FROM trials WHERE id = ?", (number,))
+        self.execute("DELETE FROM trials WHERE id = ?", number)
 
     def set_rules(self, number: int, rules: Sequence[RuleRecord]) -> None:
         """Replace the rule jobs of a trial."""

@@ -113,14 +113,14 @@ class IndexReader(SqliteFile):
     def total(self, trial_filter: TrialFilter | None = None) -> int:
         """Return how many trials a filter fits."""
         where, values = _where(trial_filter or TrialFilter())
-        return int(self._rows(f"{_COUNT} {where}", *values)[0][0])
+        return int(self.execute(f"{_COUNT} {where}", *values)[0][0])
 
     def changes_since(self, revision: int, limit: int) -> IndexChanges:
         """Return what has changed after a revision; of the trials, at most `limit`.
 
         Call it in a `snapshot`, so that the trials are those of the new revision.
         """
-        latest, removals = self._rows("SELECT revision, removals FROM changes")[0]
+        latest, removals = self.execute("SELECT revision, removals FROM changes")[0]
         text = "WHERE revision > ? ORDER BY revision LIMIT ?"
         trials = self._trials(text, revision, limit)
         return IndexChanges(latest, removals, tuple(trials))
@@ -159,11 +159,11 @@ class IndexReader(SqliteFile):
     def unfinished(self) -> list[int]:
         """Return the ids of judged trials whose verdicts more data may change."""
         text = "SELECT id FROM trials WHERE state = ? AND NOT final AND NOT removed ORDER BY id"
-        return [number for (number,) in self._rows(text, WatchState.JUDGED)]
+        return [number for (number,) in self.execute(text, WatchState.JUDGED)]
 
     def paths(self) -> set[str]:
         """Return the paths of the trials that were found below a root."""
-        return {path for (path,) in self._rows("SELECT path FROM trials WHERE root != ''")}
+        return {path for (path,) in self.execute("SELECT path FROM trials WHERE root != ''")}
 
     def expired(self, before: float) -> list[TrialRecord]:
         """Return the judged trials with an output whose evaluation ended before a time."""
@@ -182,7 +182,7 @@ class IndexReader(SqliteFile):
             "SELECT DISTINCT counted_severity FROM rule_jobs "
             "WHERE counted_severity IS NOT NULL AND mode = 'enforce'"
         )
-        return any(Severity(word).rank >= severity.rank for (word,) in self._rows(text))
+        return any(Severity(word).rank >= severity.rank for (word,) in self.execute(text))
 
     def acknowledged(self) -> list[int]:
         """Return the ids of trials with an issue that somebody acknowledged or muted."""
@@ -190,12 +190,12 @@ class IndexReader(SqliteFile):
             "SELECT DISTINCT trial FROM rule_jobs "
             "WHERE acknowledged OR (outcome = 'IssuesFound' AND counted_severity IS NULL)"
         )
-        return [number for (number,) in self._rows(text)]
+        return [number for (number,) in self.execute(text)]
 
     def undelivered(self) -> dict[int, int]:
         """Return the number of undelivered events by trial, of trials that have any."""
         text = "SELECT id, undelivered FROM trials WHERE undelivered > 0 AND NOT removed"
-        return dict(self._rows(text))
+        return dict(self.execute(text))
 
     def rules_of(self, number: int) -> list[RuleRecord]:
         """Return the rule jobs of a trial, ordered by name."""
@@ -217,7 +217,7 @@ class IndexReader(SqliteFile):
         """Return the step of each issue by rule job, by trial."""
         text = "SELECT trial, name, step FROM rule_jobs WHERE outcome = 'IssuesFound'"
         issues: dict[int, dict[str, int | None]] = defaultdict(dict)
-        for trial, name, step in self._rows(text):
+        for trial, name, step in self.execute(text):
             issues[trial][name] = step
         return issues
 
@@ -228,22 +228,22 @@ class IndexReader(SqliteFile):
             "max(0, known - judged - skipped) ELSE 0 END), sum(rule_time) FROM rule_jobs "
             "JOIN trials ON trials.id = rule_jobs.trial GROUP BY rule"
         )
-        return {rule: (steps, waiting, spent) for rule, steps, waiting, spent in self._rows(text)}
+        return {rule: (steps, waiting, spent) for rule, steps, waiting, spent in self.execute(text)}
 
     def restarts(self) -> int:
         """Return how often evaluations of the trials were restarted."""
-        return int(self._rows("SELECT coalesce(sum(restarts), 0) FROM trials")[0][0])
+        return int(self.execute("SELECT coalesce(sum(restarts), 0) FROM trials")[0][0])
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Return the number of trials by state and outcome; the outcome is "" without verdicts."""
-        rows = self._rows("SELECT state, outcome, count(*) FROM trials GROUP BY state, outcome")
+        rows = self.execute("SELECT state, outcome, count(*) FROM trials GROUP BY state, outcome")
         return {(state, outcome): count for state, outcome, count in rows}
 
     def rule_counts(self) -> dict[str, dict[str, int]]:
         """Return the number of rule jobs by rule, and by outcome."""
         text = "SELECT rule, outcome, count(*) FROM rule_jobs GROUP BY rule, outcome ORDER BY 1, 2"
         counts: dict[str, dict[str, int]] = defaultdict(dict)
-        for rule, outcome, count in self._rows(text):
+        for rule, outcome, count in self.execute(text):
             counts[rule][outcome] = count
         return counts
 

@@ -92,12 +92,12 @@ class SqliteFile(Closing):
         """
         with self.transaction():
             for statement in statements if self.version() == 0 else ():
-                self.connection.execute(statement)
+                self.execute(statement)
         self.check_version()
 
     def version(self) -> int:
         """Return the version of the tables; 0 if there are none."""
-        return int(self._rows("PRAGMA user_version")[0][0])
+        return int(self.execute("PRAGMA user_version")[0][0])
 
     def check_version(self) -> None:
         """Check that this version of rule-runner knows the tables.
@@ -115,6 +115,7 @@ class SqliteFile(Closing):
             )
             raise OutputError(msg)
 
-    def _rows(self, statement: str, *values: object) -> Sequence[Any]:
+    def execute(self, statement: str, *values: object) -> Sequence[Any]:
+        """Execute a statement, and return its rows."""
         with self.errors():
             return self.connection.execute(statement, values).fetchall()

@@ -56,7 +56,7 @@ class OpenAlerts:
             state = changes.removals, changes.revision
             if state == self._state:
                 return None
-            rows = reader.connection.execute(_OPEN).fetchall()
+            rows = reader.execute(_OPEN)
         alerts = [
             msgspec.convert(dict(zip(Alert.__struct_fields__, row, strict=True)), Alert)
             for row in rows

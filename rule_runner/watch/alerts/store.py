@@ -92,15 +92,14 @@ class AlertStore(SqliteFile):
             path.parent.mkdir(parents=True, exist_ok=True)
         super().__init__(path, "rwc")
         with OnError(self.close):
-            with self.errors():
-                self.connection.execute("PRAGMA journal_mode = WAL")
-                self.connection.execute("PRAGMA synchronous = FULL")
+            self.execute("PRAGMA journal_mode = WAL")
+            self.execute("PRAGMA synchronous = FULL")
             self.make_tables(_SCHEMA)
 
     def keep_open(self, alerts: Collection[Alert], now: float) -> None:
         """Add the alerts that are new, and forget waiting ones that are not open any more."""
         keys = {alert.key: alert for alert in alerts}
-        known = {key for (key,) in self._rows("SELECT key FROM alerts")}
+        known = {key for (key,) in self.execute("SELECT key FROM alerts")}
         waiting = {alert.key for alert in self.waiting()}
         added = [(key, dump_json(keys[key]), now) for key in keys if key not in known]
         closed = [(key,) for key in waiting if key not in keys]
@@ -112,13 +111,13 @@ class AlertStore(SqliteFile):
     def waiting(self) -> list[Alert]:
         """Return the alerts that are in no message, the oldest first."""
         text = "SELECT content FROM alerts WHERE message IS NULL ORDER BY found_at, key"
-        return [msgspec.json.decode(content, type=Alert) for (content,) in self._rows(text)]
+        return [msgspec.json.decode(content, type=Alert) for (content,) in self.execute(text)]
 
     def history(self, now: float) -> tuple[int, float | None]:
         """Return the number of messages on one alert in the last hour, and the last digest."""
         singles = "SELECT count(*) FROM messages WHERE NOT is_digest AND made_at BETWEEN ? AND ?"
         last = "SELECT max(made_at) FROM messages WHERE is_digest"
-        return self._rows(singles, now - HOUR_S, now)[0][0], self._rows(last)[0][0]
+        return self.execute(singles, now - HOUR_S, now)[0][0], self.execute(last)[0][0]
 
     def add_message(
         self,
@@ -157,25 +156,21 @@ class AlertStore(SqliteFile):
         )
         return [
             UnsentMessage(number, service, msgspec.json.decode(content, type=Message), *rest)
-            for number, service, content, *rest in self._rows(text, now, now + LONGEST_PAUSE_S)
+            for number, service, content, *rest in self.execute(text, now, now + LONGEST_PAUSE_S)
         ]
 
     def count_undelivered(self) -> int:
         """Return how many deliveries wait, due or not."""
-        return int(self._rows("SELECT count(*) FROM deliveries")[0][0])
+        return int(self.execute("SELECT count(*) FROM deliveries")[0][0])
 
     def delivered(self, delivery: UnsentMessage) -> None:
         """Record that a service took a message, or that it is given up."""
-        with self.transaction():
-            self.connection.execute(
-                "DELETE FROM deliveries WHERE message = ? AND service = ?", delivery[:2]
-            )
+        self.execute("DELETE FROM deliveries WHERE message = ? AND service = ?", *delivery[:2])
 
     def postpone(self, delivery: UnsentMessage, until: float) -> None:
         """Record that a service did not take a message, and when to try again."""
-        with self.transaction():
-            self.connection.execute(
-                "UPDATE deliveries SET attempts = attempts + 1, not_before = ? "
-                "WHERE message = ? AND service = ?",
-                (until, *delivery[:2]),
-            )
+        self.execute(
+            "UPDATE deliveries SET attempts = attempts + 1, not_before = ? "
+            "WHERE message = ? AND service = ?",
+            *(until, *delivery[:2]),
+        )

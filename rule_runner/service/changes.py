@@ -183,7 +183,10 @@ class Changes:
             events += _events(trial, rules[trial.id], since.issues.get(trial.id, {}))
         if events:  # a client that has the last one has them all
             events[-1] = events[-1]._replace(id=revision)
-        steps = {trial_id: _issue_steps(records) for trial_id, records in rules.items()}
+        steps = {
+            trial_id: {job.name: job.step for job in jobs if job.outcome == Outcome.ISSUES_FOUND}
+            for trial_id, jobs in rules.items()
+        }
         return _State(changes.removals, changes.revision, {**since.issues, **steps}), events
 
     def _id(self, removals: int, revision: int) -> str:
@@ -217,10 +220,6 @@ def _events(trial: TrialRecord, rules: list[RuleRecord], before: _Steps) -> Iter
     steps = [rule.last_step for rule in rules if rule.last_step is not None]
     if steps:
         yield event("series", id=trial.id, last_step=max(steps))
-
-
-def _issue_steps(rules: list[RuleRecord]) -> _Steps:
-    return {rule.name: rule.step for rule in rules if rule.outcome == Outcome.ISSUES_FOUND}
 
 
 def _put(queue: StreamQueue, events: Sequence[StreamEvent]) -> None:

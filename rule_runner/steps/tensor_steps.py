@@ -355,13 +355,12 @@ class TensorSteps(StepSource):
                 "Rules did not see it."
             )
         if self._once and isinstance(self.base, SourceIndex) and not self.ended:
-            yield from self._unjudged(self.base)
-
-    def _unjudged(self, index: SourceIndex) -> Iterator[str]:
-        """Yield a sentence if the last steps of a run that may still grow are not judged."""
-        steps = index.steps[bisect_right(index.steps, index.settled_step) :]
-        if steps:
-            yield (f"The run has not ended, so that {_named(steps)} not judged: values may follow.")
+            steps = self.base.steps
+            if unjudged := steps[bisect_right(steps, self.base.settled_step) :]:
+                yield (
+                    f"The run has not ended, so that {_named(unjudged)} not judged: values may "
+                    "follow."
+                )
 
     def describe_wait(self, after: int) -> str:
         """Return what the step after `after` is waiting for, for messages."""

@@ -44,13 +44,12 @@ class WatchRoot:
 
     def fits(self, relative: str) -> bool:
         """Return whether a path below the base fits the patterns, as far as both go."""
-        parts = [part for part in relative.split("/") if part]
-        return all(map(fnmatchcase, parts, self.patterns))
+        return all(map(fnmatchcase, filter(None, relative.split("/")), self.patterns))
 
     def holds(self, relative: str) -> bool:
         """Return whether a trial at a path below the base belongs to the root."""
-        parts = [part for part in relative.split("/") if part]
-        return len(parts) >= len(self.patterns) and self.fits(relative)
+        depth = sum(map(bool, relative.split("/")))
+        return depth >= len(self.patterns) and self.fits(relative)
 
 
 def parse_root(text: str) -> WatchRoot:

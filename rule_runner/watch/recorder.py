@@ -17,7 +17,7 @@ from rule_runner.index.outputs import (
     read_output,
     saved_outputs,
 )
-from rule_runner.index.records import RuleRecord, TrialRecord
+from rule_runner.index.records import TrialRecord
 from rule_runner.index.states import TrialInput, WatchState, advance_trial, trial_outcome
 from rule_runner.logs import get_logger
 from rule_runner.results.file_names import ACKNOWLEDGEMENTS, RESULTS
@@ -163,13 +163,8 @@ class Recorder:
             return True
         with self._database.transaction():
             self._database.set_rules(trial.id, saved.rules)
+        issues = {(r.name, r.step) for r in before.values() if r.outcome == Outcome.ISSUES_FOUND}
         for rule in saved.rules:
-            if _is_new_issue(rule, before.get(rule.name)):
+            if rule.outcome == Outcome.ISSUES_FOUND and (rule.name, rule.step) not in issues:
                 _log.info("issues_found", trial=trial.path, rule=rule.name, step=rule.step)
         return True
-
-
-def _is_new_issue(rule: RuleRecord, earlier: RuleRecord | None) -> bool:
-    """Return whether a rule job has an issue that its earlier record does not have."""
-    before = None if earlier is None else (earlier.outcome, earlier.step)
-    return rule.outcome == Outcome.ISSUES_FOUND and before != (rule.outcome, rule.step)

@@ -4,7 +4,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -19,6 +19,8 @@ from rule_runner.service.curves.points import SeriesItem
 from rule_runner.service.curves.profile_curves import ProfileCurves
 from rule_runner.service.curves.reader import CurveReader
 from rule_runner.service.curves.trial_curves import TrialCurves
+
+T = TypeVar("T")
 
 TRIALS_KEPT: Final = 16
 READ_S: Final = 0.5  # of a trial, for one answer
@@ -87,12 +89,9 @@ class _CachedTrial:
         ended = (trial.state, trial.ended_at)
         if ended != self._measured_at:
             self._measured_at = ended
-            self.measured = NO_CURVES
-
-            def read() -> None:
-                self.measured = read_measured(trial.output)
-
-            self._measured_problem = _problem_of(read)
+            self.measured, self._measured_problem = _result_of(
+                lambda: read_measured(trial.output), NO_CURVES
+            )
 
     def read(
         self, trial: TrialRecord, open_curves: Callable[[str], CurveReader], seconds: float
@@ -104,7 +103,7 @@ class _CachedTrial:
                 self.curves = open_curves(trial.path)
             self.curves.read(seconds, ended=trial.state is not WatchState.RUNNING)
 
-        self._problem = _problem_of(read)
+        _, self._problem = _result_of(read, None)
         if self._problem and self.curves is not None:
             self.curves.complete = True
             if not self.curves.has_points:  # what it is may be recognised later
@@ -115,6 +114,9 @@ class _CachedTrial:
         """Why there are no curves, or not all, in a sentence; "" otherwise."""
         damage = "" if self.curves is None else self.curves.problem
         return self._problem or self._measured_problem or printable(damage)
+
+
+_WHOLE: Final = SeriesQuery()
 
 
 class SeriesCache:
@@ -135,13 +137,12 @@ class SeriesCache:
         self._readers = threading.BoundedSemaphore(READERS)
         self._trials: OrderedDict[tuple[int, str], _CachedTrial] = OrderedDict()
 
-    def page(self, trial: TrialRecord, query: SeriesQuery | None = None) -> SeriesPage:
+    def page(self, trial: TrialRecord, query: SeriesQuery = _WHOLE) -> SeriesPage:
         """Return the curves of a trial after reading new data for at most `READ_S`.
 
         A trial that is gone or damaged has no curves, and a problem. If other requests read for
         too long, the result is what has been read.
         """
-        query = query or SeriesQuery()
         cached = self._cached(trial)
         if not cached.lock.acquire(timeout=WAIT_S):
             return SeriesPage([], -1, complete=False, truncated=0, problem="")
@@ -166,12 +167,11 @@ class SeriesCache:
         return True
 
     def _read(self, cached: _CachedTrial, trial: TrialRecord) -> None:
-        if self._profiles:
-            cached.read(trial, lambda path: ProfileCurves(path, self._clock), READ_S)
-            return
-        cached.read_measured(trial)
-        if trial.tensors:
-            cached.read(trial, lambda path: TrialCurves(path, self._clock), READ_S)
+        if not self._profiles:
+            cached.read_measured(trial)
+        if self._profiles or trial.tensors:
+            open_curves = ProfileCurves if self._profiles else TrialCurves
+            cached.read(trial, lambda path: open_curves(path, self._clock), READ_S)
 
     def _cached(self, trial: TrialRecord) -> _CachedTrial:
         key = trial.id, trial.path
@@ -228,9 +228,9 @@ def _measured_item(curve: MeasuredCurve, count: int) -> SeriesItem:
     )
 
 
-def _problem_of(read: Callable[[], None]) -> str:
-    """Read something of a trial; return why that failed, or ""."""
-    return attempt(read, _sentence) or ""
+def _result_of(read: Callable[[], T], otherwise: T) -> tuple[T, str]:
+    """Read something of a trial; return it, or why that failed."""
+    return attempt(lambda: (read(), ""), lambda err: (otherwise, _sentence(err)))
 
 
 def _sentence(err: Exception) -> str:

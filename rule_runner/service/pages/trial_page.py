@@ -130,6 +130,7 @@ def _job(rule: RuleRecord, result: RuleResult | None) -> JobView:
     text = rule_text(rule.rule)
     is_issue = rule.outcome == Outcome.ISSUES_FOUND
     details = "" if result is None or is_issue else for_people(result.status_details or "")
+    parameters = {} if result is None else result.parameters
     return JobView(
         record=rule,
         verdict=verdict(rule.outcome, rule.severity),
@@ -140,7 +141,7 @@ def _job(rule: RuleRecord, result: RuleResult | None) -> JobView:
         remedy=text.remedy if text and is_issue else None,
         notes=[] if result is None else [short(note) for note in result.notes],
         source="" if result is None else _source(result),
-        parameters={} if result is None else _parameters(result),
+        parameters={short(name): _scalar(value) for name, value in parameters.items()},
         mark=_mark(result) if result else "",
     )
 
@@ -150,10 +151,6 @@ def _first_place(step: int, result: RuleResult | None) -> str:
     moment = None if result is None else Moments(result.trial).of(result, step)
     unit = "step" if result is None else result.unit
     return f"{unit} {step:,}" if moment is None else f"{moment.clock} UTC"
-
-
-def _parameters(result: RuleResult) -> dict[str, str]:
-    return {short(name): _scalar(value) for name, value in result.parameters.items()}
 
 
 def _source(result: RuleResult) -> str:

@@ -20,14 +20,7 @@ from rule_runner.service.api.queries import TrialQuery, is_number, trial_of, tri
 from rule_runner.service.api.trials import TrialPage, saved_results, trial_item, trial_list
 from rule_runner.service.pages.rendering import render
 from rule_runner.service.pages.rule_page import rule_entry, rule_text, rule_trials
-from rule_runner.service.pages.table import (
-    ROWS,
-    address,
-    chips,
-    columns,
-    rows,
-    sort_link,
-)
+from rule_runner.service.pages.table import ROWS, address, chips, columns, rows, sort_link
 from rule_runner.service.pages.trial_page import (
     MAX_RUNS,
     ProfileView,
@@ -189,7 +182,7 @@ def rule(request: Request) -> Response:
     with service_of(request).index() as index:
         listed, total = rule_trials(index, name)
         counts = index.rule_counts()
-    class_name = listed[0].rule if listed else name
+    class_name = listed[0].record.rule if listed else name
     text = rule_text(class_name)
     if text is None and not listed:
         msg = f"There is no rule {name!r:.200}, and no trial was judged by it."

@@ -7,8 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from rule_runner.notify.event import Event, statuses
 from rule_runner.notify.sinks.aws import AwsSink
-from rule_runner.notify.sinks.base import Refused, RefusedError, Sent
-from rule_runner.notify.sinks.size_limit import batches
+from rule_runner.notify.sinks.base import Refused, RefusedError, Sent, batches
 from rule_runner.results.json_text import dump_json
 
 GROUP: Final = "/rule-runner/RuleJobs"

@@ -8,9 +8,8 @@ from urllib.parse import quote
 
 from rule_runner.notify.event import Event, statuses
 from rule_runner.notify.sinks.aws import AwsSink
-from rule_runner.notify.sinks.base import Sent, one_by_one
+from rule_runner.notify.sinks.base import Sent, batches, one_by_one
 from rule_runner.notify.sinks.local import StdoutSink
-from rule_runner.notify.sinks.size_limit import batches
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.status import RuleStatus
 

@@ -6,8 +6,15 @@ from typing import Any, Final
 
 from rule_runner.notify.event import Event
 from rule_runner.notify.sinks.aws import AwsSink
-from rule_runner.notify.sinks.base import Refused, RefusedError, Sent, SinkError
-from rule_runner.notify.sinks.size_limit import TOO_LARGE, batches, shorten
+from rule_runner.notify.sinks.base import (
+    TOO_LARGE,
+    Refused,
+    RefusedError,
+    Sent,
+    SinkError,
+    batches,
+    shorten,
+)
 from rule_runner.results.json_text import dump_json
 
 ENTRIES: Final = 10  # per request

@@ -2,7 +2,11 @@
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from rule_core.clock import pause_after
+from rule_runner.config.request import EvaluationRequest, RuleRequest
+from rule_runner.config.rule_options import parse_requests
 from rule_runner.errors import (
     EXIT_CLIENT,
     EXIT_TEMPORARY,
@@ -24,7 +28,6 @@ from rule_runner.logs import get_logger
 from rule_runner.results.status import Outcome
 from rule_runner.watch.config import Assignment
 from rule_runner.watch.evaluations import EndedEvaluation, Evaluations
-from rule_runner.watch.evaluations.requests import request_of
 from rule_runner.watch.growth import has_new_traces, is_absent, mark_of
 from rule_runner.watch.options import WatchContext
 from rule_runner.watch.recorder import Recorder
@@ -163,15 +166,8 @@ class Scheduler:
             self._turns.postpone(trial)
             return False
         mark = mark_of(trial.path, trial.mark)
-        request = request_of(
-            trial,
-            assignment,
-            self._config,
-            self._options.jobs,
-            saved,
-            follow=not (self._options.once or self._turns.is_quiet(trial, mark)),
-            anew=anew,
-        )
+        follow = not (self._options.once or self._turns.is_quiet(trial, mark))
+        request = self._request(trial, assignment, saved, follow=follow, anew=anew)
         self._anew.discard(trial.output)
         self._turns.begin(trial.output)
         running = self._recorder.change(
@@ -182,6 +178,50 @@ class Scheduler:
         except OutputError as err:
             self._finish(running, EndedEvaluation(trial.output, None, str(err)))
         return trial.output in self._evaluations
+
+    def _request(
+        self,
+        trial: TrialRecord,
+        assignment: Assignment,
+        saved: SavedOutput,
+        *,
+        follow: bool,
+        anew: bool,
+    ) -> EvaluationRequest:
+        """Return the evaluation of a trial.
+
+        An evaluation that was begun keeps the rules that fitted the trial then. Results of another
+        version of rule-runner cannot be continued: they are replaced.
+
+        Parameters
+        ----------
+        saved
+            What its output folder holds.
+        follow
+            Whether to follow it until it ends.
+        anew
+            Whether to replace its results.
+        """
+        request = EvaluationRequest(
+            trial=trial.path if trial.tensors else None,
+            profiler_trial=trial.path if trial.profiler else None,
+            parameters=assignment.parameters,
+            modes=assignment.modes,
+            wait=follow,
+            as_it_is=not follow,
+            idle_timeout=self._config.quiet_s,
+            output=trial.output,
+            overwrite=anew or not saved.same_version,
+            sinks=self._config.sinks,
+            actions=self._config.actions,
+            quiet=True,
+        )
+        if assignment.job is not None:
+            return replace(request, job=self._options.jobs[assignment.job])
+        rules = tuple(parse_requests(list(assignment.rules), []))
+        if assignment.is_fitting and saved.rules and saved.same_version:
+            rules = tuple(RuleRequest(name=rule.name) for rule in saved.rules)
+        return replace(request, rules=rules)
 
     def collect(self) -> None:
         """Record the results of the evaluations that have ended."""

@@ -1,7 +1,7 @@
 """Alerting: sends the messages about a fleet, in a separate thread."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -17,14 +17,14 @@ from rule_runner.notify.messenger import Messenger, NotSentError, masked
 from rule_runner.report.text import evidence, reason
 from rule_runner.results.durable_files import Closing
 from rule_runner.watch.alerts.alert import Alert, message_on
-from rule_runner.watch.alerts.config import AlertsConfig
 from rule_runner.watch.alerts.open_alerts import OpenAlerts
-from rule_runner.watch.alerts.schedule import messages_due
 from rule_runner.watch.alerts.store import LONGEST_PAUSE_S, AlertStore, UnsentMessage
+from rule_runner.watch.config import AlertsConfig
 from rule_runner.watch.pace import repeat
 
 _log: Final = get_logger(__name__)
 
+FEW: Final = 3  # alerts at once that become a message each
 LOOK_S: Final = 2.0  # between two looks at the index
 RETRY_S: Final = 30.0  # the first pause before another attempt; each further one is twice as long
 GIVE_UP_S: Final = 86400.0  # after which a message is not sent any more
@@ -160,6 +160,38 @@ def _trouble_of(step: Callable[[], None]) -> str:
     except OutputError as err:
         return str(err)
     return ""
+
+
+def messages_due(
+    waiting: Sequence[Alert],
+    history: tuple[int, float | None],
+    config: AlertsConfig,
+    now: float,
+    *,
+    is_last: bool = False,
+) -> tuple[Sequence[Sequence[Alert]], bool]:
+    """Return the alerts of each message that is due, and whether it is a digest; the others wait.
+
+    A few alerts become a message each. More at once, or more than the hourly limit, become one
+    digest, which waits until it is due.
+
+    Parameters
+    ----------
+    waiting
+        The alerts that were not sent, the oldest first.
+    history
+        How many messages on one alert there were within an hour, and when the last digest was made,
+        in seconds since the epoch; None: never.
+    now
+        Seconds since the epoch.
+    is_last
+        Whether nobody asks again soon: then nothing waits.
+    """
+    singles, last = history
+    if len(waiting) <= min(FEW, config.most_per_hour - singles):
+        return [[alert] for alert in waiting], False
+    is_due = is_last or last is None or not last <= now < last + config.digest_s
+    return ([waiting], True) if waiting and is_due else ((), False)
 
 
 def details_of(alert: Alert) -> str:

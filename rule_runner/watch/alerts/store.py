@@ -12,8 +12,8 @@ from rule_runner.notify.messenger import Message
 from rule_runner.results.durable_files import output_errors
 from rule_runner.results.json_text import dump_json
 from rule_runner.watch.alerts.alert import Alert
-from rule_runner.watch.alerts.schedule import HOUR_S
 
+HOUR_S: Final = 3600.0
 LONGEST_PAUSE_S: Final = 3600.0  # between two attempts
 _SCHEMA: Final = (
     """

@@ -35,8 +35,8 @@ from rule_runner.watch.alerts.alerting import (
     services_of,
     state_path,
 )
-from rule_runner.watch.alerts.config import AlertsConfig
 from rule_runner.watch.alerts.open_alerts import OpenAlerts
+from rule_runner.watch.config import AlertsConfig
 
 # Apprise imports it in Python 3.11 and 3.12.
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
@@ -324,7 +324,7 @@ PROGRAM = """
 import sys, threading
 from pathlib import Path
 from rule_runner.watch.alerts.alerting import alerting, services_of
-from rule_runner.watch.alerts.config import AlertsConfig
+from rule_runner.watch.config import AlertsConfig
 
 config = AlertsConfig(sinks=(sys.argv[2],))
 with alerting(config, Path(sys.argv[1]), services_of(config), None):

@@ -4,8 +4,8 @@ import pytest
 
 from rule_core.severity import Severity
 from rule_runner.watch.alerts.alert import Alert
-from rule_runner.watch.alerts.config import AlertsConfig
-from rule_runner.watch.alerts.schedule import FEW, messages_due
+from rule_runner.watch.alerts.alerting import FEW, messages_due
+from rule_runner.watch.config import AlertsConfig
 
 CONFIG = AlertsConfig(sinks=("apprise:json://localhost",), most_per_hour=5, digest_every="10m")
 NOW = 10_000.0

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -59,9 +58,6 @@ class IndexReader(SqliteFile):
     contents = ("Database", "is")
     remedy = "Make it again from the results with --rebuild."
     schema_version = 3
-
-    def __init__(self, path: Path, mode: str = "ro") -> None:
-        super().__init__(path, mode)
 
     def trial(self, number: int) -> TrialRecord | None:
         """Return a trial by its id."""

@@ -41,7 +41,7 @@ class SqliteFile(Closing):
     remedy: ClassVar[str]
     schema_version: ClassVar[int]
 
-    def __init__(self, path: Path, mode: str) -> None:
+    def __init__(self, path: Path, mode: str = "ro") -> None:
         self.path = path
         with self.errors():
             self.connection = sqlite3.connect(

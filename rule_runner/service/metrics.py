@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from typing import Final
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
@@ -92,6 +92,5 @@ def _gauge(
 
 def metrics(request: Request) -> Response:
     """Answer ``GET /metrics``."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(ServiceCollector(service_of(request)))
-    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+    text = generate_latest(ServiceCollector(service_of(request)))
+    return Response(text, media_type=CONTENT_TYPE_LATEST)

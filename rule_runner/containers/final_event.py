@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rule_runner.notify.event import COMPLETED, EventSubject, RuleProgress, RuleState, statuses
+from rule_runner.notify.event import COMPLETED, EventSubject, RuleState, statuses
 from rule_runner.notify.outbox import Outbox, read_events
 from rule_runner.notify.publisher import publish
 from rule_runner.results.durable_files import FolderLock
@@ -55,11 +55,11 @@ def _training_job(event: Any) -> EventSubject:
 
 
 def _state(result: RuleResult) -> RuleState:
-    coverage = result.coverage
     return RuleState(
         result.configuration_name,
         RuleStatus(result.status),
         result.status_details,
         result.mode,
-        RuleProgress(coverage.judged, coverage.last),
+        result.coverage.judged,
+        result.coverage.last,
     )

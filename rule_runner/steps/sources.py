@@ -1,6 +1,6 @@
 """Step sources: the trials of one evaluation, and where each rule job gets its steps."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -68,7 +68,8 @@ class StepSources:
         lengths = sorted({rule.window_us for rule in config.rules if rule.profiler})
         self.trials = self._open_trials() if tensors else []
         self.profiler = self._open_profiler_trial() if lengths else None
-        for trial in self._opened():
+        self._opened: list[AnyTrial] = [*self.trials, *filter(None, [self.profiler])]
+        for trial in self._opened:
             exists = is_there(trial)
             waits = bool(config.waits.wait_for_trial)
             if not (exists or waits):
@@ -82,11 +83,6 @@ class StepSources:
         self._recognition_due = clock.monotonic() + RECOGNIZE_EVERY_S
         self._set_begun()
         self.all: tuple[StepSource, ...] = (*self._steps, *self._windows.values())
-
-    def _opened(self) -> "Iterator[AnyTrial]":
-        yield from self.trials
-        if self.profiler is not None:
-            yield self.profiler
 
     def _open_trials(self) -> list[Trial]:
         config = self._config
@@ -142,7 +138,7 @@ class StepSources:
     @property
     def name(self) -> str:
         """The name of the training job, according to the first trial."""
-        return next(self._opened()).name
+        return self._opened[0].name
 
     @property
     def ended(self) -> bool:
@@ -213,18 +209,16 @@ class StepSources:
         TrialError
             Names the first such trial.
         """
-        for trial, has_begun in self._begun():
+        for trial in self._opened:
+            if isinstance(trial, Trial):
+                has_begun = bool(trial.index.steps)
+            else:
+                has_begun = trial.first_timestamp > 0
             if not has_begun and not is_there(trial):
                 raise TrialError(absent(trial))
             if not (has_begun or trial in self._checked):
                 self._checked.append(trial)
                 reject_parent(trial)
-
-    def _begun(self) -> "Iterator[tuple[AnyTrial, bool]]":
-        for trial in self.trials:
-            yield trial, bool(trial.index.steps)
-        if self.profiler is not None:
-            yield self.profiler, self.profiler.first_timestamp > 0
 
     def roots(self) -> list[Path]:
         """Return the folders of tensor trials that can be watched."""

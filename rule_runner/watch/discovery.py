@@ -44,13 +44,12 @@ class WatchRoot:
 
     def fits(self, relative: str) -> bool:
         """Return whether a path below the base fits the patterns, as far as both go."""
-        parts = [part for part in relative.split("/") if part]
-        return all(map(fnmatchcase, parts, self.patterns))
+        return all(map(fnmatchcase, filter(None, relative.split("/")), self.patterns))
 
     def holds(self, relative: str) -> bool:
         """Return whether a trial at a path below the base belongs to the root."""
-        parts = [part for part in relative.split("/") if part]
-        return len(parts) >= len(self.patterns) and self.fits(relative)
+        depth = sum(map(bool, relative.split("/")))
+        return depth >= len(self.patterns) and self.fits(relative)
 
 
 def parse_root(text: str) -> WatchRoot:
@@ -89,7 +88,7 @@ def new_trials(root: WatchRoot, known: Container[str], output: str) -> Iterator[
     outputs = outputs if is_s3(outputs) else real_path(outputs)
 
     def passes_over(relative: str) -> bool:
-        path = _below(base, relative)
+        path = f"{base.rstrip('/')}/{relative.strip('/')}".rstrip("/")
         if path == outputs or not root.fits(relative):
             return True
         return path in known and not (root.is_local and _has_new_profile(path, known))
@@ -107,7 +106,3 @@ def _has_new_profile(path: str, known: Container[str]) -> bool:
     """Return whether a known trial has a folder for a profile that is not known."""
     inner = (f"{path}/{name}" for name in FOLDERS)
     return any(folder not in known and Path(folder).is_dir() for folder in inner)
-
-
-def _below(base: str, relative: str) -> str:
-    return f"{base.rstrip('/')}/{relative.strip('/')}".rstrip("/")

@@ -13,7 +13,7 @@ from rule_runner.batch.collecting.junit_file import JunitFile
 from rule_runner.batch.collecting.page_file import PageFile
 from rule_runner.batch.collecting.results import CollectedTrial, below, of_plan
 from rule_runner.batch.collecting.sarif_file import SarifFile
-from rule_runner.batch.collecting.sinks import CollectedFile
+from rule_runner.batch.collecting.streams import CollectedFile
 from rule_runner.batch.plan import read_plan
 from rule_runner.config.request import STDIN
 from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, ClientError, counted, worst_exit_code

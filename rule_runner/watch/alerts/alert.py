@@ -56,7 +56,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     def title(self) -> str:
         """What happened, in a few words."""
         name = trial_name(self.path)
-        did = f"found issues ({self.severity})" if self._is_issue else "failed"
+        is_issue = self.outcome == Outcome.ISSUES_FOUND
+        did = f"found issues ({self.severity})" if is_issue else "failed"
         text = f"{name}: {self.rule} {did}" if self.rule else f"{name}: could not be judged"
         return printable(text).replace("](", "] (")  # a link in services that read Markdown
 
@@ -66,10 +67,6 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
         if self.problem:
             return printable(self.problem)
         return "" if self.step is None else f"step {self.step}"
-
-    @property
-    def _is_issue(self) -> bool:
-        return self.outcome == Outcome.ISSUES_FOUND
 
 
 def message_on(

@@ -195,7 +195,7 @@ def test_files_and_configuration_are_on_the_page(
 def test_results_in_s3_are_not_files(
     client: TestClient, database: WatchDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(views, "read_results", lambda _: [])
+    monkeypatch.setattr(views, "saved_results", lambda _: ([], ""))
     trial = served.add(database, "/runs/far", output="s3://bucket/far")
     assert "The results are in S3" in text_of(client, f"/trials/{trial.id}")
 

@@ -4,8 +4,8 @@ import pytest
 
 from rule_core.severity import Severity
 from rule_runner.watch.alerts.alert import Alert
-from rule_runner.watch.alerts.config import AlertsConfig
-from rule_runner.watch.alerts.schedule import FEW, Due, History, messages_due
+from rule_runner.watch.alerts.alerting import FEW, messages_due
+from rule_runner.watch.config import AlertsConfig
 
 CONFIG = AlertsConfig(sinks=("apprise:json://localhost",), most_per_hour=5, digest_every="10m")
 NOW = 10_000.0
@@ -42,12 +42,12 @@ def alerts(count: int) -> list[Alert]:
     ],
 )
 def test_messages(count: int, singles: int, last_digest: float | None, expected: list[int]) -> None:
-    due = messages_due(alerts(count), History(singles, last_digest), CONFIG, NOW)
-    assert [len(group) for group in due.groups] == expected
-    assert due.is_digest == (sum(expected) > len(expected))
+    groups, is_digest = messages_due(alerts(count), (singles, last_digest), CONFIG, NOW)
+    assert [len(group) for group in groups] == expected
+    assert is_digest == (sum(expected) > len(expected))
 
 
 def test_nothing_waits_at_the_end() -> None:
     waiting = alerts(1)
-    due = messages_due(waiting, History(5, NOW - 1), CONFIG, NOW, is_last=True)
-    assert due == Due([waiting], is_digest=True)
+    due = messages_due(waiting, (5, NOW - 1), CONFIG, NOW, is_last=True)
+    assert due == ([waiting], True)

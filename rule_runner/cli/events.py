@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from rule_runner.cli.options import flag, number, texts
 from rule_runner.cli.reporting import reporting
 from rule_runner.errors import UsageError
 from rule_runner.logs import configure
@@ -19,24 +20,10 @@ def events() -> None:
 
 @events.command()
 @_FOLDER
-@click.option(
-    "--sink",
-    multiple=True,
-    metavar="KIND[:TARGET][,region=R]",
-    help="Sink to send to, as for evaluate.",
-)
-@click.option(
-    "--all", "again", is_flag=True, help="Send all events, including those that the sink accepted."
-)
-@click.option("--refused", is_flag=True, help="Send only the events that the sink refused.")
-@click.option(
-    "--sink-deadline",
-    type=click.FloatRange(0),
-    default=30.0,
-    show_default=True,
-    metavar="S",
-    help="Give up after this time.",
-)
+@texts("--sink", "KIND[:TARGET][,region=R]", "Sink to send to, as for evaluate.")
+@flag("--all", "Send all events, including those that the sink accepted.", "again")
+@flag("--refused", "Send only the events that the sink refused.")
+@number("--sink-deadline", "Give up after this time.", 30.0)
 @reporting
 def replay(
     folder: Path, sink: tuple[str, ...], again: bool, refused: bool, sink_deadline: float

@@ -1,9 +1,12 @@
-"""reporting: maps the outcome of a command to an exit code and one sentence on stderr."""
+"""The exit code, the error message and the standard output of a command."""
 
+import fcntl
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import wraps
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import click
 
@@ -23,9 +26,11 @@ from rule_runner.results.status import INTERNAL_ERROR
 
 _ERROR: Final = "Error: "
 SHADOWED: Final = (
-    "Error: The package 'smdebug' of rule-runner is damaged, or another one is imported instead. "
-    "Run 'rule-runner doctor'."
+    "The package 'smdebug' of rule-runner is damaged, or another one is imported instead. Run "
+    "'rule-runner doctor'."
 )
+_STDOUT: Final = 1
+_STDERR: Final = 2
 
 
 def reporting(command: Callable[..., int | None]) -> Callable[..., None]:
@@ -44,14 +49,11 @@ def reporting(command: Callable[..., int | None]) -> Callable[..., None]:
         except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
             raise
         except Exception as err:  # noqa: BLE001 - our own bug, and the last place to say so
-            if isinstance(err, ImportError) and (err.name or "").startswith("smdebug"):
-                click.echo(SHADOWED, err=True)
-                sys.exit(EXIT_CLIENT)
             from rule_runner.file_descriptors import exhausted
 
-            full = exhausted(err)
-            if full:
-                click.echo(_ERROR + full, err=True)
+            is_shadowed = isinstance(err, ImportError) and (err.name or "").startswith("smdebug")
+            if known := SHADOWED if is_shadowed else exhausted(err):
+                click.echo(_ERROR + known, err=True)
                 sys.exit(EXIT_CLIENT)
             get_logger(__name__).exception("internal_error")
             click.echo(INTERNAL_ERROR, err=True)
@@ -68,3 +70,35 @@ def _fault(err: RuleRunnerError) -> int:
     if isinstance(err, TemporaryError):
         return EXIT_TEMPORARY
     return EXIT_OUTPUT if isinstance(err, OutputError) else EXIT_USAGE
+
+
+@contextmanager
+def results_alone() -> Iterator[None]:
+    """Reserve standard output for what is written to ``sys.stdout`` inside the block.
+
+    File descriptor 1 is redirected to standard error for good: native code, subprocesses, threads
+    and ``atexit`` functions of rules may outlive the block. After the block, ``sys.stdout`` leads
+    there too. Has no effect if ``sys.stdout`` was replaced.
+    """
+    stream = _reserve_stdout()
+    if stream is None:
+        yield
+        return
+    redirected, sys.stdout = sys.stdout, stream
+    try:
+        yield
+    finally:
+        sys.stdout = redirected
+        stream.close()
+
+
+def _reserve_stdout() -> TextIO | None:
+    """Redirect descriptor 1 to standard error; return a stream to the original standard output."""
+    stdout = sys.stdout
+    with suppress(AttributeError, OSError, ValueError):  # closed, or not a file
+        if stdout.fileno() == _STDOUT:
+            stdout.flush()
+            descriptor = fcntl.fcntl(_STDOUT, fcntl.F_DUPFD_CLOEXEC, _STDERR + 1)
+            os.dup2(_STDERR, _STDOUT)
+            return os.fdopen(descriptor, "w", encoding=stdout.encoding, errors=stdout.errors)
+    return None

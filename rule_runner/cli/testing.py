@@ -2,15 +2,15 @@
 
 import click
 
-from rule_runner.cli.endpoint import endpoint_option
+from rule_runner.cli.options import endpoint_option, flag, text
 from rule_runner.cli.reporting import reporting
 from rule_runner.logs import configure
 
 
 @click.command("test")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--update", is_flag=True, help="Write what the rules did as expectations.")
-@click.option("--junit", metavar="FILE", help="Write the results as JUnit XML, too.")
+@flag("--update", "Write what the rules did as expectations.")
+@text("--junit", "FILE", "Write the results as JUnit XML, too.")
 @click.option(
     "--isolate",
     type=click.Choice(["none", "process"]),
@@ -33,7 +33,7 @@ def test(paths: tuple[str, ...], update: bool, junit: str | None, isolate: str) 
 
 @click.command()
 @click.argument("path")
-@click.option("--tensors", required=True, metavar="REGEX", help="Matches anywhere in the names.")
+@text("--tensors", "REGEX", "Matches anywhere in the names.", required=True)
 @click.option("--steps", default=":", metavar="A:B", help="Steps A <= step < B; all by default.")
 @click.option("--output", "-o", required=True, metavar="FILE", help="A new .npz file.")
 @endpoint_option

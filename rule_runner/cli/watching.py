@@ -6,10 +6,9 @@ from typing import Final, Literal
 
 import click
 
-from rule_runner.cli.endpoint import endpoint_option
-from rule_runner.cli.evaluation import FAIL_ON, takes
-from rule_runner.cli.reporting import reporting
-from rule_runner.cli.standard_output import results_alone
+from rule_runner.cli.evaluation import FAIL_ON
+from rule_runner.cli.options import choice, endpoint_option, flag, takes, text, texts
+from rule_runner.cli.reporting import reporting, results_alone
 from rule_runner.errors import UsageError
 from rule_runner.logs import configure
 
@@ -17,23 +16,19 @@ _EXTRA: Final = frozenset({"prometheus_client", "sse_starlette", "starlette", "u
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 _WATCHED: Final = (
     click.argument("roots", nargs=-1, metavar="[ROOT]..."),
-    click.option(
-        "--config",
-        metavar="FILE",
-        help="YAML or JSON file with roots and rules, such as fleet.yaml.",
-    ),
-    click.option(
+    text("--config", "FILE", "YAML or JSON file with roots and rules, such as fleet.yaml."),
+    text(
         "--database",
-        metavar="FILE",
-        help="Index of the trials; by default watch.sqlite beside the output folders.",
+        "FILE",
+        "Index of the trials; by default watch.sqlite beside the output folders.",
     ),
-    click.option("--rebuild", is_flag=True, help="Rebuild the index from the results."),
+    flag("--rebuild", "Rebuild the index from the results."),
 )
 
 
 @click.command()
 @takes(_WATCHED)
-@click.option("--once", is_flag=True, help="Judge the trials that exist now, and exit.")
+@flag("--once", "Judge the trials that exist now, and exit.")
 @takes(FAIL_ON)
 @endpoint_option
 @reporting
@@ -83,25 +78,19 @@ def watch(
 @click.option("--tokens", type=_FILE, help="File with the access tokens.")
 @click.option("--tls-cert", type=_FILE, help="Certificate chain, PEM.")
 @click.option("--tls-key", type=_FILE, help="Private key of the certificate, PEM.")
-@click.option(
-    "--allow-plain-http", is_flag=True, help="Accept connections from other machines without TLS."
-)
-@click.option(
+@flag("--allow-plain-http", "Accept connections from other machines without TLS.")
+@texts(
     "--trusted-proxy",
+    "CIDR",
+    "Network of trusted proxies, whose headers are read; repeatable.",
     "proxies",
-    multiple=True,
-    metavar="CIDR",
-    help="Network of trusted proxies, whose headers are read; repeatable.",
 )
-@click.option(
-    "--user-header", metavar="NAME", help="Header in which trusted proxies pass the user."
-)
-@click.option(
+@text("--user-header", "NAME", "Header in which trusted proxies pass the user.")
+@texts(
     "--allowed-host",
+    "NAME",
+    "Further host name of this service, if it needs no tokens; repeatable.",
     "hosts",
-    multiple=True,
-    metavar="NAME",
-    help="Further host name of this service, if it needs no tokens; repeatable.",
 )
 @click.option(
     "--max-streams",
@@ -173,16 +162,12 @@ _TOKENS: Final = click.option(
 
 @serve_token.command("add")
 @click.argument("name")
-@click.option(
+@choice(
     "--role",
-    type=click.Choice(["read", "act"]),
-    default="read",
-    show_default=True,
-    help="'act' may also acknowledge findings, and repeat or cancel evaluations.",
+    ("read", "act"),
+    "'act' may also acknowledge findings, and repeat or cancel evaluations.",
 )
-@click.option(
-    "--expires", metavar="TIME", default="90d", show_default=True, help="Lifetime, such as 12h."
-)
+@text("--expires", "TIME", "Lifetime, such as 12h.", default="90d", show_default=True)
 @_TOKENS
 @reporting
 def add_token(name: str, role: str, expires: str, tokens: Path) -> int:

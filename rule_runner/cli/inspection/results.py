@@ -4,14 +4,14 @@ from datetime import datetime
 
 import click
 
-from rule_runner.cli.endpoint import endpoint_option
+from rule_runner.cli.options import choice, endpoint_option, flag, text
 from rule_runner.cli.reporting import reporting
 from rule_runner.errors import UsageError
 
 
 @click.command()
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...")
-@click.option("--output", metavar="FILE", help="File or folder of the page; s3:// too.")
+@text("--output", "FILE", "File or folder of the page; s3:// too.")
 @click.option("--title", help="Title of the page; by default the trials' names.")
 @endpoint_option
 @reporting
@@ -27,15 +27,9 @@ def report(folders: tuple[str, ...], output: str | None, title: str | None) -> i
 
 @click.command()
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...")
-@click.option("--check", metavar="NAME", help="Create a check run of this name.")
-@click.option("--comment", is_flag=True, help="Write a comment on the pull request.")
-@click.option(
-    "--fail-on",
-    type=click.Choice(["error", "warning"]),
-    default="error",
-    show_default=True,
-    help="The severity from which a finding fails the check run.",
-)
+@text("--check", "NAME", "Create a check run of this name.")
+@flag("--comment", "Write a comment on the pull request.")
+@choice("--fail-on", ("error", "warning"), "The severity from which a finding fails the check run.")
 @endpoint_option
 @reporting
 def github(folders: tuple[str, ...], check: str | None, comment: bool, fail_on: str) -> int:
@@ -52,18 +46,18 @@ def github(folders: tuple[str, ...], check: str | None, comment: bool, fail_on: 
 
 @click.command()
 @click.argument("output", metavar="DIR")
-@click.option("--rule", metavar="NAME", help="All findings of this rule, also those to come.")
-@click.option("--finding", metavar="ID", help="One finding; without options they are listed.")
-@click.option("--reason", metavar="TEXT", help="Why; required.")
-@click.option("--mute", is_flag=True, help="Do not count: neither fail a command nor alert.")
-@click.option("--withdraw", is_flag=True, help="Take back what was said before.")
-@click.option(
+@text("--rule", "NAME", "All findings of this rule, also those to come.")
+@text("--finding", "ID", "One finding; without options they are listed.")
+@text("--reason", "TEXT", "Why; required.")
+@flag("--mute", "Do not count: neither fail a command nor alert.")
+@flag("--withdraw", "Take back what was said before.")
+@text(
     "--until",
+    "DATE",
+    "The last day on which it holds, in UTC: 2027-01-31.",
     type=click.DateTime(["%Y-%m-%d"]),
-    metavar="DATE",
-    help="The last day on which it holds, in UTC: 2027-01-31.",
 )
-@click.option("--who", metavar="NAME", help="Who says so; by default the user.")
+@text("--who", "NAME", "Who says so; by default the user.")
 @endpoint_option
 @reporting
 def acknowledge(

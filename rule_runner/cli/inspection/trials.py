@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from rule_runner.cli.endpoint import endpoint_option
+from rule_runner.cli.options import endpoint_option, flag, text
 from rule_runner.cli.reporting import reporting
 from rule_runner.logs import configure
 
@@ -17,7 +17,7 @@ def trial() -> None:
 @trial.command("show")
 @click.argument("path")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
-@click.option("--all", "everything", is_flag=True, help="Show every row of each table.")
+@flag("--all", "Show every row of each table.", "everything")
 @endpoint_option
 @reporting
 def trial_show(path: str, form: str, everything: bool) -> int:
@@ -42,7 +42,7 @@ def trial_show(path: str, form: str, everything: bool) -> int:
     help="The format: of numbers tensorboard, csv and jsonl; of tensors safetensors; of all "
     "smdebug, as hooks save them.",
 )
-@click.option("--output", required=True, metavar="PATH", help="A new file or folder.")
+@text("--output", "PATH", "A new file or folder.", required=True)
 @endpoint_option
 @reporting
 def trial_export(path: str, form: str, output: str) -> int:

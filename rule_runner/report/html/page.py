@@ -4,7 +4,7 @@ import hashlib
 import math
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ from rule_core.analysis.axis import number
 from rule_core.severity import Severity
 from rule_runner.loading.loader import every_builtin
 from rule_runner.loading.trials import trial_name
+from rule_runner.report.html.markup import Html
 from rule_runner.report.html.picture import CHART, COLOURS
 from rule_runner.report.html.report_form import report_form, step_of
 from rule_runner.report.html.series import ChartLine, Drawing, display_name
@@ -94,8 +95,7 @@ class _Figure:
             "colour": f"c{index}" if index < COLOURED else "pale",
             "worst": number(worst.measured),
             "limit": number(worst.limit),
-            "at": worst.label,
-            "first": met[0].label if met else "",
+            "first": met[0].label if met else "never",
         }
 
 
@@ -132,22 +132,33 @@ def page(saved: Saved, title: str) -> str:
     """Return the page as text."""
     jobs = [job for run in saved.runs for job in run.jobs]
     columns = _columns(saved.runs, evaluated=True)
-    style = COLOURS + CHART + (TEMPLATES / "report.css").read_text("utf-8")
-    script = (TEMPLATES / "report.js").read_text("utf-8")
     return report_form(
         title=title,
-        style=style,
-        script=script,
-        style_hash=content_hash(style),
-        script_hash=content_hash(script),
-        summary=_summary(jobs),
+        summary=tally(Counter(job.result.outcome for job in jobs)),
         problems=saved.problems,
         runs=_runs(saved.runs, len(jobs)),
         columns=columns,
         silent_columns=[display_name(name) for name in _columns(saved.runs) if name not in columns],
-        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        version=own_versions()["rule-runner"],
+        **frame(COLOURS + CHART + template_text("report.css"), template_text("report.js")),
     )
+
+
+def template_text(name: str) -> str:
+    """Return the text of a file in the folder of templates."""
+    return (TEMPLATES / name).read_text("utf-8")
+
+
+def frame(style: str, script: str) -> dict[str, Html]:
+    """Return what every page has: style and script with their hashes, its date and version."""
+    values = {
+        "style": style,
+        "script": script,
+        "style_hash": content_hash(style),
+        "script_hash": content_hash(script),
+        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "version": own_versions()["rule-runner"],
+    }
+    return {name: Html(value) for name, value in values.items()}
 
 
 def content_hash(text: str) -> str:
@@ -156,18 +167,13 @@ def content_hash(text: str) -> str:
     return f"sha256-{b64encode(digest).decode()}"
 
 
-def _summary(jobs: Iterable[SavedRuleJob]) -> list[dict[str, Any]]:
-    """Return the number of rule jobs by outcome; outcomes that need attention come first."""
-    counts = Counter(job.result.outcome for job in jobs)
+def tally(counts: Mapping[Any, int]) -> list[dict[str, Any]]:
+    """Return words for the counts of outcomes; outcomes that need attention come first."""
     return [
-        {
-            "outcome": str(outcome),
-            "word": WORDS[outcome][0],
-            "sign": WORDS[outcome][1],
-            "count": counts[outcome],
-        }
+        {"outcome": str(outcome), "word": word, "sign": sign, "count": counts[outcome]}
         for outcome in ORDER
-        if counts[outcome]
+        if counts.get(outcome)
+        for word, sign in [WORDS[outcome]]
     ]
 
 
@@ -197,6 +203,7 @@ def _runs(runs: Sequence[Run], jobs: int) -> list[dict[str, Any]]:
 def _run(index: int, name: str, run: Run, jobs: int) -> dict[str, Any]:
     own = 0 if run.page else index  # a run with its own page is the first on that page
     views = [_job(f"rule-{own + 1}-{n + 1}", job, jobs) for n, job in enumerate(run.jobs)]
+    outcomes = Counter(job.result.outcome for job in run.jobs)
     folded = [view for view in views if view["outcome"] == SILENT]
     if len(folded) < FOLDED_JOBS or len(folded) == len(views):
         folded = []
@@ -215,7 +222,7 @@ def _run(index: int, name: str, run: Run, jobs: int) -> dict[str, Any]:
         "ended": all(job.result.trial_ended for job in run.jobs),
         "jobs": views,
         "unevaluated": dict(sorted(unevaluated.items())),
-        "counts": [count for count in _summary(run.jobs) if count["outcome"] in QUIET],
+        "counts": [count for count in tally(outcomes) if count["outcome"] in QUIET],
         "by_name": {view["result"].configuration_name: view for view in views},
     }
 

@@ -1,10 +1,15 @@
-"""Registrations of images by region; those of the project override those of the user."""
+"""Registrations of images by region; those of the project override those of the user.
 
+A file of a project counts while the user trusts its path and content.
+"""
+
+import hashlib
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
+
 from rule_runner.errors import ImageError
-from rule_runner.images import trust
 from rule_runner.images.config_files import (
     NAME,
     parse,
@@ -12,6 +17,7 @@ from rule_runner.images.config_files import (
     read_bytes,
     replace,
     text_of,
+    trust_file,
     user_file,
 )
 from rule_runner.images.uri import is_ecr, parse_uri, require_fit
@@ -45,7 +51,7 @@ def registered(folder: Path | None = None) -> dict[str, Registered]:
         data = read_bytes(file) if file is not None else None
         if file is None or data is None:
             continue
-        if file != user_file() and not trust.is_trusted(file, data):
+        if file != user_file() and not _is_trusted(file, data):
             _log.warning("project_images_ignored", reason=untrusted(file))
             continue
         images |= {region: Registered(uri, file) for region, uri in parse(file, data).items()}
@@ -72,7 +78,7 @@ def place(*, project: bool) -> Path:
         return user_file()
     file = project_file(Path.cwd()) or Path.cwd() / NAME
     data = read_bytes(file)
-    if data is not None and not trust.is_trusted(file, data):
+    if data is not None and not _is_trusted(file, data):
         raise ImageError(untrusted(file))
     return file
 
@@ -127,7 +133,7 @@ def _write(file: Path, images: dict[str, str], project: bool) -> Path:
     text = text_of(images)
     replace(file, text)
     if project:
-        trust.record(file, text.encode())  # the user asked for this content
+        _trust(file, text.encode())  # the user asked for this content
     return file
 
 
@@ -153,5 +159,33 @@ def trust_project(file: Path | None = None) -> tuple[Path, dict[str, str]]:
         )
         raise ImageError(msg)
     images = parse(file, data)
-    trust.record(file, data)
+    _trust(file, data)
     return file, images
+
+
+def _is_trusted(path: Path, data: bytes) -> bool:
+    """Return whether the file `path` is trusted with this content."""
+    return _recorded().get(str(path.resolve())) == _digest(data)
+
+
+def _trust(path: Path, data: bytes) -> None:
+    """Trust the file `path` while it has this content."""
+    trusted = _recorded() | {str(path.resolve()): _digest(data)}
+    text = msgspec.json.format(msgspec.json.encode(trusted, order="sorted"), indent=2)
+    replace(trust_file(), text.decode() + "\n")
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _recorded() -> dict[str, str]:
+    """Return the SHA-256 of the content of each trusted file, by path; empty without any."""
+    data = read_bytes(trust_file())
+    if data is None:
+        return {}
+    try:
+        return msgspec.json.decode(data, type=dict[str, str])
+    except msgspec.DecodeError as err:
+        msg = f"{str(trust_file())!r} is damaged: {err}. Remove it, and trust your files again."
+        raise ImageError(msg) from err

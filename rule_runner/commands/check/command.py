@@ -11,8 +11,7 @@ from msgspec.structs import replace as with_fields
 
 from rule_core.clock import SystemClock
 from rule_core.severity import Severity
-from rule_runner.commands.check.results import CheckedTrial, CheckResult
-from rule_runner.commands.check.tables import print_results, ranked
+from rule_runner.commands.check.tables import CheckedTrial, CheckResult, print_results, ranked
 from rule_runner.commands.evaluate import evaluate_request
 from rule_runner.config.defaults import DEFAULT_END_GRACE_S, FITTING_RULES
 from rule_runner.config.fitting_rules import has_ended

@@ -1,11 +1,15 @@
-"""judge: evaluates one line of a plan, and turns whatever happens into its outcome."""
+"""TrialOutcome: how the evaluation of one line of a plan ended, whatever happens in it."""
 
 import signal
 import sys
 import threading
+from collections import Counter
+from collections.abc import Iterable
 from contextlib import ExitStack, redirect_stdout, suppress
+from enum import StrEnum
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace as with_fields
 
 from rule_core.clock import SystemClock
@@ -16,7 +20,6 @@ from rule_core.sources.address import split_kind
 from rule_core.storage import StorageUnavailableError, open_store
 from rule_runner.batch.plan import PlanLine
 from rule_runner.commands.evaluate import Evaluation, evaluate_request
-from rule_runner.commands.fleet.outcomes import TrialOutcome, TrialState, failed
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.engine.stop_requests import Signals
 from rule_runner.errors import (
@@ -24,11 +27,15 @@ from rule_runner.errors import (
     EXIT_INTERNAL,
     EXIT_ISSUES,
     EXIT_OUTPUT,
+    EXIT_SIGNAL,
     EXIT_TEMPORARY,
     EXIT_TIMEOUT,
     OutputError,
     RuleRunnerError,
+    counted,
+    worst_exit_code,
 )
+from rule_runner.escape import printable
 from rule_runner.executors.protocol import on_stop
 from rule_runner.logs import configure, get_logger
 from rule_runner.results.status import INTERNAL_ERROR
@@ -36,6 +43,110 @@ from rule_runner.results.status import INTERNAL_ERROR
 _log: Final = get_logger(__name__)
 _NOTHING_JUDGED: Final = "No rule judged a step."
 LONG_AGO_S: Final = 300.0
+
+
+class TrialState(StrEnum):
+    """How an evaluation ended: those that need attention come first."""
+
+    FAILED = "failed"
+    STOPPED = "stopped"
+    ISSUES = "with issues"
+    HEALTHY = "without issues"
+
+
+class TrialOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How the evaluation of one line of a plan ended: a line of ``--format jsonl``.
+
+    Attributes
+    ----------
+    line
+        Its number in the plan, from 1.
+    trial, output
+        The trial and the folder of its results; "" if the line does not say.
+    exit_code
+        The exit code for this trial alone.
+    summary
+        The number of rules with each outcome, as text.
+    complete
+        Whether an earlier process had completed it, so that nothing was judged again.
+    problems
+        Sentences on what went wrong.
+    """
+
+    line: int
+    state: TrialState
+    trial: str = ""
+    output: str = ""
+    exit_code: int = 0
+    summary: str = ""
+    complete: bool = False
+    problems: list[str] = []
+
+    def text(self) -> str:
+        """Return the outcome as a line for people."""
+        head = f"{self.line}: {self.trial or 'no trial'}: "
+        before = " (judged before)" if self.complete else ""
+        said = " ".join(self.problems) if self.state is TrialState.FAILED else ""
+        return printable(head + (said or self.summary or str(self.state)) + before)
+
+
+class Tally:
+    """Counts the outcomes of a shard."""
+
+    def __init__(self) -> None:
+        self._states: Counter[TrialState] = Counter()
+        self._codes: set[int] = set()
+        self._complete = 0
+
+    def add(self, outcome: TrialOutcome) -> None:
+        """Count an outcome."""
+        self._states[outcome.state] += 1
+        self._codes.add(outcome.exit_code)
+        self._complete += outcome.complete
+
+    def text(self, shard: object) -> str:
+        """Return a sentence on all outcomes."""
+        present = (state for state in TrialState if self._states[state])
+        counts = ", ".join(f"{self._states[state]} {state}" for state in present)
+        trials = counted(self._states.total(), "trial")
+        before = f"; {self._complete} had been judged before" if self._complete else ""
+        return f"Shard {shard}: {trials}{counts and f': {counts}'}{before}."
+
+    def exit_code(self, signal: int = 0) -> int:
+        """Return the exit code of the shard; `signal` ended it, if it is not 0."""
+        return shard_exit_code(self._codes | ({EXIT_SIGNAL + signal} if signal else set()))
+
+
+def shard_exit_code(codes: Iterable[int]) -> int:
+    """Return the exit code of a shard from those of its trials.
+
+    Interruptions and failures that may pass precede others: a retry skips what is complete.
+
+    >>> shard_exit_code([0, 1]), shard_exit_code([1, 75]), shard_exit_code([75, 143])
+    (1, 75, 143)
+    """
+    present = {*codes}
+    retried = [code for code in present if code > EXIT_SIGNAL]
+    if EXIT_TEMPORARY in present and not retried:
+        return EXIT_TEMPORARY
+    return min(retried, default=worst_exit_code(present))
+
+
+def failed(line: int, problem: str, code: int, request: EvaluationRequest | None) -> TrialOutcome:
+    """Return the outcome of a trial that could not be judged."""
+    return TrialOutcome(
+        line=line,
+        state=TrialState.FAILED,
+        trial=trial_of(request),
+        output=(request and request.output) or "",
+        exit_code=code,
+        problems=[problem],
+    )
+
+
+def trial_of(request: EvaluationRequest | None) -> str:
+    """Return the trial that a request names; "" if it names none."""
+    return (request and (request.trial or request.profiler_trial)) or ""
 
 
 def judge_in_worker(line: PlanLine) -> TrialOutcome:
@@ -60,19 +171,15 @@ def judge(line: PlanLine, signals: Signals) -> TrialOutcome:
     try:
         request = line.request()
     except RuleRunnerError as err:
-        return failed(line.number, str(err), EXIT_CLIENT)
-    trial = request.trial or request.profiler_trial or ""
-    place = request.output or ""
+        return failed(line.number, str(err), EXIT_CLIENT, None)
 
     def fail(err: Exception) -> TrialOutcome:
-        problem, code = _fault(err)
-        return failed(line.number, problem, code, trial, place)
+        return failed(line.number, *_fault(err), request)
 
     return attempt(lambda: _judged(line.number, request, signals), fail)
 
 
 def _judged(number: int, request: EvaluationRequest, signals: Signals) -> TrialOutcome:
-    trial = request.trial or request.profiler_trial or ""
     evaluation = evaluate_request(_as_it_is(request), sys.stderr, signals, title=f"line {number}: ")
     # The first sentence on an earlier evaluation says that there was one.
     problems = [*evaluation.sentences()][bool(evaluation.outcome.earlier) :]
@@ -83,7 +190,7 @@ def _judged(number: int, request: EvaluationRequest, signals: Signals) -> TrialO
     return TrialOutcome(
         line=number,
         state=_state(evaluation, code),
-        trial=trial,
+        trial=trial_of(request),
         output=request.output or "",
         exit_code=code,
         summary=evaluation.outcome.result.summary,

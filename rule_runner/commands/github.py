@@ -1,5 +1,6 @@
 """github: shows results in a workflow of GitHub: as its summary, a check run or a comment."""
 
+import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -139,16 +140,14 @@ class _Repository:
             self._request("PATCH", f"/issues/comments/{earlier}", needed, body)
 
     def _earlier_comment(self, comments: str, needed: str) -> int | None:
-        page = 1
-        while True:
-            path = f"{comments}?per_page={PAGE}&page={page}"
-            listed = self._request("GET", path, needed)
+        for page in itertools.count(1):
+            listed = self._request("GET", f"{comments}?per_page={PAGE}&page={page}", needed)
             for comment in listed:
                 if str(comment.get("body", "")).startswith(MARK):
                     return int(comment["id"])
             if len(listed) < PAGE:
-                return None
-            page += 1
+                break
+        return None
 
     def _request(
         self, method: str, path: str, permission: str, body: Mapping[str, object] | None = None

@@ -64,8 +64,7 @@ def _run_table(path: Path, isolate: Isolation, *, update: bool) -> TableResult:
         result.cases.append(CaseResult(path.name, 0.0, (str(err),)))
         return result
     update = update and bool(table.text)  # a Python file cannot be updated
-    for case in table.cases:
-        result.cases.append(_run_case(table, case, isolate, update=update))
+    result.cases += [_run_case(table, case, isolate, update=update) for case in table.cases]
     updates = {number: case.update for number, case in enumerate(result.cases) if case.update}
     if updates:
         try:

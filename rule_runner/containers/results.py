@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from rule_runner.containers.final_event import record_last_event
 from rule_runner.containers.supervisor import ContainerExit
 from rule_runner.errors import (
     EXIT_CLIENT,
@@ -22,7 +21,11 @@ from rule_runner.errors import (
 from rule_runner.escape import printable
 from rule_runner.loading.trials import trial_name
 from rule_runner.logs import get_logger
+from rule_runner.notify.event import COMPLETED, EventSubject, RuleProgress, RuleState, statuses
+from rule_runner.notify.outbox import Outbox, read_events
+from rule_runner.notify.publisher import publish
 from rule_runner.report.text import print_results
+from rule_runner.results.durable_files import FolderLock
 from rule_runner.results.json_text import dump_json, rfc3339
 from rule_runner.results.output_folder import read_results_file, write_results_file
 from rule_runner.results.schema import EvaluationResult, RuleResult, summary, summary_of_trial
@@ -55,7 +58,7 @@ def trouble(ending: ContainerExit, memory: str) -> str:
         return f"The container needed more memory than --memory {memory}. Increase it."
     if ending.code == KILLED:
         return (
-            f"The container was killed, probably because it needed more memory than --memory "
+            "The container was killed, probably because it needed more memory than --memory "
             f"{memory}. Increase it."
         )
     if ending.code in _NO_COMMAND:
@@ -117,7 +120,7 @@ def bring_to_an_end(
         return results
     try:
         write_results_file(folder, msgspec.structs.replace(evaluation, rules=ended))
-        record_last_event(folder, ended)
+        _record_last_event(folder, ended)
     except OutputError as err:
         _log.warning("result_not_written", path=str(folder), reason=str(err))
     return ended
@@ -141,6 +144,56 @@ def _ended(result: RuleResult, ending: ContainerExit, why: str) -> RuleResult:
     return msgspec.structs.replace(result, **changes)
 
 
+def _record_last_event(folder: Path, results: Sequence[RuleResult]) -> None:
+    """Record the final statuses of started rule jobs in the outbox of an output folder.
+
+    Raises
+    ------
+    OutputError
+        If the outbox cannot be read, or written.
+    """
+    with FolderLock(folder), Outbox(folder) as outbox:
+        if not outbox.size:
+            return
+        *_, (_, last) = read_events(outbox.path)
+        event: Any = last
+        current = outbox.published | {rule.configuration_name: _state(rule) for rule in results}
+        publish(
+            outbox,
+            _training_job(event),
+            [*current.values()],
+            training_ended=event["detail"]["TrainingJobStatus"] == COMPLETED,
+            now=datetime.now(UTC),
+            run_id=event["detail"].get("RunId", ""),
+        )
+
+
+def _training_job(event: Any) -> EventSubject:
+    """Return the subject of an event."""
+    detail = event["detail"]
+    began = datetime.fromtimestamp(detail["CreationTime"] / 1000, UTC)
+    return EventSubject(
+        detail["TrainingJobName"],
+        began,
+        event["source"],
+        event["region"],
+        event["account"],
+        detail["TrainingJobArn"],
+        {rule["RuleConfigurationName"]: rule["RuleEvaluationJobArn"] for rule in statuses(detail)},
+    )
+
+
+def _state(result: RuleResult) -> RuleState:
+    coverage = result.coverage
+    return RuleState(
+        result.configuration_name,
+        RuleStatus(result.status),
+        result.status_details,
+        result.mode,
+        RuleProgress(coverage.judged, coverage.last),
+    )
+
+
 def compose(
     trial: str, parts: Sequence[EvaluationResult], rules: Sequence[RuleResult]
 ) -> EvaluationResult:
@@ -155,11 +208,8 @@ def compose(
     rules
         All results, also of the other containers.
     """
-    counts = summary(rules)
-    if parts:
-        return EvaluationResult(summary=counts, trial=parts[0].trial, rules=[*rules])
-    whole = summary_of_trial(trial_name(trial), trial, rules)
-    return EvaluationResult(summary=counts, trial=whole, rules=[*rules])
+    whole = parts[0].trial if parts else summary_of_trial(trial_name(trial), trial, rules)
+    return EvaluationResult(summary=summary(rules), trial=whole, rules=[*rules])
 
 
 def parsed(printed: Mapping[str, bytes]) -> dict[str, EvaluationResult]:

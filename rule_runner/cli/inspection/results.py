@@ -96,7 +96,8 @@ def acknowledge(
     kind = AcknowledgementKind.MUTED if mute else AcknowledgementKind.ACKNOWLEDGED
     return command.acknowledge(
         output,
-        command.Subject(rule, finding),
+        rule,
+        finding,
         AcknowledgementKind.WITHDRAWN if withdraw else kind,
         reason,
         who=who,

@@ -36,6 +36,7 @@ _DAMAGE: Final = (
     "Its content is ignored, everything else is judged. If the training job's own folder has an "
     "intact copy, copy it again, and let this user read it."
 )
+_PLAIN: Final = {stat.S_IFREG, stat.S_IFDIR}
 _OF_A_TRIAL: Final = ("collections", "index", "events", paths.END_OF_JOB, CLAIM)
 
 
@@ -80,11 +81,11 @@ def _saved_tensors(trial: Trial) -> Iterator[Diagnosis]:
             f"{printable(err)} A trial must consist of folders and files that this user may read."
         )
         return
-    if not is_trial(index, ended) and holds_converted(path):
-        yield from _profiler_data(path)
-        return
     if not is_trial(index, ended):
-        yield wrong(f"Folder {path!r} holds no trial. Give the folder to which the job saved.")
+        if holds_converted(path):
+            yield from _profiler_data(path)
+        else:
+            yield wrong(f"Folder {path!r} holds no trial. Give the folder to which the job saved.")
         return
     yield from _completeness(index, ended)
     yield from leftovers
@@ -150,17 +151,13 @@ def _odd_files(root: Path) -> Iterator[Diagnosis]:
     odd = [
         str(path.relative_to(root))
         for path in (*tops, *below)
-        if os.path.lexists(path) and not _is_plain(path.lstat().st_mode)
+        if os.path.lexists(path) and stat.S_IFMT(path.lstat().st_mode) not in _PLAIN
     ]
     if odd:
         yield wrong(
             f"{listed(odd)}: links, pipes and devices inside a trial are not read. Replace them "
             "by the files."
         )
-
-
-def _is_plain(mode: int) -> bool:
-    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
 
 def _completeness(index: TrialIndex, ended: bool) -> Iterator[Diagnosis]:

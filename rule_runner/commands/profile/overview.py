@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -101,10 +102,10 @@ def overview(path: str, *, check: bool = False) -> ProfileReport:
     trial = look(path)
     problems = ProblemList()
     with reading():
-        python = list(_python(trial, problems))
         if check:
             _read_all(trial)
-        python += _of_other_tools(trial)
+        is_profiled = trial.source.files.store.is_profiled
+        python = [*(_python(trial, problems) if is_profiled else _of_other_tools(trial))]
     files = trial.source.files
     if not (files.system or files.traces or python or trial.job_finished()):
         msg = (
@@ -156,17 +157,13 @@ def _size(trial: "ProfilerTrial", keys: Iterable[str]) -> int | None:
         return None
     total = 0
     for key in keys:
-        try:
+        with suppress(OSError):  # removed meanwhile
             total += (store.root / key).stat().st_size
-        except OSError:  # removed meanwhile
-            continue
     return total
 
 
 def _python(trial: "ProfilerTrial", problems: ProblemList) -> Iterator[PythonReport]:
     """Yield the profiles of Python profilers below ``framework``."""
-    if not trial.source.files.store.is_profiled:
-        return
     store = trial.store
     root = os.path.abspath(store.root) if isinstance(store, LocalStore) else store.uri  # noqa: PTH100 - keeps links
     groups: dict[tuple[str, str], list[ProfileFile]] = {}
@@ -178,9 +175,7 @@ def _python(trial: "ProfilerTrial", problems: ProblemList) -> Iterator[PythonRep
 
 
 def _of_other_tools(trial: "ProfilerTrial") -> Iterator[PythonReport]:
-    """Yield the profiles of other tools, if a profiler wrote nothing."""
-    if trial.source.files.store.is_profiled:
-        return
+    """Yield the profiles of other tools."""
     _, profiles = tool_profiles(trial.source.store)
     for tool, files in sorted(Counter(profile.tool for profile in profiles).items()):
         yield PythonReport(node="", profiler=tool, files=files, modes=[])

@@ -1,6 +1,5 @@
 """split_request: which part of an evaluation judges tensors, and which the profile."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -18,47 +17,34 @@ def split_request(request: EvaluationRequest) -> tuple[EvaluationRequest, Evalua
     Parameters, modes and actions follow the rule jobs that they name; a mode without a name is
     that of both.
     """
-    own: list[RuleRequest] = []
-    others: list[RuleRequest] = []
-    for rule in request.rules:
-        (own if _is_profiler_rule(rule) else others).append(rule)
+    own = [rule for rule in request.rules if _is_profiler_rule(rule)]
     ids = [rule.id or _NAMES[(rule.name or "").casefold()] for rule in own]
     if RULE not in ids:
         own.insert(0, RuleRequest(name=RULE))
         ids.append(RULE)
-    parameters, other_parameters = _parted(request.parameters, ids, ".")
-    modes, other_modes = _parted(request.modes, ids, "=")
-    actions, other_actions = _parted(request.actions, ids, "=")
-    common_modes = tuple(mode for mode in other_modes if "=" not in mode)
+
+    def fields(*, profiler: bool) -> dict[str, tuple[str, ...]]:
+        """Return the options that name one of the profiler rules, or the others."""
+        ends = {"parameters": ".", "modes": "=", "actions": "="}
+        return {
+            field: tuple(
+                text
+                for text in getattr(request, field)
+                if text.startswith(tuple(f"{rule_id}{end}" for rule_id in ids)) is profiler
+            )
+            for field, end in ends.items()
+        }
+
+    others = tuple(rule for rule in request.rules if not _is_profiler_rule(rule))
+    profiler_fields = fields(profiler=True)
+    profiler_fields["modes"] += tuple(mode for mode in request.modes if "=" not in mode)
     return (
+        replace(request, rules=others, **fields(profiler=False)),
         replace(
-            request,
-            rules=tuple(others),
-            parameters=other_parameters,
-            modes=other_modes,
-            actions=other_actions,
-        ),
-        replace(
-            request,
-            rules=tuple(own),
-            job=None,
-            parameters=parameters,
-            modes=modes + common_modes,
-            actions=actions,
-            start_step=None,
-            end_step=None,
+            request, rules=tuple(own), job=None, start_step=None, end_step=None, **profiler_fields
         ),
     )
 
 
 def _is_profiler_rule(rule: RuleRequest) -> bool:
     return rule.source is None and (rule.name or "").casefold() in _NAMES
-
-
-def _parted(
-    texts: Sequence[str], ids: Sequence[str], end: str
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the options that name one of some rule jobs, and the others."""
-    starts = tuple(f"{rule_id}{end}" for rule_id in ids)
-    own = tuple(text for text in texts if text.startswith(starts))
-    return own, tuple(text for text in texts if not text.startswith(starts))

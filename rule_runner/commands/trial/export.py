@@ -16,11 +16,7 @@ from rule_runner.errors import OutputError, TrialError
 from rule_runner.escape import printable
 from rule_runner.export.checkpoints import SafetensorsExport
 from rule_runner.export.native_trial import NativeExport
-from rule_runner.export.number_files import (
-    CsvExport,
-    JsonLinesExport,
-    TensorBoardExport,
-)
+from rule_runner.export.number_files import CsvExport, JsonLinesExport, TensorBoardExport
 from rule_runner.export.saved_parts import Omissions, SavedPart, saved_parts
 from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent
 
@@ -97,7 +93,7 @@ def _remove(partial: Path) -> None:
 
 
 def read_index(path: str) -> tuple[TrialIndex, bool]:
-    """Return the index of a trial, and whether the trial has ended.
+    """Return the index of a trial with steps, and whether the trial has ended.
 
     Raises
     ------
@@ -124,12 +120,7 @@ def read_index(path: str) -> tuple[TrialIndex, bool]:
 
 def _write(index: TrialIndex, exporter: Exporter, omissions: Omissions) -> int:
     """Write all steps; return how many have anything that was written."""
-    count = 0
-    last = -1
     with OnError(exporter.close):
-        for saved in saved_parts(index, omissions):
-            if exporter.add(saved) and saved.step != last:
-                count += 1
-                last = saved.step
+        steps = {saved.step for saved in saved_parts(index, omissions) if exporter.add(saved)}
     exporter.close()
-    return count
+    return len(steps)

@@ -196,8 +196,7 @@ def incomplete_steps(index: TrialIndex) -> Iterator[IncompleteStep]:
 
 def _steps(index: TrialIndex) -> Iterator[StepsReport]:
     """Yield the steps over all modes, then those of each mode."""
-    by_mode = {ModeKeys.GLOBAL: index.steps}
-    by_mode |= {
+    by_mode = {ModeKeys.GLOBAL: index.steps} | {
         mode: sorted(index.mode_steps[mode]) for mode in ModeKeys if mode in index.mode_steps
     }
     for mode, steps in by_mode.items():
@@ -251,8 +250,7 @@ def _tensor(index: TrialIndex, name: str) -> TensorReport:
 
 
 def _nbytes(entry: Entry) -> int:
-    spans = [*entry.reductions.values(), *filter(None, [entry.raw])]
-    return sum(span.length for span in spans)
+    return sum(span.length for span in (*entry.reductions.values(), entry.raw) if span is not None)
 
 
 def _shape_and_type(

@@ -14,7 +14,7 @@ _COMMANDS: Final = {
     "docker": ("docker", "Evaluate in containers, and build the image for them."),
     "doctor": ("inspection.trials", "Diagnose the installation and the trial at PATH."),
     "evaluate": ("evaluation", "Evaluate rules over a trial, and follow it until it ends."),
-    "events": ("events", "Show the events of an evaluation, or send them again."),
+    "events": ("inspection.results", "Show the events of an evaluation, or send them again."),
     "fleet": ("fleet", "Judge many trials on one machine or many."),
     "github": ("inspection.results", "Show the results in output folders in a GitHub workflow."),
     "images": ("images", "Show, register and push the rule image of each region."),

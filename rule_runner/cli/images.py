@@ -6,9 +6,8 @@ import click
 
 from rule_runner.cli import completion
 from rule_runner.cli.options import IMAGE, choice, flag, text, texts
-from rule_runner.cli.reporting import reporting
+from rule_runner.cli.reporting import reporting, verbose_reporting
 from rule_runner.escape import printable
-from rule_runner.logs import configure
 
 _region = text(
     "--region",
@@ -100,7 +99,7 @@ def trust(path: Path | None) -> None:
 @text("--tag", "TAG", "Tag in the registry; by default that of --image.")
 @flag("--create", "Create the repository in ECR if it does not exist.")
 @_where
-@reporting
+@verbose_reporting
 def push(
     image: str,
     regions: tuple[str, ...],
@@ -116,7 +115,6 @@ def push(
     """
     from rule_runner.containers import push as pushing
 
-    configure(1)
     job = pushing.Push(image, repository, tag, create, project)
     for pushed in pushing.push_all(job, regions, to):
         click.echo(pushed)

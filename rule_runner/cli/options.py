@@ -63,9 +63,8 @@ def takes(options: tuple[Option, ...]) -> Option:
     return lambda command: reduce(lambda target, option: option(target), options[::-1], command)
 
 
-def _use(context: click.Context, option: click.Parameter, url: str | None) -> None:
+def _use(_context: click.Context, _option: click.Parameter, url: str | None) -> None:
     """Set the endpoint for boto3, also in child processes."""
-    del context, option
     if url is None:
         return
     if not _is_endpoint(url):

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from rule_runner.cli.options import Command, Option, endpoint_option, flag, takes, text
-from rule_runner.cli.reporting import reporting
-from rule_runner.logs import configure
+from rule_runner.cli.reporting import quiet_reporting, reporting
 
 if TYPE_CHECKING:
     from rule_runner.commands.profile.recording_options import RecordingOptions
@@ -80,12 +79,11 @@ def profile() -> None:
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 @flag("--check", "Read all data, and report what is damaged.")
 @endpoint_option
-@reporting
+@quiet_reporting
 def show(folder: str, form: str, check: bool) -> int:
     """Show nodes, times and files of the profiler data in DIR."""
     from rule_runner.commands.profile.command import show_profile
 
-    configure(-1)
     return show_profile(folder, form, check=check)
 
 
@@ -132,14 +130,13 @@ def report(folder: str, output: str | None, param: tuple[str, ...], overwrite: b
 @click.option("--mode", type=_MODE, help="Mode of the steps.")
 @click.option("-o", "--output", default="trace.json", show_default=True, metavar="FILE")
 @endpoint_option
-@reporting
+@quiet_reporting
 def timeline(
     folder: str, start: str | None, end: str | None, unit: str, mode: str | None, output: str
 ) -> int:
     """Merge timelines and metrics in DIR into a Perfetto trace."""
     from rule_runner.commands.profile import command as commands
 
-    configure(-1)
     return commands.timeline(folder, start, end, unit, mode, output)
 
 
@@ -158,7 +155,7 @@ def timeline(
 )
 @flag("--lines", "Lines in place of functions: speedscope, scalene.")
 @endpoint_option
-@reporting
+@quiet_reporting
 def python(
     folder: str,
     step: str | None,
@@ -175,5 +172,4 @@ def python(
     """
     from rule_runner.commands.profile import command as commands
 
-    configure(-1)
     return commands.python(folder, step, mode, node, count, sort, lines=lines)

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Final, TextIO
 
 import click
@@ -33,12 +33,18 @@ _STDOUT: Final = 1
 _STDERR: Final = 2
 
 
-def reporting(command: Callable[..., int | None]) -> Callable[..., None]:
-    """Log warnings, and end a command with the exit code of its result or error."""
+def reporting(command: Callable[..., int | None], level: int = 0) -> Callable[..., None]:
+    """Log warnings, and end a command with the exit code of its result or error.
+
+    Parameters
+    ----------
+    level
+        -1: only errors are logged; 1: messages too.
+    """
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
-        configure(0)
+        configure(level)
         try:
             code = command(*args, **kwargs) or 0
         except RuleRunnerError as err:
@@ -70,6 +76,10 @@ def _fault(err: RuleRunnerError) -> int:
     if isinstance(err, TemporaryError):
         return EXIT_TEMPORARY
     return EXIT_OUTPUT if isinstance(err, OutputError) else EXIT_USAGE
+
+
+quiet_reporting: Final = partial(reporting, level=-1)
+verbose_reporting: Final = partial(reporting, level=1)
 
 
 @contextmanager

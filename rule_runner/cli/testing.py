@@ -3,8 +3,7 @@
 import click
 
 from rule_runner.cli.options import endpoint_option, flag, text
-from rule_runner.cli.reporting import reporting
-from rule_runner.logs import configure
+from rule_runner.cli.reporting import quiet_reporting
 
 
 @click.command("test")
@@ -17,7 +16,7 @@ from rule_runner.logs import configure
     default="none",
     help="Where the rules run, as in evaluate.",
 )
-@reporting
+@quiet_reporting
 def test(paths: tuple[str, ...], update: bool, junit: str | None, isolate: str) -> int:
     """Run the unit tests of rules at and below each PATH.
 
@@ -27,7 +26,6 @@ def test(paths: tuple[str, ...], update: bool, junit: str | None, isolate: str) 
     from rule_runner.commands.rule_tests import run_rule_tests
     from rule_runner.config.defaults import Isolation
 
-    configure(-1)
     return run_rule_tests(paths, junit, Isolation(isolate), update=update)
 
 
@@ -37,7 +35,7 @@ def test(paths: tuple[str, ...], update: bool, junit: str | None, isolate: str) 
 @click.option("--steps", default=":", metavar="A:B", help="Steps A <= step < B; all by default.")
 @click.option("--output", "-o", required=True, metavar="FILE", help="A new .npz file.")
 @endpoint_option
-@reporting
+@quiet_reporting
 def record(path: str, tensors: str, steps: str, output: str) -> int:
     """Record tensors of the trial at PATH for a rule test.
 
@@ -46,5 +44,4 @@ def record(path: str, tensors: str, steps: str, output: str) -> int:
     """
     from rule_runner.commands.record_case import record as record_case
 
-    configure(-1)
     return record_case(path, tensors, steps, output)

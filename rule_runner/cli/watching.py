@@ -8,9 +8,8 @@ import click
 
 from rule_runner.cli.evaluation import FAIL_ON
 from rule_runner.cli.options import choice, endpoint_option, flag, takes, text, texts
-from rule_runner.cli.reporting import reporting, results_alone
+from rule_runner.cli.reporting import reporting, results_alone, verbose_reporting
 from rule_runner.errors import UsageError
-from rule_runner.logs import configure
 
 _EXTRA: Final = frozenset({"prometheus_client", "sse_starlette", "starlette", "uvicorn"})
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
@@ -31,7 +30,7 @@ _WATCHED: Final = (
 @flag("--once", "Judge the trials that exist now, and exit.")
 @takes(FAIL_ON)
 @endpoint_option
-@reporting
+@verbose_reporting
 @results_alone()
 def watch(
     roots: tuple[str, ...],
@@ -51,7 +50,6 @@ def watch(
     from rule_runner.commands import watch as command
     from rule_runner.config.request import EvaluationRequest
 
-    configure(1)
     fails_on = EvaluationRequest(fail_on=fail_on, fail_on_issues=fail_on_issues).fails_on
     if fails_on is not None and not once:
         msg = "Options --fail-on and --fail-on-issues require --once."
@@ -100,7 +98,7 @@ def watch(
     help="Largest number of simultaneous event streams.",
 )
 @endpoint_option
-@reporting
+@verbose_reporting
 @results_alone()
 def serve(
     roots: tuple[str, ...],
@@ -132,7 +130,6 @@ def serve(
             raise
         msg = "Command 'serve' needs more packages: pip install 'rule-runner[serve]'."
         raise UsageError(msg) from err
-    configure(1)
     settings = ServiceSettings(
         host=host,
         port=port,

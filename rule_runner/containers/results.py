@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from rule_runner.commands.evaluate import document
 from rule_runner.containers.supervisor import ContainerExit
 from rule_runner.errors import (
     EXIT_CLIENT,
@@ -26,7 +27,7 @@ from rule_runner.notify.outbox import Outbox, read_events
 from rule_runner.notify.publisher import publish
 from rule_runner.report.text import print_results
 from rule_runner.results.durable_files import FolderLock
-from rule_runner.results.json_text import dump_json, rfc3339
+from rule_runner.results.json_text import rfc3339
 from rule_runner.results.output_folder import read_results_file, write_results_file
 from rule_runner.results.schema import EvaluationResult, RuleResult, summary, summary_of_trial
 from rule_runner.results.status import CLIENT_ERROR, RuleStatus, wire_details
@@ -225,13 +226,8 @@ def parsed(printed: Mapping[str, bytes]) -> dict[str, EvaluationResult]:
 
 def show(result: EvaluationResult, form: str, folder: Path | None, report: Path | None) -> None:
     """Print results in the requested form; stdout gets nothing else."""
-    if form == "junit":
-        from rule_runner.report.junit import junit
-
-        print(junit(result))
-        return
     if form != "table":
-        print(dump_json(result, indent=2))
+        print(document(result, form, (), 0))
         return
     places = [f"Results: {printable(folder)}"] if folder else []
     places += [f"Report: {printable(report)}"] if report else []

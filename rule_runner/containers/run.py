@@ -18,6 +18,7 @@ from rule_runner.commands.evaluate import try_report
 from rule_runner.config.defaults import EVERY_RULE, FITTING_RULES
 from rule_runner.config.model import default_output
 from rule_runner.config.request import EvaluationRequest, RuleRequest
+from rule_runner.containers import results
 from rule_runner.containers.docker_engine import Engine
 from rule_runner.containers.errors import HOST, EngineError
 from rule_runner.containers.mounts import aws_folder, make_writable, present
@@ -29,16 +30,6 @@ from rule_runner.containers.plan import (
     check_endpoints,
     environment,
     parse_size,
-)
-from rule_runner.containers.results import (
-    KILLED,
-    bring_to_an_end,
-    combined,
-    compose,
-    exit_code,
-    parsed,
-    show,
-    trouble,
 )
 from rule_runner.containers.supervisor import ContainerExit, ContainerSupervisor, failure
 from rule_runner.errors import EXIT_SIGNAL, UsageError
@@ -216,39 +207,40 @@ class _Evaluation:
         lost = failure(endings)
         if lost is not None:
             raise lost
-        results = {name: self._results(name, ending) for name, ending in endings.items()}
+        rules = {name: self._rules(name, ending) for name, ending in endings.items()}
         codes = [
-            exit_code(ending, has_results=bool(results[name])) for name, ending in endings.items()
+            results.exit_code(ending, has_results=bool(rules[name]))
+            for name, ending in endings.items()
         ]
         if self._settings.isolate:
-            self._show([rule for rules in results.values() for rule in rules])
-        elif endings[""].code == KILLED or not self._heard:
-            self._show(results[""])
-        return combined(codes)
+            self._show([rule for own in rules.values() for rule in own])
+        elif endings[""].code == results.KILLED or not self._heard:
+            self._show(rules[""])
+        return results.combined(codes)
 
-    def _results(self, name: str, ending: ContainerExit) -> list[RuleResult]:
+    def _rules(self, name: str, ending: ContainerExit) -> list[RuleResult]:
         """Return the results of a container; print why it ended if it did not end by itself."""
-        why = trouble(ending, self._settings.memory)
+        why = results.trouble(ending, self._settings.memory)
         if why:
             print(f"{name}: {why}" if name else why, file=sys.stderr)
         output = self._plans[name].output
-        printed = parsed({name: self._printed[name]})
+        printed = results.parsed({name: self._printed[name]})
         rules = [rule for part in printed.values() for rule in part.rules]
         if is_s3(output) or (rules and not why):  # possibly of an evaluation that ended before
             return rules
-        return bring_to_an_end(Path(output), ending, why, self._began)
+        return results.bring_to_an_end(Path(output), ending, why, self._began)
 
     def _show(self, rules: Sequence[RuleResult]) -> None:
         """Print results in the form of one evaluation."""
         form = self._request.format
         if not rules or form == "sarif":  # it needs the classes of the rules
             return
-        parts = [*parsed(self._printed).values()]
-        result = compose(self._request.any_trial, parts, rules)
+        parts = [*results.parsed(self._printed).values()]
+        result = results.compose(self._request.any_trial, parts, rules)
         outputs = [plan.output for plan in self._plans.values()]
         is_local = not any(map(is_s3, outputs))
         folder = Path(self._request.output or "") if is_local else None
         report = None
         if folder and self._request.report:
             report = try_report(folder, result.trial.name)
-        show(result, form, folder, report)
+        results.show(result, form, folder, report)

@@ -14,12 +14,7 @@ from rule_runner.results.schema import Evidence
 from rule_runner.results.status import Outcome
 from rule_runner.rule_tests.series import SeriesError, whole_numbers
 
-STATUSES: Final = (
-    Outcome.ISSUES_FOUND,
-    Outcome.NO_ISSUES_FOUND,
-    Outcome.NOT_EVALUATED,
-    Outcome.ERROR,
-)
+STATUSES: Final = ("IssuesFound", "NoIssuesFound", "NotEvaluated", "Error")
 OF_ISSUES: Final = ("status", "step", "severity", "tensors")  # that `--update` writes
 FINDING_KEYS: Final = ("step", "tensor", "worker", "measured", "limit", "note", "severity")
 _TOLERANCE: Final = 1e-6
@@ -287,7 +282,7 @@ def _whole(key: str, value: Any) -> int:
 
 
 _PARSERS: Final[dict[str, Callable[[str, Any], Any]]] = {
-    "status": lambda key, value: _choice(key, value, tuple(map(str, STATUSES))),
+    "status": lambda key, value: _choice(key, value, STATUSES),
     "step": _whole,
     "severity": lambda key, value: _choice(key, value, ("error", "warning")),
     "tensors": _names_of,

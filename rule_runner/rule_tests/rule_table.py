@@ -126,16 +126,21 @@ def read_table(path: Path) -> RuleTable:
     TableError
         If it cannot be read, or none of its cases can.
     """
-    if path.suffix == ".py":
-        document, text = Document(_python_value(path)), ""
-    else:
-        document, text = _yaml_document(path)
+    document, text = _content(path)
     reader = _TableReader(path, document)
     return RuleTable(path, reader.cases(), document, text)
 
 
-def _yaml_document(path: Path) -> tuple[Document, str]:
+def _content(path: Path) -> tuple[Document, str]:
+    """Return what a test file holds, and its text; "" for Python.
+
+    The table of a Python file is its constants with the names of the keys, in capitals.
+    """
     try:
+        if path.suffix == ".py":
+            module = run_file(path, "Test file")
+            names = {key: key.upper() for key in FILE_KEYS if key.upper() in module}
+            return Document({key: module[name] for key, name in names.items()}), ""
         text = read_text(path, "Test file")
         return yaml_document(text), text
     except JobError as err:
@@ -144,15 +149,6 @@ def _yaml_document(path: Path) -> tuple[Document, str]:
         line = f":{err.line}" if err.line else ""
         msg = f"{path}{line}: {err.problem.rstrip('.')}."
         raise TableError(msg) from err
-
-
-def _python_value(path: Path) -> dict[str, Any]:
-    """Return the table of a module: its constants with the names of the keys, in capitals."""
-    try:
-        module = run_file(path, "Test file")
-    except JobError as err:
-        raise TableError(str(err)) from err
-    return {key: module[key.upper()] for key in FILE_KEYS if key.upper() in module}
 
 
 @dataclass(frozen=True, slots=True)

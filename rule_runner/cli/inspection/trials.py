@@ -5,8 +5,7 @@ from pathlib import Path
 import click
 
 from rule_runner.cli.options import endpoint_option, flag, text
-from rule_runner.cli.reporting import reporting
-from rule_runner.logs import configure
+from rule_runner.cli.reporting import quiet_reporting, reporting
 
 
 @click.group()
@@ -19,7 +18,7 @@ def trial() -> None:
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 @flag("--all", "Show every row of each table.", "everything")
 @endpoint_option
-@reporting
+@quiet_reporting
 def trial_show(path: str, form: str, everything: bool) -> int:
     """Show what the trial at PATH holds.
 
@@ -28,7 +27,6 @@ def trial_show(path: str, form: str, everything: bool) -> int:
     """
     from rule_runner.commands.trial.show import show_trial
 
-    configure(-1)
     return show_trial(path, form, everything=everything)
 
 
@@ -44,7 +42,7 @@ def trial_show(path: str, form: str, everything: bool) -> int:
 )
 @text("--output", "PATH", "A new file or folder.", required=True)
 @endpoint_option
-@reporting
+@quiet_reporting
 def trial_export(path: str, form: str, output: str) -> int:
     """Write the values of a trial in another format.
 
@@ -52,14 +50,13 @@ def trial_export(path: str, form: str, output: str) -> int:
     """
     from rule_runner.commands.trial.export import export_trial
 
-    configure(-1)
     return export_trial(path, form, output)
 
 
 @click.command()
 @click.argument("path", required=False)
 @endpoint_option
-@reporting
+@quiet_reporting
 def doctor(path: str | None) -> int:
     """Diagnose the installation and the trial at PATH.
 
@@ -68,7 +65,6 @@ def doctor(path: str | None) -> int:
     """
     from rule_runner.commands.doctor.command import run_doctor
 
-    configure(-1)
     return run_doctor(path)
 
 

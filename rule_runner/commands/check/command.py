@@ -5,7 +5,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from itertools import chain, count
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec.structs import replace as with_fields
 
@@ -125,60 +125,49 @@ def _check_each(
     several = len(folders) > 1
     for number, name in enumerate(sorted(folders, key=running.__contains__), 1):
         grace_left = max(0.0, grace_end - clock.monotonic())
-        trial_check = _TrialCheck(
-            folders[name],
-            output / name if several else output,
+        own = with_fields(
             request,
-            DEFAULT_END_GRACE_S if name in running else grace_left,
-            f"{number} of {len(folders)}, {name}: " if several else "",
+            output=str(output / name if several else output),
+            end_grace=DEFAULT_END_GRACE_S if name in running else grace_left,
         )
-        yield trial_check.judge(signals)
+        title = f"{number} of {len(folders)}, {name}: " if several else ""
+        yield _judge(folders[name], own, title, signals)
         if signals.number:
             return
 
 
-class _TrialCheck(NamedTuple):
-    """A trial and how to judge it."""
-
-    folder: TrialFolder
-    output: Path
-    request: EvaluationRequest
-    grace: float
-    title: str
-
-    def judge(self, signals: Signals) -> CheckedTrial:
-        """Judge the trial by the rules whose inputs it holds."""
-        path = self.folder.path
-        request = with_fields(
-            self.request,
-            trial=path if self.folder.tensors else None,
-            profiler_trial=path if self.folder.profiler else None,
-            rules=(RuleRequest(name=FITTING_RULES),),
-            output=str(self.output),
-            end_grace=self.grace,
-            as_it_is=not self.request.wait,
+def _judge(
+    folder: TrialFolder, request: EvaluationRequest, title: str, signals: Signals
+) -> CheckedTrial:
+    """Judge a trial by the rules whose inputs it holds."""
+    request = with_fields(
+        request,
+        trial=folder.path if folder.tensors else None,
+        profiler_trial=folder.path if folder.profiler else None,
+        rules=(RuleRequest(name=FITTING_RULES),),
+        as_it_is=not request.wait,
+    )
+    try:
+        evaluation = evaluate_request(
+            request, sys.stdout, signals, title=title, report_issues_only=True
         )
-        try:
-            evaluation = evaluate_request(
-                request, sys.stdout, signals, title=self.title, report_issues_only=True
-            )
-        except (ClientError, OutputError) as err:
-            code = EXIT_OUTPUT if isinstance(err, OutputError) else EXIT_CLIENT
-            return CheckedTrial(path=path, problem=str(err), exit_code=code)
-        outcome, code = evaluation.outcome, evaluation.exit_code
-        for sentence in evaluation.sentences():
-            if sentence != outcome.output_error:  # the table says so
-                print(printable(sentence), file=sys.stderr)
-        if code == 0 and not any(rule.coverage.judged for rule in outcome.result.rules):
-            code = EXIT_CLIENT
-        return CheckedTrial(
-            path=path,
-            results=str(self.output),
-            exit_code=code,
-            evaluation=with_fields(outcome.result, left_out={}),
-            problem=outcome.output_error,
-            left_out={**evaluation.config.left_out},
-        )
+    except (ClientError, OutputError) as err:
+        code = EXIT_OUTPUT if isinstance(err, OutputError) else EXIT_CLIENT
+        return CheckedTrial(path=folder.path, problem=str(err), exit_code=code)
+    outcome, code = evaluation.outcome, evaluation.exit_code
+    for sentence in evaluation.sentences():
+        if sentence != outcome.output_error:  # the table says so
+            print(printable(sentence), file=sys.stderr)
+    if code == 0 and not any(rule.coverage.judged for rule in outcome.result.rules):
+        code = EXIT_CLIENT
+    return CheckedTrial(
+        path=folder.path,
+        results=request.output or "",
+        exit_code=code,
+        evaluation=with_fields(outcome.result, left_out={}),
+        problem=outcome.output_error,
+        left_out={**evaluation.config.left_out},
+    )
 
 
 def _report(trials: Sequence[CheckedTrial], output: Path) -> Path | None:

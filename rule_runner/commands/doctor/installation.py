@@ -126,19 +126,16 @@ def _versions() -> Iterator[Diagnosis]:
             "versions cannot be checked. Install it: pip install --editable FOLDER."
         )
         return
-    yield _python(str(ours.metadata["Requires-Python"]))
+    version, required = platform.python_version(), str(ours.metadata["Requires-Python"])
+    if _satisfies(version, SpecifierSet(required)):
+        yield good(f"Python is {version}.")
+    else:
+        yield wrong(f"Python must be {required}, got {version}. Install a newer one.")
     problems = [problem for text in ours.requires or () if (problem := _unmet(text))]
     for problem in problems:
         yield wrong(f"{problem} {_REINSTALL}")
     if not problems:
         yield good(f"All dependencies of {DISTRIBUTION} {ours.version} are installed.")
-
-
-def _python(required: str) -> Diagnosis:
-    version = platform.python_version()
-    if not _satisfies(version, SpecifierSet(required)):
-        return wrong(f"Python must be {required}, got {version}. Install a newer one.")
-    return good(f"Python is {version}.")
 
 
 def _unmet(text: str) -> str:

@@ -59,8 +59,8 @@ def examine_trial(path: str) -> Iterator[Diagnosis]:
     if not exists:
         yield wrong(printable(f"{absent(trial)} Give the root folder of a trial."))
         return
-    examine = _sources if isinstance(trial.index, SourceIndex) else _saved_tensors
-    yield from examine(trial)
+    index = trial.index
+    yield from _sources(index) if isinstance(index, SourceIndex) else _saved_tensors(trial)
 
 
 def _saved_tensors(trial: Trial) -> Iterator[Diagnosis]:
@@ -109,11 +109,8 @@ def _profiler_data(path: str) -> Iterator[Diagnosis]:
         yield warning(printable(problem))
 
 
-def _sources(trial: Trial) -> Iterator[Diagnosis]:
+def _sources(index: SourceIndex) -> Iterator[Diagnosis]:
     """Yield the checks of a run in other formats."""
-    index = trial.index
-    if not isinstance(index, SourceIndex):
-        return
     try:
         index.refresh(whole=True)
         why_ended = index.why_ended()

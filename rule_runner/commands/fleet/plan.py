@@ -17,12 +17,12 @@ from rule_runner.batch.plan import plan_text
 from rule_runner.config.defaults import FITTING_RULES
 from rule_runner.config.output_names import OutputTemplate
 from rule_runner.config.request import STDIN, EvaluationRequest, RuleRequest
+from rule_runner.durations import seconds_of
 from rule_runner.errors import EXIT_CLIENT, OutputError, TrialError, UsageError
 from rule_runner.escape import is_text, printable
 from rule_runner.loading.trial_age import changed_since
 from rule_runner.loading.trial_lists import ListedTrial, list_trials
 from rule_runner.loading.trials import real_path
-from rule_runner.results.retention import parse_retention
 
 TRIALS: Final = 1_000_000  # planned at most for each path
 FOLDERS: Final = 10_000_000  # listed at most for each path
@@ -119,13 +119,10 @@ def _oldest(since: str | None) -> float:
     if since is None:
         return 0.0
     try:
-        seconds = parse_retention(since).seconds
-    except UsageError:
-        seconds = None
-    if seconds is None:
+        return SystemClock().time() - seconds_of(since, "hdw")
+    except ValueError as err:
         msg = f"Option --since must be a time, such as 12h, 1d or 2w, got {since!r}."
-        raise UsageError(msg)
-    return SystemClock().time() - seconds
+        raise UsageError(msg) from err
 
 
 def _requests(

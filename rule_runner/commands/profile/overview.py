@@ -23,7 +23,6 @@ from rule_runner.loading.trials import real_path
 if TYPE_CHECKING:
     from rule_core.trials.profiler_trial import ProfilerTrial
 
-SCHEMA_VERSION: Final = 1
 WINDOW_US: Final = 60_000_000
 
 
@@ -71,7 +70,7 @@ class ProfileReport(msgspec.Struct, frozen=True, kw_only=True):
         Whether all data were read, so that `problems` is complete.
     """
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = 1
     name: str
     path: str
     ended: bool

@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -16,8 +16,6 @@ from rule_core.reading.trial_index import TrialIndex, missing_workers
 from rule_core.storage import StorageUnavailableError
 from rule_runner.errors import TrialError
 from rule_runner.loading.trials import absent, is_there, open_trial, real_path, reject_parent
-
-SCHEMA_VERSION: Final = 1
 
 
 class StepsReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +98,7 @@ class TrialReport(msgspec.Struct, frozen=True, kw_only=True):
         Of a run that was resumed; [] of one that was not.
     """
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = 1
     name: str
     path: str
     ended: bool

@@ -21,7 +21,6 @@ from rule_runner.report.html.report_form import report_form, step_of
 from rule_runner.report.html.series import ChartLine, Drawing, display_name
 from rule_runner.report.html.svg_chart import COLOURED, SvgChart
 from rule_runner.report.saved_results import Run, Saved, SavedRuleJob, read
-from rule_runner.report.text import abandonment
 from rule_runner.results.durable_files import make_folder, remove_scratch, write_atomically
 from rule_runner.results.evaluations import ORDER
 from rule_runner.results.file_names import REPORT
@@ -246,17 +245,14 @@ def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
         "sign": sign,
         "acknowledged": ", acknowledged" * result.is_acknowledged,
         "at": "" if result.step is None else f" at {result.unit} {step_of(result)}",
-        "abandonment": abandonment(result),
         "reason": for_people(details),
         "quiet": outcome in QUIET,
         "folded": False,
-        "share": round(100 * result.coverage.judged / max(result.coverage.known, 1)),
         "open": not silent or jobs <= OPEN_JOBS,
         "figures": [
             _Figure(f"{name}-{n}", SvgChart(drawing)) for n, drawing in enumerate(job.drawings)
         ],
-        "left_out": job.left_out,
-        "problem": job.problem,
+        "saved": job,
         "page": _advice(result.rule) if outcome is Outcome.ISSUES_FOUND else "",
     }
 

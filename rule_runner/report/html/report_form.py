@@ -8,7 +8,7 @@ from rule_runner.errors import counted
 from rule_runner.escape import printable
 from rule_runner.report.html.markup import NOTHING, Html, html, html_if, script_json
 from rule_runner.report.html.series import display_name, step_label
-from rule_runner.report.text import judged_steps, mark
+from rule_runner.report.text import abandonment, judged_steps, mark
 from rule_runner.results.json_text import JsonScalar
 from rule_runner.results.schema import Evidence, RuleResult
 
@@ -247,14 +247,15 @@ def _run(run: View, runs: int) -> Html:
 
 
 def _verdict(job: View) -> Html:
-    reason = _shortened(printable(job["reason"]))
+    reason, coverage = _shortened(printable(job["reason"])), job["result"].coverage
     return html(
         _VERDICT,
         name=display_name(job["result"].configuration_name),
         badge=_badge(job),
         why=html_if(reason, '<span class="why">{text}</span>', text=reason),
         coverage=_coverage(job["result"]),
-        **_chosen(job, "id", "at", "share"),
+        share=round(100 * coverage.judged / max(coverage.known, 1)),
+        **_chosen(job, "id", "at"),
     )
 
 
@@ -301,8 +302,8 @@ def _article(job: View) -> Html:
     result: RuleResult = job["result"]
     name, rule, mode = map(display_name, (result.configuration_name, result.rule, result.mode))
     skipped, missing = result.coverage.skipped, result.coverage.missing_workers
-    abandonment = f" The condition was first met{job['at']}{job['abandonment']}."
-    findings, left_out, said = result.findings_count, job["left_out"], result.acknowledgement
+    saved, said = job["saved"], result.acknowledgement
+    later, findings, left_out = abandonment(result), result.findings_count, saved.left_out
     return html(
         _ARTICLE,
         id=job["id"],
@@ -324,11 +325,11 @@ def _article(job: View) -> Html:
         coverage=_coverage(result).capitalize(),
         skipped=[f"; skipped {count:,}: {display_name(why)}" for why, count in skipped.items()],
         missing=[f"; {count:,} without {display_name(who)}" for who, count in missing.items()],
-        abandonment=abandonment if job["abandonment"] else "",
+        abandonment=f" The condition was first met{job['at']}{later}." if later else "",
         findings_count=f" {counted(findings, 'finding')}." if findings else "",
         acknowledgement=html(_ACKNOWLEDGED, mark=mark(said)) if said else NOTHING,
         problem=html_if(
-            job["problem"], '<p class="callout Error">{text}</p>', text=printable(job["problem"])
+            saved.problem, '<p class="callout Error">{text}</p>', text=printable(saved.problem)
         ),
         figures=[_figure(figure, result.unit) for figure in job["figures"]],
         left_out=html_if(

@@ -18,8 +18,7 @@ from rule_runner.cli import main
 from rule_runner.commands.demo import command as demo
 from rule_runner.commands.demo import training as demo_training
 from rule_runner.commands.demo.command import Scenario
-from rule_runner.commands.demo.digits import draw, glyphs
-from rule_runner.commands.demo.training import Network, cross_entropy, initialised
+from rule_runner.commands.demo.training import Network, cross_entropy, draw, glyphs, initialised
 from rule_runner.config.model import EvaluationConfig
 from rule_runner.engine.outcome import EvaluationOutcome
 from rule_runner.engine.runner import Runner

@@ -227,12 +227,7 @@ _EVALUATE: Final = (
     *(*_RULES, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS, TAG_RUN, _isolate, _retention),
     *_MEASURING,
 )
-MEASURE: Final = (
-    text("--trial", "PATH", _TRIAL_HELP),
-    *_JOB,
-    *_RULES,
-    endpoint_option,
-)
+MEASURE: Final = (text("--trial", "PATH", _TRIAL_HELP), *_JOB, *_RULES, endpoint_option)
 DOCKER: Final = (
     *(text("--trial", "PATH", _TRIAL_HELP), _profiler_trial),
     *(*_RULES, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS),

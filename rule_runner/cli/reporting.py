@@ -10,17 +10,7 @@ from typing import Any, Final, TextIO
 
 import click
 
-from rule_runner.errors import (
-    EXIT_CLIENT,
-    EXIT_INTERNAL,
-    EXIT_OUTPUT,
-    EXIT_TEMPORARY,
-    EXIT_USAGE,
-    ClientError,
-    OutputError,
-    RuleRunnerError,
-    TemporaryError,
-)
+from rule_runner import errors
 from rule_runner.logs import configure, get_logger
 from rule_runner.results.status import INTERNAL_ERROR
 
@@ -47,11 +37,11 @@ def reporting(command: Callable[..., int | None], level: int = 0) -> Callable[..
         configure(level)
         try:
             code = command(*args, **kwargs) or 0
-        except RuleRunnerError as err:
+        except errors.RuleRunnerError as err:
             from rule_runner.escape import printable
 
             code = _fault(err)
-            click.echo(_ERROR * (code != EXIT_OUTPUT) + printable(err), err=True)
+            click.echo(_ERROR * (code != errors.EXIT_OUTPUT) + printable(err), err=True)
         except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
             raise
         except Exception as err:  # noqa: BLE001 - our own bug, and the last place to say so
@@ -60,22 +50,22 @@ def reporting(command: Callable[..., int | None], level: int = 0) -> Callable[..
             is_shadowed = isinstance(err, ImportError) and (err.name or "").startswith("smdebug")
             if known := SHADOWED if is_shadowed else exhausted(err):
                 click.echo(_ERROR + known, err=True)
-                sys.exit(EXIT_CLIENT)
+                sys.exit(errors.EXIT_CLIENT)
             get_logger(__name__).exception("internal_error")
             click.echo(INTERNAL_ERROR, err=True)
-            code = EXIT_INTERNAL
+            code = errors.EXIT_INTERNAL
         sys.exit(code)
 
     return run
 
 
-def _fault(err: RuleRunnerError) -> int:
+def _fault(err: errors.RuleRunnerError) -> int:
     """Return the exit code for an error."""
-    if isinstance(err, ClientError):
-        return EXIT_CLIENT
-    if isinstance(err, TemporaryError):
-        return EXIT_TEMPORARY
-    return EXIT_OUTPUT if isinstance(err, OutputError) else EXIT_USAGE
+    if isinstance(err, errors.ClientError):
+        return errors.EXIT_CLIENT
+    if isinstance(err, errors.TemporaryError):
+        return errors.EXIT_TEMPORARY
+    return errors.EXIT_OUTPUT if isinstance(err, errors.OutputError) else errors.EXIT_USAGE
 
 
 quiet_reporting: Final = partial(reporting, level=-1)

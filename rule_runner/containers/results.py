@@ -7,18 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
+from rule_runner import errors
 from rule_runner.commands.evaluate import document
 from rule_runner.containers.supervisor import ContainerExit
-from rule_runner.errors import (
-    EXIT_CLIENT,
-    EXIT_INTERNAL,
-    EXIT_ISSUES,
-    EXIT_OUTPUT,
-    EXIT_SIGNAL,
-    EXIT_TIMEOUT,
-    EXIT_USAGE,
-    OutputError,
-)
 from rule_runner.escape import printable
 from rule_runner.loading.trials import trial_name
 from rule_runner.logs import get_logger
@@ -33,14 +24,14 @@ from rule_runner.results.schema import EvaluationResult, RuleResult, summary, su
 from rule_runner.results.status import CLIENT_ERROR, RuleStatus, wire_details
 
 _log: Final = get_logger(__name__)
-KILLED: Final = EXIT_SIGNAL + 9
+KILLED: Final = errors.EXIT_SIGNAL + 9
 _NO_COMMAND: Final = {126, 127}  # exit codes of an init process that cannot run the command
 _FINAL: Final = {RuleStatus.NO_ISSUES_FOUND, RuleStatus.ISSUES_FOUND, RuleStatus.ERROR}
-_SIGNALS: Final = (EXIT_SIGNAL + 2, EXIT_SIGNAL + 15)
+_SIGNALS: Final = (errors.EXIT_SIGNAL + 2, errors.EXIT_SIGNAL + 15)
 # The exit code of several containers is the first of these that occurs.
 _FIRST: Final = (
-    *(EXIT_USAGE, EXIT_INTERNAL, EXIT_OUTPUT, *_SIGNALS),
-    *(EXIT_TIMEOUT, EXIT_CLIENT, EXIT_ISSUES, 0),
+    *(errors.EXIT_USAGE, errors.EXIT_INTERNAL, errors.EXIT_OUTPUT, *_SIGNALS),
+    *(errors.EXIT_TIMEOUT, errors.EXIT_CLIENT, errors.EXIT_ISSUES, 0),
 )
 
 
@@ -75,13 +66,13 @@ def exit_code(ending: ContainerExit, *, has_results: bool) -> int:
     has_results
         Whether any result exists.
     """
-    stopped = EXIT_SIGNAL + ending.signalled if ending.signalled else None
+    stopped = errors.EXIT_SIGNAL + ending.signalled if ending.signalled else None
     if ending.killed or ending.timed_out:
         late = ending.killed or ending.code in _SIGNALS
-        return (stopped or EXIT_TIMEOUT) if late else ending.code or 0
+        return (stopped or errors.EXIT_TIMEOUT) if late else ending.code or 0
     if ending.code is None or (stopped and (ending.code in _SIGNALS or not has_results)):
-        return stopped or EXIT_CLIENT
-    return EXIT_CLIENT if ending.code in {KILLED, *_NO_COMMAND} else ending.code
+        return stopped or errors.EXIT_CLIENT
+    return errors.EXIT_CLIENT if ending.code in {KILLED, *_NO_COMMAND} else ending.code
 
 
 def combined(codes: Iterable[int]) -> int:
@@ -122,7 +113,7 @@ def bring_to_an_end(
     try:
         write_results_file(folder, msgspec.structs.replace(evaluation, rules=ended))
         _record_last_event(folder, ended)
-    except OutputError as err:
+    except errors.OutputError as err:
         _log.warning("result_not_written", path=str(folder), reason=str(err))
     return ended
 

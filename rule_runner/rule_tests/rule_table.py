@@ -7,13 +7,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from rule_core.modes import ModeKeys
-from rule_runner.config.documents import (
-    Document,
-    KeyPath,
-    TextError,
-    read_text,
-    yaml_document,
-)
+from rule_runner.config.documents import Document, KeyPath, TextError, read_text, yaml_document
 from rule_runner.config.job_file.python_file import run_file
 from rule_runner.errors import ClientError, JobError
 from rule_runner.rule_tests.expectation import (

@@ -11,6 +11,7 @@ from msgspec.structs import replace as with_fields
 
 from rule_core.clock import SystemClock
 from rule_core.severity import Severity
+from rule_runner import errors
 from rule_runner.commands.check.tables import CheckedTrial, CheckResult, print_results, ranked
 from rule_runner.commands.evaluate import evaluate_request
 from rule_runner.config.defaults import DEFAULT_END_GRACE_S, FITTING_RULES
@@ -19,15 +20,6 @@ from rule_runner.config.model import default_output
 from rule_runner.config.output_names import folder_name
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.engine.stop_requests import Signals
-from rule_runner.errors import (
-    EXIT_CLIENT,
-    EXIT_OUTPUT,
-    EXIT_SIGNAL,
-    ClientError,
-    OutputError,
-    TrialError,
-    worst_exit_code,
-)
 from rule_runner.escape import printable
 from rule_runner.loading.trial_lists import list_trials
 from rule_runner.loading.trial_search import TrialFolder
@@ -64,10 +56,12 @@ def check_trials(
     with redirect_stdout(sys.stderr), Signals() as signals:  # rules may print
         folders, problems = _find(paths)
         if not folders:
-            raise TrialError(" ".join(problems))
+            raise errors.TrialError(" ".join(problems))
         trials = [*_check_each(folders, output_folder, request, signals)]
-        if all(trial.exit_code == EXIT_OUTPUT and trial.evaluation is None for trial in trials):
-            raise OutputError(trials[0].problem)
+        if all(
+            trial.exit_code == errors.EXIT_OUTPUT and trial.evaluation is None for trial in trials
+        ):
+            raise errors.OutputError(trials[0].problem)
         if remaining := len(folders) - len(trials):
             problems.append(f"Stopped by a signal before {remaining} of {len(folders)} trials.")
         report = _report(trials, output_folder) if request.report else None
@@ -80,10 +74,10 @@ def check_trials(
             print_results(result, stdout, severity)
     codes = [trial.exit_code for trial in trials]
     if problems:
-        codes.append(EXIT_CLIENT)
+        codes.append(errors.EXIT_CLIENT)
     if signals.number:
-        codes.append(EXIT_SIGNAL + signals.number)
-    return worst_exit_code(codes)
+        codes.append(errors.EXIT_SIGNAL + signals.number)
+    return errors.worst_exit_code(codes)
 
 
 def _find(paths: Sequence[str]) -> tuple[dict[str, TrialFolder], list[str]]:
@@ -151,15 +145,15 @@ def _judge(
         evaluation = evaluate_request(
             request, sys.stdout, signals, title=title, report_issues_only=True
         )
-    except (ClientError, OutputError) as err:
-        code = EXIT_OUTPUT if isinstance(err, OutputError) else EXIT_CLIENT
+    except (errors.ClientError, errors.OutputError) as err:
+        code = errors.EXIT_OUTPUT if isinstance(err, errors.OutputError) else errors.EXIT_CLIENT
         return CheckedTrial(path=folder.path, problem=str(err), exit_code=code)
     outcome, code = evaluation.outcome, evaluation.exit_code
     for sentence in evaluation.sentences():
         if sentence != outcome.output_error:  # the table says so
             print(printable(sentence), file=sys.stderr)
     if code == 0 and not any(rule.coverage.judged for rule in outcome.result.rules):
-        code = EXIT_CLIENT
+        code = errors.EXIT_CLIENT
     return CheckedTrial(
         path=folder.path,
         results=request.output or "",
@@ -175,7 +169,7 @@ def _report(trials: Sequence[CheckedTrial], output: Path) -> Path | None:
 
     The report on a single trial is its own; None if no report was written.
     """
-    from rule_runner.report.html.overview import write_overview
+    from rule_runner.report.html.page import write_overview
 
     results = {
         Path(trial.results): trial.evaluation.rules for trial in ranked(trials) if trial.evaluation
@@ -185,6 +179,6 @@ def _report(trials: Sequence[CheckedTrial], output: Path) -> Path | None:
         return page if page.is_file() else None
     try:
         return write_overview(results, [trial.problem for trial in trials if trial.problem], output)
-    except OutputError as err:
+    except errors.OutputError as err:
         _log.warning("report_not_written", path=str(output), reason=str(err))
         return None

@@ -78,22 +78,6 @@ def draw(count: int, rng: np.random.Generator) -> Images:
 
 
 @dataclass(frozen=True, slots=True)
-class ForwardPass:
-    """The outputs of a network for a batch.
-
-    Attributes
-    ----------
-    outputs
-        Of the input and of each hidden layer, ``(batch, width)``.
-    logits
-        Of the last layer, ``(batch, classes)``.
-    """
-
-    outputs: list[Array]
-    logits: Array
-
-
-@dataclass(frozen=True, slots=True)
 class Network:
     """Dense layers with one activation function between them; `biases` and `weights` by layer."""
 
@@ -101,17 +85,22 @@ class Network:
     weights: list[Array] = field(default_factory=list)
     biases: list[Array] = field(default_factory=list)
 
-    def forward(self, pixels: Array) -> ForwardPass:
-        """Return the outputs for ``(batch, pixels)``."""
+    def forward(self, pixels: Array) -> tuple[list[Array], Array]:
+        """Return the outputs for ``(batch, pixels)``, and the logits, ``(batch, classes)``.
+
+        The outputs are the input and those of the hidden layers, ``(batch, width)``.
+        """
         outputs = [pixels]
         *hidden, last = zip(self.weights, self.biases, strict=True)
         for weight, bias in hidden:
             before = outputs[-1] @ weight + bias
             relu = self.activation == "relu"
             outputs.append(np.maximum(before, 0) if relu else 1 / (1 + np.exp(-before)))
-        return ForwardPass(outputs, outputs[-1] @ last[0] + last[1])
+        return outputs, outputs[-1] @ last[0] + last[1]
 
-    def backward(self, passed: ForwardPass, error: Array) -> Iterator[tuple[int, Array, Array]]:
+    def backward(
+        self, outputs: Sequence[Array], error: Array
+    ) -> Iterator[tuple[int, Array, Array]]:
         """Yield layer and gradients of its weight and bias, from the last layer to the first.
 
         Parameters
@@ -120,7 +109,7 @@ class Network:
             Gradient of the loss by the logits, ``(batch, classes)``.
         """
         for layer in reversed(range(len(self.weights))):
-            output = passed.outputs[layer]
+            output = outputs[layer]
             yield layer, output.T @ error, error.sum(axis=0)
             slope = output > 0 if self.activation == "relu" else output * (1 - output)
             error = (error @ self.weights[layer].T) * slope
@@ -210,11 +199,11 @@ def _batches(images: Images, count: int, rng: np.random.Generator) -> Iterator[I
 
 def _learn(network: Network, batch: Images, rate: float) -> dict[str, ArrayLike]:
     """Take one step of gradient descent; return the tensors to save."""
-    passed = network.forward(batch.pixels)
-    loss, error = cross_entropy(passed.logits, batch.digits)
-    gradients = list(network.backward(passed, error))
+    outputs, logits = network.forward(batch.pixels)
+    loss, error = cross_entropy(logits, batch.digits)
+    gradients = list(network.backward(outputs, error))
     saved: dict[str, ArrayLike] = {"loss": loss}
-    saved |= _by_layer("activation", passed.outputs[1:])
+    saved |= _by_layer("activation", outputs[1:])
     for layer, weight, bias in gradients:
         saved[f"gradient/dense_{layer}/weight"] = weight
         saved[f"gradient/dense_{layer}/bias"] = bias
@@ -229,7 +218,7 @@ def _by_layer(kind: str, arrays: Sequence[Array]) -> dict[str, ArrayLike]:
 
 def _validate(network: Network, images: Images) -> dict[str, ArrayLike]:
     """Return loss and accuracy on images that the network does not learn from."""
-    logits = network.forward(images.pixels).logits
+    _, logits = network.forward(images.pixels)
     loss, _ = cross_entropy(logits, images.digits)
     right = logits.argmax(axis=1) == images.digits
     return {"loss": loss, "accuracy": np.float32(right.mean())}

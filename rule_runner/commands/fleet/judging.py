@@ -18,23 +18,11 @@ from rule_core.failures import attempt
 from rule_core.format.paths import END_OF_JOB
 from rule_core.sources.address import split_kind
 from rule_core.storage import StorageUnavailableError, open_store
+from rule_runner import errors
 from rule_runner.batch.plan import PlanLine
 from rule_runner.commands.evaluate import Evaluation, evaluate_request
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.engine.stop_requests import Signals
-from rule_runner.errors import (
-    EXIT_CLIENT,
-    EXIT_INTERNAL,
-    EXIT_ISSUES,
-    EXIT_OUTPUT,
-    EXIT_SIGNAL,
-    EXIT_TEMPORARY,
-    EXIT_TIMEOUT,
-    OutputError,
-    RuleRunnerError,
-    counted,
-    worst_exit_code,
-)
 from rule_runner.escape import printable
 from rule_runner.executors.protocol import on_stop
 from rule_runner.logs import configure, get_logger
@@ -108,13 +96,13 @@ class Tally:
         """Return a sentence on all outcomes."""
         present = (state for state in TrialState if self._states[state])
         counts = ", ".join(f"{self._states[state]} {state}" for state in present)
-        trials = counted(self._states.total(), "trial")
+        trials = errors.counted(self._states.total(), "trial")
         before = f"; {self._complete} had been judged before" if self._complete else ""
         return f"Shard {shard}: {trials}{counts and f': {counts}'}{before}."
 
     def exit_code(self, signal: int = 0) -> int:
         """Return the exit code of the shard; `signal` ended it, if it is not 0."""
-        return shard_exit_code(self._codes | ({EXIT_SIGNAL + signal} if signal else set()))
+        return shard_exit_code(self._codes | ({errors.EXIT_SIGNAL + signal} if signal else set()))
 
 
 def shard_exit_code(codes: Iterable[int]) -> int:
@@ -126,10 +114,10 @@ def shard_exit_code(codes: Iterable[int]) -> int:
     (1, 75, 143)
     """
     present = {*codes}
-    retried = [code for code in present if code > EXIT_SIGNAL]
-    if EXIT_TEMPORARY in present and not retried:
-        return EXIT_TEMPORARY
-    return min(retried, default=worst_exit_code(present))
+    retried = [code for code in present if code > errors.EXIT_SIGNAL]
+    if errors.EXIT_TEMPORARY in present and not retried:
+        return errors.EXIT_TEMPORARY
+    return min(retried, default=errors.worst_exit_code(present))
 
 
 def failed(line: int, problem: str, code: int, request: EvaluationRequest | None) -> TrialOutcome:
@@ -170,8 +158,8 @@ def judge(line: PlanLine, signals: Signals) -> TrialOutcome:
     """Evaluate a line of a plan; a complete output is kept, and a half one resumed."""
     try:
         request = line.request()
-    except RuleRunnerError as err:
-        return failed(line.number, str(err), EXIT_CLIENT, None)
+    except errors.RuleRunnerError as err:
+        return failed(line.number, str(err), errors.EXIT_CLIENT, None)
 
     def fail(err: Exception) -> TrialOutcome:
         return failed(line.number, *_fault(err), request)
@@ -185,7 +173,7 @@ def _judged(number: int, request: EvaluationRequest, signals: Signals) -> TrialO
     problems = [*evaluation.sentences()][bool(evaluation.outcome.earlier) :]
     code = evaluation.exit_code
     if code == 0 and not any(rule.coverage.judged for rule in evaluation.outcome.result.rules):
-        code = EXIT_CLIENT
+        code = errors.EXIT_CLIENT
         problems.append(_NOTHING_JUDGED)
     return TrialOutcome(
         line=number,
@@ -217,20 +205,21 @@ def _ended_long_ago(trial: str) -> bool:
 
 
 def _state(evaluation: Evaluation, code: int) -> TrialState:
-    if code in {0, EXIT_ISSUES}:
+    if code in {0, errors.EXIT_ISSUES}:
         found = any(rule.has_issues() for rule in evaluation.outcome.result.rules)
         return TrialState.ISSUES if found else TrialState.HEALTHY
-    return TrialState.STOPPED if code >= EXIT_TIMEOUT else TrialState.FAILED
+    return TrialState.STOPPED if code >= errors.EXIT_TIMEOUT else TrialState.FAILED
 
 
 def _fault(err: Exception) -> tuple[str, int]:
     """Return the message and the exit code for an error of an evaluation."""
-    if not isinstance(err, RuleRunnerError):
+    if not isinstance(err, errors.RuleRunnerError):
         _log.error("internal_error", exc_info=err)
-        return INTERNAL_ERROR, EXIT_INTERNAL
+        return INTERNAL_ERROR, errors.EXIT_INTERNAL
     if may_pass(err):
-        return str(err), EXIT_TEMPORARY
-    return str(err), EXIT_OUTPUT if isinstance(err, OutputError) else EXIT_CLIENT
+        return str(err), errors.EXIT_TEMPORARY
+    is_output = isinstance(err, errors.OutputError)
+    return str(err), errors.EXIT_OUTPUT if is_output else errors.EXIT_CLIENT
 
 
 def may_pass(err: BaseException | None) -> bool:

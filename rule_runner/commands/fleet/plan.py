@@ -74,7 +74,8 @@ def plan(paths: Sequence[str], request: EvaluationRequest, choice: Choice, targe
     """
     template = _template(request.output or "")
     oldest = _oldest(choice.since)
-    request = replace(request, rules=_rules(request))
+    if not request.rules and request.job is None:
+        request = replace(request, rules=(RuleRequest(name=FITTING_RULES),))
     with redirect_stdout(sys.stderr):
         listed, problems = list_trials(paths, TRIALS, FOLDERS)
     if not listed and problems:
@@ -99,13 +100,6 @@ def _template(text: str) -> OutputTemplate:
     except ValueError as err:
         msg = f"--output {err}."
         raise UsageError(msg) from err
-
-
-def _rules(request: EvaluationRequest) -> tuple[RuleRequest, ...]:
-    """Return the rules of each request: by default those that fit its trial."""
-    if request.rules or request.job is not None:
-        return request.rules
-    return (RuleRequest(name=FITTING_RULES),)
 
 
 def _oldest(since: str | None) -> float:

@@ -141,15 +141,16 @@ class ProfileRecording:
 
     def has_steps(self) -> bool:
         """Return whether there are timelines of a training."""
-        with suppress(SMDebugError):
-            return bool(self._keys(DEFAULT_PREFIX))
-        return False
+        return self._has(DEFAULT_PREFIX)
 
     def is_empty(self) -> bool:
         """Return whether nothing was recorded."""
+        return not (self.has_steps() or self._has(SYSTEM_FOLDER))
+
+    def _has(self, folder: str) -> bool:
         with suppress(SMDebugError):
-            return not self.has_steps() and not self._keys(SYSTEM_FOLDER)
-        return True
+            return bool(self._keys(folder))
+        return False
 
     def _keys(self, folder: str) -> list[str]:
         try:

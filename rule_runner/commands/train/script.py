@@ -54,10 +54,7 @@ class TrainingScript:
     """
 
     def __init__(
-        self,
-        process: asyncio.subprocess.Process,
-        control: Path,
-        on_trial: Callable[[str], None],
+        self, process: asyncio.subprocess.Process, control: Path, on_trial: Callable[[str], None]
     ) -> None:
         self.frameworks: list[str] = []
         self.missed: list[str] = []

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 from builtin_rules.rule_page import rule_page
 from rule_core.analysis.axis import number
@@ -20,10 +21,11 @@ from rule_runner.report.html.picture import CHART, COLOURS
 from rule_runner.report.html.report_form import report_form, step_of
 from rule_runner.report.html.series import ChartLine, Drawing, display_name
 from rule_runner.report.html.svg_chart import COLOURED, SvgChart
-from rule_runner.report.saved_results import Run, Saved, SavedRuleJob, read
+from rule_runner.report.saved_results import Run, Saved, SavedRuleJob, ordered, read
 from rule_runner.results.durable_files import make_folder, remove_scratch, write_atomically
 from rule_runner.results.evaluations import ORDER
 from rule_runner.results.file_names import REPORT
+from rule_runner.results.schema import RuleResult
 from rule_runner.results.status import Outcome, for_people
 from rule_runner.results.versions import versions as own_versions
 
@@ -125,6 +127,37 @@ def write_page(saved: Saved, output: Path, title: str) -> Path:
     write_atomically(path, page(saved, title))
     remove_scratch(path.parent)
     return path
+
+
+def write_overview(
+    results: Mapping[Path, Sequence[RuleResult]], problems: Sequence[str], output: Path
+) -> Path:
+    """Write the report on many trials to the folder `output`, and return its path.
+
+    It is a table of verdicts with links to the report of each trial.
+
+    Parameters
+    ----------
+    results
+        The results of each trial, in the order of the table, by its folder in `output`.
+    problems
+        A message for each trial that could not be judged.
+
+    Raises
+    ------
+    OutputError
+        If the report cannot be written.
+    """
+    runs = [_linked_run(folder, rules, output) for folder, rules in results.items() if rules]
+    title = f"{len(runs)} trials" if len(runs) != 1 else "1 trial"
+    return write_page(Saved(tuple(runs), tuple(problems)), output, title)
+
+
+def _linked_run(folder: Path, rules: Sequence[RuleResult], output: Path) -> Run:
+    jobs = ordered(map(SavedRuleJob, rules))
+    own = folder / REPORT
+    link = quote(own.relative_to(output).as_posix()) if own.is_file() else ""
+    return Run(str(folder), rules[0].trial, jobs, page=link)
 
 
 def page(saved: Saved, title: str) -> str:

@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from rule_core.profiler.python_profiles import reader
 from rule_core.profiler.python_profiles.other_tools import tool_profiles
-from rule_core.profiler.python_profiles.reader import (
-    FRAMEWORK,
-    ProblemList,
-    ProfileFile,
-    profile_files,
-)
 from rule_core.storage.local import LocalStore
 from rule_runner.commands.profile.trials import look, reading
 from rule_runner.errors import TrialError
@@ -99,7 +94,7 @@ def overview(path: str, *, check: bool = False) -> ProfileReport:
         If the folder does not exist, holds no profiler data, or cannot be read.
     """
     trial = look(path)
-    problems = ProblemList()
+    problems = reader.ProblemList()
     with reading():
         if check:
             _read_all(trial)
@@ -161,12 +156,12 @@ def _size(trial: "ProfilerTrial", keys: Iterable[str]) -> int | None:
     return total
 
 
-def _python(trial: "ProfilerTrial", problems: ProblemList) -> Iterator[PythonReport]:
+def _python(trial: "ProfilerTrial", problems: reader.ProblemList) -> Iterator[PythonReport]:
     """Yield the profiles of Python profilers below ``framework``."""
     store = trial.store
     root = os.path.abspath(store.root) if isinstance(store, LocalStore) else store.uri  # noqa: PTH100 - keeps links
-    groups: dict[tuple[str, str], list[ProfileFile]] = {}
-    for file in profile_files(store, root, problems, FRAMEWORK):
+    groups: dict[tuple[str, str], list[reader.ProfileFile]] = {}
+    for file in reader.profile_files(store, root, problems, reader.FRAMEWORK):
         groups.setdefault((file.stats.node_id, file.stats.profiler_name), []).append(file)
     for (node, profiler), files in sorted(groups.items()):
         modes = Counter(file.stats.start_mode.name for file in files)

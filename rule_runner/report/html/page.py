@@ -19,7 +19,7 @@ from rule_runner.loading.trials import trial_name
 from rule_runner.report.html.markup import Html
 from rule_runner.report.html.picture import CHART, COLOURS
 from rule_runner.report.html.report_form import report_form, step_of
-from rule_runner.report.html.series import ChartLine, Drawing, display_name
+from rule_runner.report.html.series import Drawing, display_name
 from rule_runner.report.html.svg_chart import COLOURED, SvgChart
 from rule_runner.report.saved_results import Run, Saved, SavedRuleJob, ordered, read
 from rule_runner.results.durable_files import make_folder, remove_scratch, write_atomically
@@ -86,18 +86,18 @@ class _Figure:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """The lines, the worst first, as a table."""
-        return [self._row(index, line) for index, line in enumerate(self.drawing.lines)]
-
-    def _row(self, index: int, line: ChartLine) -> dict[str, Any]:
-        worst, met = line.worst(self.drawing.quantity.worse), line.met
-        return {
-            "line_index": index,
-            "name": line.name,
-            "colour": f"c{index}" if index < COLOURED else "pale",
-            "worst": number(worst.measured),
-            "limit": number(worst.limit),
-            "first": met[0].label if met else "never",
-        }
+        return [
+            {
+                "line_index": index,
+                "name": line.name,
+                "colour": f"c{index}" if index < COLOURED else "pale",
+                "worst": number(worst.measured),
+                "limit": number(worst.limit),
+                "first": line.met[0].label if line.met else "never",
+            }
+            for index, line in enumerate(self.drawing.lines)
+            for worst in [line.worst(self.drawing.quantity.worse)]
+        ]
 
 
 def write_report(output: Path, title: str, target: Path | None = None) -> Path:

@@ -18,8 +18,8 @@ _NOTHING = Saved((), ())
 _GIVE = "Give the output folder of an evaluation."
 
 
-def report(places: Sequence[str], output: str | None, title: str | None) -> int:
-    """Create a page about the results at `places` and below, print its path, and return 0.
+def report(places: Sequence[str], output: str | None, title: str | None) -> None:
+    """Create a page about the results at `places` and below, and print its path.
 
     Parameters
     ----------
@@ -42,9 +42,11 @@ def report(places: Sequence[str], output: str | None, title: str | None) -> int:
     trials = dict.fromkeys(trial_name(run.trial) for run in saved.runs)
     target = output or (places[0] if len(places) == 1 and not is_s3(places[0]) else REPORT)
     title = title or ", ".join(trials) or "Results"
-    write = _write_to_s3 if is_s3(target) else _write
-    print(f"Report: {printable(write(saved, target, title))}")
-    return 0
+    if is_s3(target):
+        path: str | Path = _write_to_s3(saved, target, title)
+    else:
+        path = write_page(saved, Path(target), title)
+    print(f"Report: {printable(path)}")
 
 
 def results_at(places: Sequence[str]) -> Saved:
@@ -66,10 +68,6 @@ def results_at(places: Sequence[str]) -> Saved:
             msg = f"{kind} {place!r} holds no {RESULTS}, nor do the folders in it. {_GIVE}"
             raise ClientError(msg)
     return saved
-
-
-def _write(saved: Saved, target: str, title: str) -> str:
-    return str(write_page(saved, Path(target), title))
 
 
 def _write_to_s3(saved: Saved, target: str, title: str) -> str:

@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -16,8 +16,6 @@ from rule_core.reading.trial_index import TrialIndex, missing_workers
 from rule_core.storage import StorageUnavailableError
 from rule_runner.errors import TrialError
 from rule_runner.loading.trials import absent, is_there, open_trial, real_path, reject_parent
-
-SCHEMA_VERSION: Final = 1
 
 
 class StepsReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +98,7 @@ class TrialReport(msgspec.Struct, frozen=True, kw_only=True):
         Of a run that was resumed; [] of one that was not.
     """
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = 1
     name: str
     path: str
     ended: bool
@@ -196,8 +194,7 @@ def incomplete_steps(index: TrialIndex) -> Iterator[IncompleteStep]:
 
 def _steps(index: TrialIndex) -> Iterator[StepsReport]:
     """Yield the steps over all modes, then those of each mode."""
-    by_mode = {ModeKeys.GLOBAL: index.steps}
-    by_mode |= {
+    by_mode = {ModeKeys.GLOBAL: index.steps} | {
         mode: sorted(index.mode_steps[mode]) for mode in ModeKeys if mode in index.mode_steps
     }
     for mode, steps in by_mode.items():
@@ -251,8 +248,7 @@ def _tensor(index: TrialIndex, name: str) -> TensorReport:
 
 
 def _nbytes(entry: Entry) -> int:
-    spans = [*entry.reductions.values(), *filter(None, [entry.raw])]
-    return sum(span.length for span in spans)
+    return sum(span.length for span in (*entry.reductions.values(), entry.raw) if span is not None)
 
 
 def _shape_and_type(

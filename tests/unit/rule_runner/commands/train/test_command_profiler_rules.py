@@ -1,6 +1,6 @@
 """Rules of a training that is profiled: those over tensors, and those over the profile."""
 
-from rule_runner.commands.train.profiler_rules import split_request
+from rule_runner.commands.train.command import split_request
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 
 

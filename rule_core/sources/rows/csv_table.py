@@ -233,7 +233,7 @@ class CsvSource(LineSource):
             values = {name: float(cell) for name, cell in cells if cell}
         except ValueError:
             values = self._checked_values(columns, row, record)
-        for name in self._texts.keys() & values.keys():
+        for name in [name for name in self._texts if name in values]:
             self._report_text(name, self._texts.pop(name), record)
         prefix = mode_prefix(row[columns.mode]) if columns.mode >= 0 else ""
         return {prefix + name: value for name, value in values.items()} if prefix else values

@@ -300,6 +300,7 @@ class SafetensorsSource:
         """Pass on the checkpoints that are complete; see `Source`."""
         listed = self._checkpoints(record)
         self._lose_deleted(record, listed)
+        self._incomplete.clear()  # those that still are will be read again
         was_read = False
         for step in sorted(listed):
             if self._is_new(record, step, listed[step]):
@@ -404,7 +405,6 @@ class SafetensorsSource:
 
     def _read_checkpoint(self, record: SourceRecord, step: int, keys: Sequence[str]) -> bool:
         """Pass on a checkpoint if it is complete."""
-        self._incomplete.pop(step, None)
         try:
             files = self._complete_files(keys)
         except (_IncompleteError, TruncatedFileError, ObjectNotFoundError) as err:

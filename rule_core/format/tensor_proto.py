@@ -51,7 +51,7 @@ _DOUBLE: Final = struct.Struct("<d")
 MORE = 0x80  # the continuation bit of a varint
 
 
-def _varint(buffer: memoryview, offset: int, key: str) -> tuple[int, int]:
+def read_varint(buffer: memoryview, offset: int, key: str) -> tuple[int, int]:
     """Return the varint at `offset`, and the offset after it."""
     value = shift = 0
     while offset < len(buffer):
@@ -80,12 +80,16 @@ def fields(buffer: memoryview, key: str) -> Iterator[tuple[int, int | memoryview
     while offset < end:
         # Almost all numbers fit in one byte.
         tag, offset = (
-            (buffer[offset], offset + 1) if buffer[offset] < MORE else _varint(buffer, offset, key)
+            (buffer[offset], offset + 1)
+            if buffer[offset] < MORE
+            else read_varint(buffer, offset, key)
         )
         wire = tag & 7
         if wire in {VARINT, BYTES}:
             single = offset < end and buffer[offset] < MORE
-            value, offset = (buffer[offset], offset + 1) if single else _varint(buffer, offset, key)
+            value, offset = (
+                (buffer[offset], offset + 1) if single else read_varint(buffer, offset, key)
+            )
             if wire == VARINT:
                 yield tag >> 3, value
                 continue

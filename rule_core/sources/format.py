@@ -53,6 +53,10 @@ class SourceFolder(NamedTuple):
     list_folder: Callable[[str], Sequence[str]]
     head: Callable[[str], bytes]
 
+    def head_text(self, name: str) -> str:
+        """Return the start of a file as text, without the mark of its encoding."""
+        return self.head(name).decode("utf-8", "replace").removeprefix("\ufeff")
+
 
 class SourceFormat(Protocol):
     """One format; each module of this package has one, named ``FORMAT``.

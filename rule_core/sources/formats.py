@@ -19,7 +19,7 @@ CHECKPOINTS: Final = "safetensors"
 # precision come before those that are written rarely or rounded.
 MODULES: Final = {
     "tensorboard": "tensorboard",
-    "mlflow": "mlflow",
+    "mlflow": "mlflow.format",
     "jsonl": "rows.json_lines",
     "csv": "rows.csv_table",
     "trainer-state": "rows.trainer_state",

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.reading.source_record import SourceRecord
-from rule_core.sources.mlflow.merged_points import MetricPoint, StepNumbers
+from rule_core.sources.mlflow.merged_run import KIND, MetricPoint, StepNumbers
 from rule_core.storage.base import StorageUnavailableError, TrialStore
 from rule_core.storage.local import LocalStore
 
@@ -43,7 +43,7 @@ class DatabaseRun:
         The key of the file, for messages.
     """
 
-    kind: Final = "mlflow"
+    kind: Final = KIND
 
     def __init__(self, path: Path, key: str, run_id: str) -> None:
         self._path = path
@@ -108,12 +108,7 @@ class DatabaseRun:
 
         A run that crashed stays RUNNING for ever, so that RUNNING says nothing.
         """
-        try:
-            with _opened(self._path, self._key) as database:
-                row = database.execute(_STATUS, (self._run_id,)).fetchone()
-        except (sqlite3.Error, StorageUnavailableError):
-            return None
-        return True if row and row[0] in ENDED else None
+        return True if self._text(_STATUS) in ENDED else None
 
     def last_write(self) -> float:
         """Return the time of the last metric: other runs write to the file too; see `Source`."""
@@ -121,8 +116,15 @@ class DatabaseRun:
 
     def tag(self, name: str) -> str:
         """Return a tag of the run; "" if it has none of this name."""
-        with suppress(sqlite3.Error), _opened(self._path, self._key) as database:
-            row = database.execute(_TAG, (self._run_id, name)).fetchone()
+        return self._text(_TAG, name)
+
+    def _text(self, query: str, *arguments: str) -> str:
+        """Return the first value that a query finds of the run; "" if there is none."""
+        with (
+            suppress(sqlite3.Error, StorageUnavailableError),
+            _opened(self._path, self._key) as database,
+        ):
+            row = database.execute(query, (self._run_id, *arguments)).fetchone()
             return str(row[0]) if row else ""
         return ""
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from rule_core.reading.source_record import SourceRecord, is_step
+from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.format import Recognized, SourceFolder
 from rule_core.sources.options import SourceOptions
 from rule_core.sources.rows.json_lines import decoded, flattened
-from rule_core.sources.rows.row_fields import brief, field_role, to_number
+from rule_core.sources.rows.row_fields import field_role, to_number, to_step
 from rule_core.storage.base import (
     FileStatus,
     ObjectNotFoundError,
@@ -194,12 +194,10 @@ class TrainerStateSource:
     def _add(self, row: Mapping[str, Any], record: SourceRecord) -> None:
         if SUMMARY in row:
             return
-        number = to_number(row.get("step"))
-        if number is None or not is_step(number):
-            text = f"Its step {brief(row.get('step'))} is not a whole number >= 0."
-            record.problem(f"{text} Such entries are skipped.", f"{self._key}: log_history")
+        step = to_step("step", row.get("step"), "entries")
+        if isinstance(step, str):
+            record.problem(step, f"{self._key}: log_history")
             return
-        step = int(number)
         values = {
             name: value_number
             for name, value in flattened(row)

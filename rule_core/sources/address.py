@@ -129,21 +129,5 @@ def address_of(text: str) -> TrialAddress:
         return TrialAddress("", text)
 
 
-def split_kind(text: str) -> tuple[str, str]:
-    """Shim."""
-    kind, path = address_of(text)
-    return (f"{kind}:" if kind else ""), path
-
-
-def is_in_s3(text: str) -> bool:
-    """Shim."""
-    return address_of(text).is_in_s3
-
-
-def folder_of(text: str) -> Path | None:
-    """Shim."""
-    return address_of(text).folder
-
-
 def _listed(kinds: set[str]) -> str:
     return f"The formats are {', '.join(sorted(kinds))}. Put ./ in front of a path with a colon."

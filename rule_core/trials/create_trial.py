@@ -9,10 +9,9 @@ from rule_core.environment import number
 from rule_core.exceptions import MissingCollectionFiles
 from rule_core.logger import get_logger
 from rule_core.reading.trial_index import TrialIndex
-from rule_core.sources.address import split_kind
+from rule_core.sources.address import TrialAddress, address_of
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage.base import ObjectNotFoundError
-from rule_core.storage.uri import is_s3
 from rule_core.trials.open_index import open_index
 from rule_core.trials.snapshot_view import POLL_S, WARN_AFTER_S
 from rule_core.trials.trial import Trial
@@ -93,7 +92,7 @@ class S3Trial(OpenedTrial):
     range_steps, timeout, sources
         As for `create_trial`.
     kind
-        The format of the files with a colon, such as ``csv:``, if it is not to be recognised.
+        The format of the files, such as ``csv``; "" recognises it.
     check, index_mode, cache
         Accepted for compatibility; ignored.
     """
@@ -114,8 +113,8 @@ class S3Trial(OpenedTrial):
         kind: str = "",
     ) -> None:
         del check, index_mode, cache
-        path = f"{kind}s3://{bucket_name}" + (f"/{prefix_name}" if prefix_name else "")
-        super().__init__(name, path, range_steps, timeout, clock, sources)
+        path = f"s3://{bucket_name}" + (f"/{prefix_name}" if prefix_name else "")
+        super().__init__(name, str(TrialAddress(kind, path)), range_steps, timeout, clock, sources)
 
 
 @overload
@@ -199,8 +198,8 @@ def create_trial(
     """
     del check, index_mode, cache, parallel
     text = os.fspath(path).strip()
-    kind, place = ("", text) if profiler else split_kind(text)
-    basename = place.rsplit("/", 1)[-1] if name is None else name
+    address = TrialAddress("", text) if profiler else address_of(text)
+    basename = address.path.rsplit("/", 1)[-1] if name is None else name
     if profiler:
         from rule_core.trials import profiler_trial
 
@@ -211,10 +210,10 @@ def create_trial(
         "clock": clock,
         "sources": sources,
     }
-    if not is_s3(place):
+    if not address.is_in_s3:
         return LocalTrial(basename, text, **options)
-    bucket, _, prefix = place.partition("://")[2].partition("/")
-    return S3Trial(basename, bucket, prefix, kind=kind, **options)
+    bucket, _, prefix = address.path.partition("://")[2].partition("/")
+    return S3Trial(basename, bucket, prefix, kind=address.kind, **options)
 
 
 def _check_range(range_steps: Range | None) -> None:

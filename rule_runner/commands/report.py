@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rule_core.exceptions import SMDebugValueError
+from rule_core.sources.address import address_of
 from rule_core.storage import open_output
 from rule_core.storage.publish import publish
 from rule_core.storage.uri import is_s3
 from rule_runner.errors import ClientError, OutputError, UsageError
 from rule_runner.escape import printable
-from rule_runner.loading.trials import trial_name
 from rule_runner.report.html.page import page, write_page
 from rule_runner.report.saved_results import Saved, read
 from rule_runner.results.file_names import REPORT, RESULTS
@@ -39,7 +39,7 @@ def report(places: Sequence[str], output: str | None, title: str | None) -> None
         If the page cannot be written.
     """
     saved = results_at(places)
-    trials = dict.fromkeys(trial_name(run.trial) for run in saved.runs)
+    trials = dict.fromkeys(address_of(run.trial).name for run in saved.runs)
     target = output or (places[0] if len(places) == 1 and not is_s3(places[0]) else REPORT)
     title = title or ", ".join(trials) or "Results"
     if is_s3(target):

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec.structs import replace
 
-from rule_core.sources.address import folder_of, is_in_s3, split_kind
+from rule_core.sources.address import address_of
 from rule_runner.config.defaults import ACTIONS
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.rule_options import parse_modes, parse_parameters
@@ -81,12 +81,11 @@ class _Paths:
 
         Of a file, its folder is mounted, since writers may replace the file by a new one.
         """
-        kind, path = split_kind(text)
-        folder = folder_of(text)
-        if folder is None or _local(path) is None:
+        address = address_of(text)
+        if address.folder is None or _local(address.path) is None:
             return text
-        self._mount(Path(located(str(folder))))
-        return kind + located(path)
+        self._mount(Path(located(str(address.folder))))
+        return str(address._replace(path=located(address.path)))
 
     def rule(self, rule: RuleRequest) -> RuleRequest:
         """Return a rule with an absolute path, and mount its folder, from which rules import."""
@@ -200,7 +199,7 @@ def _needs_cloud(request: EvaluationRequest) -> bool:
     places = [request.trial, request.profiler_trial, request.output, *request.other_trials]
     places += [rule.source for rule in request.rules]
     return (
-        any(is_in_s3(place or "") for place in places)
+        any(address_of(place or "").is_in_s3 for place in places)
         or any(map(_names_cloud, request.parameters))
         or not (_LOCAL_SINKS | {"webhook"}).issuperset(_sink_kinds(request))
         or not _action_kinds(request) <= {"webhook"}

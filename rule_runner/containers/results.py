@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
+from rule_core.sources.address import address_of
 from rule_runner import errors
 from rule_runner.commands.evaluate import document
 from rule_runner.containers.supervisor import ContainerExit
 from rule_runner.escape import printable
-from rule_runner.loading.trials import trial_name
 from rule_runner.logs import get_logger
 from rule_runner.notify.event import COMPLETED, EventSubject, RuleState, statuses
 from rule_runner.notify.outbox import Outbox, read_events
@@ -201,7 +201,7 @@ def compose(
     rules
         All results, also of the other containers.
     """
-    whole = parts[0].trial if parts else summary_of_trial(trial_name(trial), trial, rules)
+    whole = parts[0].trial if parts else summary_of_trial(address_of(trial).name, trial, rules)
     return EvaluationResult(summary=summary(rules), trial=whole, rules=[*rules])
 
 

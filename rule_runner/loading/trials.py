@@ -142,20 +142,10 @@ def open_profiler_trial(
     from rule_core.trials.profiler_trial import ProfilerTrial
 
     store = _store_at(path, patience)
-    name = name or trial_name(path)
+    name = name or address_of(path).name
     return ProfilerTrial.over(
         store, name, path, stop_files, stop_grace, waits_for_unseen=waits_for_unseen
     )
-
-
-def trial_name(path: str) -> str:
-    """Shim."""
-    return address_of(path).name
-
-
-def real_path(path: str) -> str:
-    """Shim."""
-    return address_of(path).canonical
 
 
 def roots(trials: "Iterable[AnyTrial]") -> list[Path]:

@@ -7,13 +7,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from rule_core.sources.address import split_kind
+from rule_core.sources.address import address_of
 from rule_core.storage.uri import is_s3
 from rule_runner.index.database import NewTrial
 from rule_runner.index.outputs import base_of, output_of
 from rule_runner.loading.profile_paths import FOLDERS
 from rule_runner.loading.trial_search import find_new_trials
-from rule_runner.loading.trials import real_path
 
 _WILDCARD: Final = re.compile(r"[*?\[]")
 SEARCH_S: Final = 20.0  # how long a search may wait for storage
@@ -83,9 +82,9 @@ def new_trials(root: WatchRoot, known: Container[str], output: str) -> Iterator[
     TrialError
         If the root does not exist, or cannot be listed.
     """
-    base = real_path(root.base)
+    base = address_of(root.base).canonical
     outputs = base_of(output)
-    outputs = outputs if is_s3(outputs) else real_path(outputs)
+    outputs = outputs if is_s3(outputs) else address_of(outputs).canonical
 
     def passes_over(relative: str) -> bool:
         path = f"{base.rstrip('/')}/{relative.strip('/')}".rstrip("/")
@@ -94,8 +93,8 @@ def new_trials(root: WatchRoot, known: Container[str], output: str) -> Iterator[
         return path in known and not (root.is_local and _has_new_profile(path, known))
 
     for folder in find_new_trials(root.base, passes_over, SEARCH_S):
-        path = real_path(folder.path)
-        place = split_kind(path)[1]
+        path = address_of(folder.path).canonical
+        place = address_of(path).path
         if path not in known and root.holds(place.removeprefix(base)):
             yield NewTrial(
                 path, root.text, folder.tensors, folder.profiler, output_of(path, output)

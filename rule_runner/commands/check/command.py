@@ -11,6 +11,7 @@ from msgspec.structs import replace as with_fields
 
 from rule_core.clock import SystemClock
 from rule_core.severity import Severity
+from rule_core.sources.address import address_of
 from rule_runner import errors
 from rule_runner.commands.check.tables import CheckedTrial, CheckResult, print_results, ranked
 from rule_runner.commands.evaluate import evaluate_request
@@ -23,7 +24,6 @@ from rule_runner.engine.stop_requests import Signals
 from rule_runner.escape import printable
 from rule_runner.loading.trial_lists import list_trials
 from rule_runner.loading.trial_search import TrialFolder
-from rule_runner.loading.trials import real_path
 from rule_runner.logs import get_logger
 from rule_runner.results.file_names import REPORT
 from rule_runner.results.json_text import dump_json
@@ -98,7 +98,7 @@ def _new_name(trial_path: str, path: str, names: Container[str], *, several: boo
     It is the relative path of the trial, so that it does not change when other trials are added;
     it starts with the last part of `path` if there are several paths.
     """
-    root = real_path(path).rstrip("/")
+    root = address_of(path).canonical.rstrip("/")
     relative = trial_path.removeprefix(root).strip("/")
     text = f"{root.rpartition('/')[2]}/{relative}" if several or not relative else relative
     name = folder_name(text, NAME_LENGTH)

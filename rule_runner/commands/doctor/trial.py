@@ -12,7 +12,7 @@ from rule_core.format import paths
 from rule_core.model.collection import CollectionKeys
 from rule_core.reading.source_index import QUIET_VARIABLE, SourceIndex
 from rule_core.reading.trial_index import TrialIndex
-from rule_core.sources.address import is_in_s3, split_kind
+from rule_core.sources.address import address_of
 from rule_core.storage import ByteRange, ObjectNotFoundError, StorageUnavailableError
 from rule_core.trials import Trial
 from rule_runner.commands.doctor.checks import Diagnosis, Grade, good, warning, wrong
@@ -42,13 +42,13 @@ _OF_A_TRIAL: Final = ("collections", "index", "events", paths.END_OF_JOB, CLAIM)
 
 def examine_trial(path: str) -> Iterator[Diagnosis]:
     """Yield the checks of the trial at `path`."""
-    if is_in_s3(path):
-        checks = [*examine_address(split_kind(path)[1])]
+    if address_of(path).is_in_s3:
+        checks = [*examine_address(address_of(path).path)]
         yield from checks
         if any(check.grade is Grade.WRONG for check in checks):
             return
     try:
-        if not split_kind(path)[0] and holds_converted(path, only_file=True):
+        if not address_of(path).kind and holds_converted(path, only_file=True):
             yield from _profiler_data(path)
             return
         trial = open_trial(path)

@@ -16,7 +16,7 @@ from rule_core.clock import SystemClock
 from rule_core.exceptions import SMDebugError
 from rule_core.failures import attempt
 from rule_core.format.paths import END_OF_JOB
-from rule_core.sources.address import split_kind
+from rule_core.sources.address import address_of
 from rule_core.storage import StorageUnavailableError, open_store
 from rule_runner import errors
 from rule_runner.batch.plan import PlanLine
@@ -199,7 +199,7 @@ def _as_it_is(request: EvaluationRequest) -> EvaluationRequest:
 def _ended_long_ago(trial: str) -> bool:
     """Return whether the end mark of a trial is older than any clock is wrong."""
     with suppress(SMDebugError):
-        status = open_store(split_kind(trial)[1]).status(END_OF_JOB)
+        status = open_store(address_of(trial).path).status(END_OF_JOB)
         return SystemClock().time() - status.modified > LONG_AGO_S
     return False
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from rule_core.clock import SystemClock
 from rule_core.exceptions import SMDebugError
+from rule_core.sources.address import address_of
 from rule_core.storage import open_output
 from rule_core.storage.publish import publish
 from rule_core.storage.uri import is_s3
@@ -22,7 +23,6 @@ from rule_runner.errors import EXIT_CLIENT, OutputError, TrialError, UsageError
 from rule_runner.escape import is_text, printable
 from rule_runner.loading.trial_age import changed_since
 from rule_runner.loading.trial_lists import ListedTrial, list_trials
-from rule_runner.loading.trials import real_path
 
 TRIALS: Final = 1_000_000  # planned at most for each path
 FOLDERS: Final = 10_000_000  # listed at most for each path
@@ -128,7 +128,7 @@ def _requests(
             request,
             trial=path if folder.tensors else None,
             profiler_trial=path if folder.profiler else None,
-            output=real_path(template.of(path)),
+            output=address_of(template.of(path)).canonical,
         )
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from builtin_rules.reports.profiler.wording import duration, moment
+from rule_core.sources.address import address_of
 from rule_runner.commands.profile.trials import present, reading
 from rule_runner.config.model import check_is_local, default_output
 from rule_runner.errors import OutputError, TrialError, UsageError
 from rule_runner.escape import printable
-from rule_runner.loading.trials import is_one_file, trial_name
+from rule_runner.loading.trials import is_one_file
 from rule_runner.report.tables import Row, TextTable, print_tables
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.status import for_people
@@ -103,7 +104,7 @@ def report(path: str, output: str | None, parameters: Sequence[str], *, overwrit
     from rule_runner.engine.outcome import exit_code
     from rule_runner.engine.stop_requests import Signals
 
-    folder = Path(output) if output else default_output(trial_name(path))
+    folder = Path(output) if output else default_output(address_of(path).name)
     check_is_local(output or str(folder), "--output of profile report")
     request = EvaluationRequest(
         profiler_trial=path,

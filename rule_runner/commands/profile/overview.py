@@ -10,10 +10,10 @@ import msgspec
 
 from rule_core.profiler.python_profiles import reader
 from rule_core.profiler.python_profiles.other_tools import tool_profiles
+from rule_core.sources.address import address_of
 from rule_core.storage.local import LocalStore
 from rule_runner.commands.profile.trials import look, reading
 from rule_runner.errors import TrialError
-from rule_runner.loading.trials import real_path
 
 if TYPE_CHECKING:
     from rule_core.trials.profiler_trial import ProfilerTrial
@@ -111,7 +111,7 @@ def overview(path: str, *, check: bool = False) -> ProfileReport:
         raise TrialError(msg)
     return ProfileReport(
         name=trial.name,
-        path=real_path(path),
+        path=address_of(path).canonical,
         ended=trial.job_finished(),
         formats=[each.label for each in files.store.formats],
         nodes=trial.nodes,

@@ -14,11 +14,10 @@ from msgspec.structs import replace
 
 from rule_core.processes import environment_with, input_file, module_command
 from rule_core.severity import Severity
-from rule_core.sources.address import split_kind
+from rule_core.sources.address import address_of
 from rule_runner.config.defaults import RuleMode
 from rule_runner.config.request import STDIN, EvaluationRequest, RuleRequest
 from rule_runner.escape import printable
-from rule_runner.loading.trials import trial_name
 from rule_runner.notify.event import DecodedEvent, RuleState
 from rule_runner.report.text import print_results
 from rule_runner.results.evaluations import SavedEvaluation, saved_evaluations
@@ -57,7 +56,7 @@ class EvaluatorResult:
     def result(self) -> EvaluationResult:
         """The results as those of one evaluation."""
         trial = self.request.any_trial
-        summary = summary_of_trial(trial_name(trial), trial, self.rules)
+        summary = summary_of_trial(address_of(trial).name, trial, self.rules)
         return EvaluationResult(trial=replace(summary, ended=True), rules=[*self.rules])
 
     def has_issues(self, severity: Severity) -> bool:
@@ -175,5 +174,6 @@ def short(path: Path) -> Path:
 
 def displayed(trial: str) -> str:
     """Return the path of a trial as seen from the working folder, or its address."""
-    kind, path = split_kind(trial)
-    return kind + (path if "://" in path else str(short(Path(path))))
+    address = address_of(trial)
+    path = address.path
+    return str(address if "://" in path else address._replace(path=str(short(Path(path)))))

@@ -13,9 +13,10 @@ from rule_core.model.segments import SEGMENT_STEPS, first_of_segment, step_in_se
 from rule_core.modes import ModeKeys
 from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex, missing_workers
+from rule_core.sources.address import address_of
 from rule_core.storage import StorageUnavailableError
 from rule_runner.errors import TrialError
-from rule_runner.loading.trials import absent, is_there, open_trial, real_path, reject_parent
+from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent
 
 
 class StepsReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +144,7 @@ def report_trial(path: str) -> TrialReport:
     tensors = [_tensor(index, name) for name in sorted(index.names)]
     return TrialReport(
         name=trial.name,
-        path=real_path(path),
+        path=address_of(path).canonical,
         ended=ended,
         workers=index.workers,
         num_workers=index.num_workers,

@@ -14,8 +14,8 @@ from urllib.parse import quote
 from builtin_rules.rule_page import rule_page
 from rule_core.analysis.axis import number
 from rule_core.severity import Severity
+from rule_core.sources.address import address_of
 from rule_runner.loading.loader import every_builtin
-from rule_runner.loading.trials import trial_name
 from rule_runner.report.html.markup import Html
 from rule_runner.report.html.picture import CHART, COLOURS
 from rule_runner.report.html.report_form import report_form, step_of
@@ -219,7 +219,7 @@ def _columns(runs: Iterable[Run], *, evaluated: bool = False) -> list[str]:
 
 def _runs(runs: Sequence[Run], jobs: int) -> list[dict[str, Any]]:
     """Return each run for the template; trials of the same name are shown with their folders."""
-    trials = [display_name(trial_name(run.trial)) for run in runs]
+    trials = [display_name(address_of(run.trial).name) for run in runs]
     names = [
         f"{trial} in {display_name(run.output.rpartition('/')[2])}"
         if trials.count(trial) > 1

@@ -8,10 +8,10 @@ from typing import Final
 import msgspec
 
 from rule_core.severity import Severity
+from rule_core.sources.address import address_of
 from rule_runner.config.output_names import digest
 from rule_runner.errors import counted
 from rule_runner.escape import printable
-from rule_runner.loading.trials import trial_name
 from rule_runner.notify.messenger import Message
 from rule_runner.results.status import Outcome
 
@@ -55,7 +55,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """What happened, in a few words."""
-        name = trial_name(self.path)
+        name = address_of(self.path).name
         is_issue = self.outcome == Outcome.ISSUES_FOUND
         did = f"found issues ({self.severity})" if is_issue else "failed"
         text = f"{name}: {self.rule} {did}" if self.rule else f"{name}: could not be judged"

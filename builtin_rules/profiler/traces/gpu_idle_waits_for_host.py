@@ -6,8 +6,7 @@ import numpy as np
 
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, percentage
 from builtin_rules.profiler.statistics.samples import Device
-from builtin_rules.profiler.traces.kernel_rule import KernelRule, idle_percent
-from builtin_rules.profiler.traces.kernels import Kernels
+from builtin_rules.profiler.traces.kernels import KernelRule, Kernels, idle_percent
 from smdebug.rules.extensions import Quantity, Severity
 
 HOST_WAIT: Final = "host_wait"

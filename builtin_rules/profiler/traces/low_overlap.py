@@ -4,8 +4,14 @@ from typing import Final
 
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, percentage
 from builtin_rules.profiler.statistics.samples import Device
-from builtin_rules.profiler.traces.kernel_rule import KernelRule
-from builtin_rules.profiler.traces.kernels import COMMUNICATES, COMPUTES, Kernels, common, total
+from builtin_rules.profiler.traces.kernels import (
+    COMMUNICATES,
+    COMPUTES,
+    KernelRule,
+    Kernels,
+    common,
+    total,
+)
 from smdebug.rules.extensions import Quantity, Severity
 
 OVERLAP: Final = "overlap"

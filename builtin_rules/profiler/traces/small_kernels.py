@@ -6,8 +6,7 @@ import numpy as np
 
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, percentage, positive
 from builtin_rules.profiler.statistics.samples import Device
-from builtin_rules.profiler.traces.kernel_rule import KernelRule, idle_percent
-from builtin_rules.profiler.traces.kernels import COMPUTES, Kernels
+from builtin_rules.profiler.traces.kernels import COMPUTES, KernelRule, Kernels, idle_percent
 from smdebug.rules.extensions import Quantity, Severity
 
 SMALL: Final = "small"

@@ -23,6 +23,7 @@ from smdebug.rules.extensions import TorchTraces, union
 if TYPE_CHECKING:
     from smdebug.profiler.trace_event_file_parser import TraceEvent
 
+Judgement = tuple[bool, dict[str, float]]  # whether it is met, and numbers for the report
 NO_KERNELS: Final = "no kernels of a trace in this window"
 _PHASE: Final = "gpu_functions-dev:"
 _CALLS: Final = frozenset({"cuda_runtime", "cuda_driver"})
@@ -190,9 +191,7 @@ class KernelRule(WindowRule):
         """Return whether the kernels of a GPU, trace by trace, have what the rule needs."""
 
     @abstractmethod
-    def judge_gpu(
-        self, step: int, gpu: Device, traces: list[Kernels]
-    ) -> tuple[bool, dict[str, float]]:
+    def judge_gpu(self, step: int, gpu: Device, traces: list[Kernels]) -> Judgement:
         """Return whether a GPU meets the condition, and its numbers for the report."""
 
     def details(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from builtin_rules.profiler.statistics.samples import Device
 from builtin_rules.profiler.traces.kernels import (
     COMMUNICATES,
     COMPUTES,
+    Judgement,
     KernelRule,
     Kernels,
     common,
@@ -49,9 +50,7 @@ class LowOverlap(KernelRule):
         """Return whether the GPU communicates."""
         return any(total(kernels.of_kind(COMMUNICATES)) for kernels in traces)
 
-    def judge_gpu(
-        self, step: int, gpu: Device, traces: list[Kernels]
-    ) -> tuple[bool, dict[str, float]]:
+    def judge_gpu(self, step: int, gpu: Device, traces: list[Kernels]) -> Judgement:
         """Return whether a GPU communicates without computing, and the shares of its time."""
         communication = sum(total(kernels.of_kind(COMMUNICATES)) for kernels in traces)
         hidden = sum(

@@ -27,6 +27,7 @@ from smdebug.rules.extensions import (
 if TYPE_CHECKING:
     from smdebug.profiler.trace_event_file_parser import TraceEvent
 
+Spans = list[tuple[float, float]]  # starts and ends of steps
 OUTLIERS: Final = "outliers"
 TIME_LOST: Final = "time_lost"
 MIN_EARLIER_STEPS: Final = 100  # steps required before the next is judged
@@ -169,7 +170,7 @@ class StepOutlier(WindowRule):
         ready = {group: steps for group, steps in new.items() if self._knows(group)}
         if not ready:
             return self.not_judged(TOO_FEW)
-        slow: list[tuple[float, float]] = []
+        slow: Spans = []
         met = [self._judge_kind(step, group, steps, slow) for group, steps in ready.items()]
         self.count_violations(0, int(any(met)))
         if slow:
@@ -188,11 +189,7 @@ class StepOutlier(WindowRule):
         return len(self._groups[group].durations) > MIN_EARLIER_STEPS
 
     def _judge_kind(
-        self,
-        step: int,
-        group: StepGroup,
-        new: Sequence["TraceEvent"],
-        slow: list[tuple[float, float]],
+        self, step: int, group: StepGroup, new: Sequence["TraceEvent"], slow: Spans
     ) -> bool:
         """Judge the steps of one kind, and add the outliers of the window to `slow`."""
         steps = self._groups[group]

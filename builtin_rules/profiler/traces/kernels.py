@@ -1,4 +1,4 @@
-"""Kernels: what ran on each GPU, by the traces of torch.profiler.
+"""Kernels: what ran on each GPU, by the traces of torch.profiler, and the rules that judge it.
 
 The definitions are those of Holistic Trace Analysis: of the time from the first start to the last
 end of a kernel, a GPU is idle while no kernel runs; copies of memory are kernels. Beside kernels of
@@ -6,21 +6,24 @@ NCCL and RCCL, those of other libraries and those named after a collective commu
 """
 
 import re
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from builtin_rules.profiler.statistics.samples import Device, Floats
-from smdebug.rules.extensions import union
+from builtin_rules.profiler.statistics.window_rule import WindowRule
+from smdebug.rules.extensions import TorchTraces, union
 
 if TYPE_CHECKING:
     from smdebug.profiler.trace_event_file_parser import TraceEvent
 
+Judgement = tuple[bool, dict[str, float]]  # whether it is met, and numbers for the report
 NO_KERNELS: Final = "no kernels of a trace in this window"
 _PHASE: Final = "gpu_functions-dev:"
 _CALLS: Final = frozenset({"cuda_runtime", "cuda_driver"})
@@ -150,3 +153,53 @@ def _kernels(rows: list[_KernelRow], launched: dict[_Launch, float]) -> Kernels:
     launch_times = [launched.get(launch, np.nan) for launch in launches]
     intervals = np.array([starts, ends], np.float64).T
     return Kernels(intervals, np.array(launch_times, np.float64), np.array(kinds, np.int8))
+
+
+class KernelRule(WindowRule):
+    """A rule whose condition is met if some GPU meets it.
+
+    Attributes
+    ----------
+    LACKING
+        Why a window with kernels is not judged if no GPU can be.
+    """
+
+    LACKING: ClassVar[str] = NO_KERNELS
+    required_inputs = (TorchTraces(),)
+
+    def _prepare(self) -> None:
+        self._numbers: dict[Device, dict[str, float]] = {}
+
+    def judge(self, step: int) -> bool:
+        """Return whether some GPU meets the condition."""
+        gpus = kernels_by_gpu(self.events(step))
+        self.record_points(self._report["Datapoints"] + len(gpus))
+        if not gpus:
+            return self.not_judged(NO_KERNELS)
+        ready = {gpu: traces for gpu, traces in gpus.items() if self.can_judge(traces)}
+        met = [self._judge_one(step, gpu, traces) for gpu, traces in ready.items()]
+        return self.any_met(met, self.LACKING)
+
+    def _judge_one(self, step: int, gpu: Device, traces: list[Kernels]) -> bool:
+        met, self._numbers[gpu] = self.judge_gpu(step, gpu, traces)
+        if met:
+            self.count_violations()
+        return met
+
+    @abstractmethod
+    def can_judge(self, traces: list[Kernels]) -> bool:
+        """Return whether the kernels of a GPU, trace by trace, have what the rule needs."""
+
+    @abstractmethod
+    def judge_gpu(self, step: int, gpu: Device, traces: list[Kernels]) -> Judgement:
+        """Return whether a GPU meets the condition, and its numbers for the report."""
+
+    def details(self) -> dict[str, Any]:
+        """Return the numbers of the latest window by node and GPU."""
+        return self.details_of(self._numbers)
+
+
+def idle_percent(traces: list[Kernels]) -> float:
+    """Return the share of a GPU's time in which no kernel runs, in percent."""
+    span = sum(kernels.span for kernels in traces)
+    return 100 * sum(kernels.idle for kernels in traces) / span if span else 0.0

@@ -4,8 +4,15 @@ from typing import Final
 
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, percentage
 from builtin_rules.profiler.statistics.samples import Device
-from builtin_rules.profiler.traces.kernel_rule import KernelRule
-from builtin_rules.profiler.traces.kernels import COMMUNICATES, COMPUTES, Kernels, common, total
+from builtin_rules.profiler.traces.kernels import (
+    COMMUNICATES,
+    COMPUTES,
+    Judgement,
+    KernelRule,
+    Kernels,
+    common,
+    total,
+)
 from smdebug.rules.extensions import Quantity, Severity
 
 OVERLAP: Final = "overlap"
@@ -43,9 +50,7 @@ class LowOverlap(KernelRule):
         """Return whether the GPU communicates."""
         return any(total(kernels.of_kind(COMMUNICATES)) for kernels in traces)
 
-    def judge_gpu(
-        self, step: int, gpu: Device, traces: list[Kernels]
-    ) -> tuple[bool, dict[str, float]]:
+    def judge_gpu(self, step: int, gpu: Device, traces: list[Kernels]) -> Judgement:
         """Return whether a GPU communicates without computing, and the shares of its time."""
         communication = sum(total(kernels.of_kind(COMMUNICATES)) for kernels in traces)
         hidden = sum(

@@ -114,7 +114,7 @@ class ProcessGroup:
         for seq in sorted(self.calls):
             by_rank = _calls_by_rank(self.calls[seq])
             [(usual, _)] = Counter(by_rank.values()).most_common(1)  # of several, the lowest rank's
-            others = named([rank for rank, calls in by_rank.items() if calls == usual])
+            usual_ranks = named([rank for rank, calls in by_rank.items() if calls == usual])
             for rank, calls in by_rank.items():
                 if calls != usual:
                     count, note = mismatches[rank]
@@ -123,7 +123,7 @@ class ProcessGroup:
                         note
                         or (
                             f"Collective {seq} of {self.label} is {_text(calls)} on rank {rank}, "
-                            f"and {_text(usual)} on {others}."
+                            f"and {_text(usual)} on {usual_ranks}."
                         ),
                     )
         return mismatches

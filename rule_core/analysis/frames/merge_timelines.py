@@ -19,6 +19,7 @@ from rule_core.profiler.readers.merge import ALWAYS, TimelineMerge
 from rule_core.profiler.traces.event import Number
 from rule_core.storage import PendingFile, open_output, open_store
 
+Bound = float | None
 _LOW_GPU: Final[Mapping[str, Any]] = MappingProxyType({"lowgpu": ()})
 
 
@@ -210,11 +211,7 @@ def _opened(file_path: str) -> PendingFile:
 
 
 def _span(
-    merge: TimelineMerge,
-    start: float | None,
-    end: float | None,
-    unit: MergeUnit | str,
-    mode: ModeKeys | None,
+    merge: TimelineMerge, start: Bound, end: Bound, unit: MergeUnit | str, mode: ModeKeys | None
 ) -> tuple[Number, Number]:
     """Convert bounds to epoch microseconds.
 

@@ -283,8 +283,8 @@ class PandasFrame:
         events = self._events_between(times[0], times[-1], selected_framework_metrics)
         phases, names = sums_at(times, events)
         steps = {name: value for name, value in phases.items() if "Step" in name}
-        others = {name: value for name, value in phases.items() if name not in steps}
-        return shares(others), names, steps
+        outside = {name: value for name, value in phases.items() if name not in steps}
+        return shares(outside), names, steps
 
     def get_framework_metrics_by_begin_and_end_timesteps(
         self,

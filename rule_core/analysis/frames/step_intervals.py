@@ -15,6 +15,7 @@ from rule_core.profiler.files.time_units import is_on_host
 if TYPE_CHECKING:
     import pandas as pd
 
+Ints = NDArray[np.int64]
 NO_STEP: Final = -1
 _CELLS: Final = 1 << 20  # pairs of event and interval compared at once
 _COLUMNS: Final = ("start_time_us", "end_time_us", "phase")
@@ -36,7 +37,7 @@ def step_times(framework: "pd.DataFrame") -> "pd.DataFrame":
     return intervals
 
 
-def step_numbers(framework: "pd.DataFrame", steps: "pd.DataFrame") -> NDArray[np.int64]:
+def step_numbers(framework: "pd.DataFrame", steps: "pd.DataFrame") -> Ints:
     """Return the step of each event: its own, or the first one that contains it.
 
     Parameters
@@ -60,9 +61,7 @@ def step_numbers(framework: "pd.DataFrame", steps: "pd.DataFrame") -> NDArray[np
     return numbers
 
 
-def _first_around(
-    intervals: NDArray[np.int64], begins: NDArray[np.int64], ends: NDArray[np.int64]
-) -> NDArray[np.intp]:
+def _first_around(intervals: Ints, begins: Ints, ends: Ints) -> NDArray[np.intp]:
     """Return the index of the first interval around each event; -1 if there is none.
 
     Intervals are halved while there are too many to compare all of them with all events. An event
@@ -82,9 +81,7 @@ def _first_around(
     return indexes
 
 
-def _is_any_around(
-    intervals: NDArray[np.int64], begins: NDArray[np.int64], ends: NDArray[np.int64]
-) -> NDArray[np.bool_]:
+def _is_any_around(intervals: Ints, begins: Ints, ends: Ints) -> NDArray[np.bool_]:
     """Return for each event whether any interval is around it."""
     order = np.argsort(intervals[:, 0], kind="stable")
     # The last end of the intervals that begin before an event.
@@ -173,7 +170,7 @@ def _of_host(intervals: "pd.DataFrame", host: str) -> "pd.DataFrame":
     return own if len(own) else intervals
 
 
-def _phases_at(times: NDArray[np.int64], intervals: "pd.DataFrame") -> NDArray[np.object_]:
+def _phases_at(times: Ints, intervals: "pd.DataFrame") -> NDArray[np.object_]:
     order = np.argsort(times, kind="stable")
     ascending = times[order]
     starts = np.searchsorted(ascending, intervals["start_time_us"].to_numpy(), side="left")

@@ -16,6 +16,9 @@ from rule_core.exceptions import CorruptFileError
 from rule_core.profiler.files.whole_text import decoded
 from rule_core.profiler.python_profiles.measured_code import CodePlace, MeasuredCode
 
+Amounts = defaultdict[CodePlace, float]
+Places = Sequence[CodePlace | None]
+Opened = dict[CodePlace, tuple[int, float]]  # how often, and since when
 WHAT: Final = "a profile of speedscope"
 SCHEMA: Final = b"speedscope.app/file-format-schema.json"
 # The unit of amounts, and how many of them a unit of the file is.
@@ -117,11 +120,9 @@ def _amounts_of_stacks(profile: _Profile) -> dict[bytes, float]:
     return amounts
 
 
-def _of_stacks(
-    profile: _Profile, places: Sequence[CodePlace | None]
-) -> tuple[dict[CodePlace, float], dict[CodePlace, float]]:
-    own: defaultdict[CodePlace, float] = defaultdict(float)
-    whole: defaultdict[CodePlace, float] = defaultdict(float)
+def _of_stacks(profile: _Profile, places: Places) -> tuple[Amounts, Amounts]:
+    own: Amounts = defaultdict(float)
+    whole: Amounts = defaultdict(float)
     for text, amount in _amounts_of_stacks(profile).items():
         frames = msgspec.json.decode(text, type=list[int])
         if not math.isfinite(amount) or amount < 0:
@@ -136,12 +137,10 @@ def _of_stacks(
     return own, whole
 
 
-def _of_events(
-    profile: _Profile, places: Sequence[CodePlace | None]
-) -> tuple[dict[CodePlace, float], dict[CodePlace, float]]:
-    own: defaultdict[CodePlace, float] = defaultdict(float)
-    whole: defaultdict[CodePlace, float] = defaultdict(float)
-    opened: dict[CodePlace, tuple[int, float]] = {}  # how often, and since when
+def _of_events(profile: _Profile, places: Places) -> tuple[Amounts, Amounts]:
+    own: Amounts = defaultdict(float)
+    whole: Amounts = defaultdict(float)
+    opened: Opened = {}
     stack: list[int] = []
     now = -math.inf
     for event in [*profile.events, None]:
@@ -174,22 +173,17 @@ def _of_events(
     return own, whole
 
 
-def _close(
-    place: CodePlace | None,
-    now: float,
-    opened: dict[CodePlace, tuple[int, float]],
-    whole: dict[CodePlace, float],
-) -> None:
+def _close(place: CodePlace | None, now: float, opened: Opened, whole: Amounts) -> None:
     if place is None:
         return
     count, since = opened.pop(place)
     if count > 1:
         opened[place] = count - 1, since
     else:
-        whole[place] = whole.get(place, 0.0) + now - since
+        whole[place] += now - since
 
 
-def _checked(frame: int, places: Sequence[CodePlace | None]) -> int:
+def _checked(frame: int, places: Places) -> int:
     if not 0 <= frame < len(places):
         msg = f"a stack with frame {frame} of {len(places)}"
         raise ValueError(msg)

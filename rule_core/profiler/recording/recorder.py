@@ -26,6 +26,7 @@ from rule_core.profiler.recording.trace_thread import TraceThread
 from rule_core.storage.publish import publish
 from rule_core.storage.uri import open_output
 
+Values = Mapping[str, Any]
 STEP: Final = "Step:ModeKeys."
 FORWARD: Final = "Forward"
 BACKWARD: Final = "Backward(post-forward)"
@@ -212,17 +213,12 @@ class ProfilerRecorder(FailSafe):
             self._has_reached_end = True
             self._reach(StepPhase.STEP_END, end_us)
 
-    def add_event(self, phase: str, name: str, start_us: int, args: Mapping[str, Any]) -> None:
+    def add_event(self, phase: str, name: str, start_us: int, args: Values) -> None:
         """Record an event of the current step that ends now; `args` are further values."""
         self._add(phase, name, start_us, self.now_us(), args)
 
     def _add(
-        self,
-        phase: str,
-        name: str,
-        start_us: int,
-        end_us: int,
-        more: Mapping[str, Any] | None = None,
+        self, phase: str, name: str, start_us: int, end_us: int, more: Values | None = None
     ) -> None:
         if self._thread is None:
             return

@@ -10,6 +10,7 @@ from rule_core.profiler.traces.phases import UNKNOWN, Phases
 from rule_core.profiler.traces.records import NotUsedError, Record, RecordReader
 
 T = TypeVar("T")
+Args = dict[str, Any] | None
 START: Final = "start_time_since_epoch_in_micros"
 # The largest epoch microseconds that are exact in every JSON reader, in the year 2255.
 LATEST: Final = 1 << 53
@@ -22,7 +23,7 @@ class OpenEvent(NamedTuple):
 
     ts: Number
     name: str
-    args: dict[str, Any] | None
+    args: Args
 
 
 # By numbers of phase and thread, in the order of their starts.
@@ -124,13 +125,7 @@ class Assembler:
         return None
 
     def _make_event(
-        self,
-        record: Record,
-        kind: str,
-        ts: Number,
-        dur: Number,
-        name: str,
-        args: dict[str, Any] | None,
+        self, record: Record, kind: str, ts: Number, dur: Number, name: str, args: Args
     ) -> TraceEvent:
         if not 0 <= dur <= LATEST:
             msg = f"it lasts {dur:.6g} us"

@@ -7,13 +7,8 @@ from typing import Any, Final
 import msgspec
 
 from rule_core.logger import get_logger
-from rule_core.profiler.files import constants
-from rule_core.profiler.files.time_units import (
-    TimeUnits,
-    convert_utc_datetime_to_microseconds,
-    convert_utc_timestamp_to_microseconds,
-    node_id_of,
-)
+from rule_core.profiler.files import constants, time_units
+from rule_core.profiler.files.time_units import TimeUnits, node_id_of
 from rule_core.profiler.traces.assembler import Assembler, OpenEvents
 from rule_core.profiler.traces.event import Id, ProcessInfo, TraceEvent, overlapping
 from rule_core.profiler.traces.files import FILE_TYPES, TENSORFLOW, events_of, locate
@@ -108,15 +103,15 @@ class TraceEventParser:
         event_type
             Name or phase of the events; None matches any.
         """
-        start = convert_utc_timestamp_to_microseconds(start_time, unit)
-        end = convert_utc_timestamp_to_microseconds(end_time, unit)
+        start = time_units.convert_utc_timestamp_to_microseconds(start_time, unit)
+        end = time_units.convert_utc_timestamp_to_microseconds(end_time, unit)
         return list(overlapping(self._trace_events, start, end, event_type))
 
     def get_events_within_range(self, start_time: datetime, end_time: datetime) -> list[TraceEvent]:
         """Return the events that overlap the time between two moments."""
         return self.get_events_within_time_range(
-            convert_utc_datetime_to_microseconds(start_time),
-            convert_utc_datetime_to_microseconds(end_time),
+            time_units.convert_utc_datetime_to_microseconds(start_time),
+            time_units.convert_utc_datetime_to_microseconds(end_time),
         )
 
     def get_processes(self) -> dict[Id, ProcessInfo]:

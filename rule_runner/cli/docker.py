@@ -95,8 +95,8 @@ def run(
 @reporting
 def build(
     tag: str, base_image: str | None, network: str | None, variant: str, build_arg: tuple[str, ...]
-) -> int:
+) -> None:
     """Build the image from the checkout of this command."""
     from rule_runner.containers.build import build_image
 
-    return build_image(tag, base_image, network, variant, build_arg)
+    build_image(tag, base_image, network, variant, build_arg)

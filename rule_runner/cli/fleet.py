@@ -1,7 +1,7 @@
 """fleet and measure: work on many trials, or on a large one, that machines share."""
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -102,7 +102,7 @@ def collect(
     report: str | None,
     junit: str | None,
     sarif: str | None,
-    fail_on: str | None,
+    fail_on: Literal["error", "warning"] | None,
     fail_on_issues: bool,
 ) -> int:
     """Collect the results of a plan or below an output folder.
@@ -110,12 +110,12 @@ def collect(
     Files and folders may be addresses, s3://bucket/prefix; a plan there has the suffix .jsonl.
     Results that are missing, cut off or not final are listed, and set exit code 1.
     """
-    from rule_core.severity import Severity
     from rule_runner.commands.fleet.collect import Targets
     from rule_runner.commands.fleet.collect import collect as collect_results
+    from rule_runner.config.request import EvaluationRequest
 
-    least = Severity.WARNING if fail_on_issues else Severity(fail_on) if fail_on else None
-    return collect_results(places, Targets(report, junit, sarif), least)
+    fails_on = EvaluationRequest(fail_on=fail_on, fail_on_issues=fail_on_issues).fails_on
+    return collect_results(places, Targets(report, junit, sarif), fails_on)
 
 
 @click.command()
@@ -133,7 +133,7 @@ def collect(
 @with_request
 def measure(
     request: "EvaluationRequest", shard: str | None, shards: int | None, folder: str
-) -> int:
+) -> None:
     """Measure a share of a trial for an evaluation elsewhere.
 
     Pass the folder to 'rule-runner evaluate --measurements DIR'. The N shards may run on different
@@ -143,4 +143,4 @@ def measure(
     from rule_runner.batch.shards import find_shard
     from rule_runner.commands.measure import measure_trial
 
-    return measure_trial(request, find_shard(shard, shards, os.environ), folder)
+    measure_trial(request, find_shard(shard, shards, os.environ), folder)

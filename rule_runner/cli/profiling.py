@@ -80,11 +80,11 @@ def profile() -> None:
 @flag("--check", "Read all data, and report what is damaged.")
 @endpoint_option
 @quiet_reporting
-def show(folder: str, form: str, check: bool) -> int:
+def show(folder: str, form: str, check: bool) -> None:
     """Show nodes, times and files of the profiler data in DIR."""
     from rule_runner.commands.profile.command import show_profile
 
-    return show_profile(folder, form, check=check)
+    show_profile(folder, form, check=check)
 
 
 @profile.command(context_settings={"allow_interspersed_args": False})
@@ -133,11 +133,11 @@ def report(folder: str, output: str | None, param: tuple[str, ...], overwrite: b
 @quiet_reporting
 def timeline(
     folder: str, start: str | None, end: str | None, unit: str, mode: str | None, output: str
-) -> int:
+) -> None:
     """Merge timelines and metrics in DIR into a Perfetto trace."""
     from rule_runner.commands.profile import command as commands
 
-    return commands.timeline(folder, start, end, unit, mode, output)
+    commands.timeline(folder, start, end, unit, mode, output)
 
 
 @profile.command()
@@ -165,11 +165,11 @@ def python(
     sort: str,
     *,
     lines: bool,
-) -> int:
+) -> None:
     """Show the Python functions in DIR that took the most time.
 
     DIR has profiles of cProfile, or is a file or a folder of py-spy's speedscope or of scalene.
     """
     from rule_runner.commands.profile import command as commands
 
-    return commands.python(folder, step, mode, node, count, sort, lines=lines)
+    commands.python(folder, step, mode, node, count, sort, lines=lines)

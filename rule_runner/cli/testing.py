@@ -36,7 +36,7 @@ def test(paths: tuple[str, ...], update: bool, junit: str | None, isolate: str) 
 @click.option("--output", "-o", required=True, metavar="FILE", help="A new .npz file.")
 @endpoint_option
 @quiet_reporting
-def record(path: str, tensors: str, steps: str, output: str) -> int:
+def record(path: str, tensors: str, steps: str, output: str) -> None:
     """Record tensors of the trial at PATH for a rule test.
 
     PATH may be an address, s3://bucket/prefix. The file holds the values of the chosen tensors by
@@ -44,4 +44,4 @@ def record(path: str, tensors: str, steps: str, output: str) -> int:
     """
     from rule_runner.commands.record_case import record as record_case
 
-    return record_case(path, tensors, steps, output)
+    record_case(path, tensors, steps, output)

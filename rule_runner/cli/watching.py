@@ -167,7 +167,7 @@ _TOKENS: Final = click.option(
 @text("--expires", "TIME", "Lifetime, such as 12h.", default="90d", show_default=True)
 @_TOKENS
 @reporting
-def add_token(name: str, role: str, expires: str, tokens: Path) -> int:
+def add_token(name: str, role: str, expires: str, tokens: Path) -> None:
     """Create a token and print it once."""
     from datetime import timedelta
 
@@ -180,13 +180,12 @@ def add_token(name: str, role: str, expires: str, tokens: Path) -> int:
         msg = f"Option --expires {err}."
         raise UsageError(msg) from err
     click.echo(TokenFile(tokens).add(name, Role(role), lifetime))
-    return 0
 
 
 @serve_token.command("list")
 @_TOKENS
 @reporting
-def list_tokens(tokens: Path) -> int:
+def list_tokens(tokens: Path) -> None:
     """List the tokens with their names, roles and expiry dates."""
     from rule_runner.service.access.tokens import TokenFile
 
@@ -196,16 +195,14 @@ def list_tokens(tokens: Path) -> int:
         until = "no end" if token.expires_at is None else f"{token.expires_at:%Y-%m-%d %H:%M} UTC"
         expired = " (expired)" if token.has_expired(now) else ""
         click.echo(f"{token.name}\t{token.role}\t{until}{expired}")
-    return 0
 
 
 @serve_token.command("revoke")
 @click.argument("name")
 @_TOKENS
 @reporting
-def revoke_token(name: str, tokens: Path) -> int:
+def revoke_token(name: str, tokens: Path) -> None:
     """Revoke a token and end its sessions."""
     from rule_runner.service.access.tokens import TokenFile
 
     TokenFile(tokens).revoke(name)
-    return 0

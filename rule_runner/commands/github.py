@@ -32,8 +32,8 @@ def show_on_github(
     comment: bool = False,
     fail_on: Severity = Severity.ERROR,
     environment: Mapping[str, str] = os.environ,
-) -> int:
-    """Add results to the summary of a workflow's run, and return 0.
+) -> None:
+    """Add results to the summary of a workflow's run.
 
     Parameters
     ----------
@@ -69,7 +69,6 @@ def show_on_github(
             repository.create_check_run(check, _conclusion(saved, fail_on), title(saved), text)
         if comment:
             repository.write_comment(text)
-    return 0
 
 
 def _conclusion(saved: Saved, fail_on: Severity) -> str:

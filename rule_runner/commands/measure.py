@@ -28,8 +28,8 @@ STEPS_PER_UNIT: Final = 128
 PARTS_PER_FILE: Final = 256
 
 
-def measure_trial(request: EvaluationRequest, shard: Shard, folder: str) -> int:
-    """Measure a shard of a trial for the requested rules; return the exit code.
+def measure_trial(request: EvaluationRequest, shard: Shard, folder: str) -> None:
+    """Measure a shard of a trial for the requested rules.
 
     Parameters
     ----------
@@ -70,7 +70,6 @@ def measure_trial(request: EvaluationRequest, shard: Shard, folder: str) -> int:
     )
     for name in undeclared:
         print(f"Rule {name!r} declares nothing that can be measured in advance.")
-    return 0
 
 
 def _declared(config: EvaluationConfig, trial: Trial) -> tuple[DeclaredWants, list[str]]:

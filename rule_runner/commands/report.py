@@ -18,8 +18,8 @@ _NOTHING = Saved((), ())
 _GIVE = "Give the output folder of an evaluation."
 
 
-def report(places: Sequence[str], output: str | None, title: str | None) -> int:
-    """Create a page about the results at `places` and below, print its path, and return 0.
+def report(places: Sequence[str], output: str | None, title: str | None) -> None:
+    """Create a page about the results at `places` and below, and print its path.
 
     Parameters
     ----------
@@ -47,7 +47,6 @@ def report(places: Sequence[str], output: str | None, title: str | None) -> int:
     else:
         path = write_page(saved, Path(target), title)
     print(f"Report: {printable(path)}")
-    return 0
 
 
 def results_at(places: Sequence[str]) -> Saved:

@@ -19,14 +19,14 @@ _FOLDER = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path
 @click.option("--title", help="Title of the page; by default the trials' names.")
 @endpoint_option
 @reporting
-def report(folders: tuple[str, ...], output: str | None, title: str | None) -> int:
+def report(folders: tuple[str, ...], output: str | None, title: str | None) -> None:
     """Write a page with charts of the results in output folders.
 
     Folders may be addresses, s3://bucket/prefix.
     """
     from rule_runner.commands import report as command
 
-    return command.report(folders, output, title)
+    command.report(folders, output, title)
 
 
 @click.command()
@@ -36,7 +36,7 @@ def report(folders: tuple[str, ...], output: str | None, title: str | None) -> i
 @choice("--fail-on", ("error", "warning"), "The severity from which a finding fails the check run.")
 @endpoint_option
 @reporting
-def github(folders: tuple[str, ...], check: str | None, comment: bool, fail_on: str) -> int:
+def github(folders: tuple[str, ...], check: str | None, comment: bool, fail_on: str) -> None:
     """Show the results in output folders in a GitHub workflow.
 
     Results are added to the summary of the workflow run. Folders may be addresses,
@@ -45,7 +45,7 @@ def github(folders: tuple[str, ...], check: str | None, comment: bool, fail_on: 
     from rule_core.severity import Severity
     from rule_runner.commands.github import show_on_github
 
-    return show_on_github(folders, check=check, comment=comment, fail_on=Severity(fail_on))
+    show_on_github(folders, check=check, comment=comment, fail_on=Severity(fail_on))
 
 
 @click.command()
@@ -73,7 +73,7 @@ def acknowledge(
     withdraw: bool,
     until: datetime | None,
     who: str | None,
-) -> int:
+) -> None:
     """Acknowledge or mute findings in the output folder DIR.
 
     Reports, alerts and 'fleet collect' show who did so and why. Without --rule and --finding, the
@@ -87,7 +87,8 @@ def acknowledge(
         if any(option is not None for option in options):
             msg = "Options --rule or --finding are missing: they say what is acknowledged."
             raise UsageError(msg)
-        return command.list_findings(output)
+        command.list_findings(output)
+        return
     if rule is not None and finding is not None:
         msg = "Options --rule and --finding cannot be combined."
         raise UsageError(msg)
@@ -98,7 +99,7 @@ def acknowledge(
         msg = "Option --reason is missing: reports show why."
         raise UsageError(msg)
     kind = AcknowledgementKind.MUTED if mute else AcknowledgementKind.ACKNOWLEDGED
-    return command.acknowledge(
+    command.acknowledge(
         output,
         rule,
         finding,

@@ -19,7 +19,7 @@ def trial() -> None:
 @flag("--all", "Show every row of each table.", "everything")
 @endpoint_option
 @quiet_reporting
-def trial_show(path: str, form: str, everything: bool) -> int:
+def trial_show(path: str, form: str, everything: bool) -> None:
     """Show what the trial at PATH holds.
 
     These are steps, workers, collections, tensors and sizes. PATH may be an address,
@@ -27,7 +27,7 @@ def trial_show(path: str, form: str, everything: bool) -> int:
     """
     from rule_runner.commands.trial.show import show_trial
 
-    return show_trial(path, form, everything=everything)
+    show_trial(path, form, everything=everything)
 
 
 @trial.command("export")
@@ -43,14 +43,14 @@ def trial_show(path: str, form: str, everything: bool) -> int:
 @text("--output", "PATH", "A new file or folder.", required=True)
 @endpoint_option
 @quiet_reporting
-def trial_export(path: str, form: str, output: str) -> int:
+def trial_export(path: str, form: str, output: str) -> None:
     """Write the values of a trial in another format.
 
     PATH may be an address, s3://bucket/prefix.
     """
     from rule_runner.commands.trial.export import export_trial
 
-    return export_trial(path, form, output)
+    export_trial(path, form, output)
 
 
 @click.command()

@@ -11,12 +11,8 @@ from rule_runner.errors import ClientError, UsageError
 from rule_runner.escape import printable
 from rule_runner.report.saved_results import Run
 from rule_runner.report.text import evidence, verdict
+from rule_runner.results import acknowledgements
 from rule_runner.results.acknowledged import finding_ids
-from rule_runner.results.acknowledgements import (
-    Acknowledgement,
-    AcknowledgementKind,
-    append_acknowledgement,
-)
 from rule_runner.results.schema import RuleResult
 
 _LISTED: Final = 20  # findings of a rule
@@ -26,13 +22,13 @@ def acknowledge(
     place: str,
     rule: str | None,
     finding: str | None,
-    kind: AcknowledgementKind,
+    kind: acknowledgements.AcknowledgementKind,
     reason: str,
     *,
     who: str | None = None,
     until: date | None = None,
-) -> int:
-    """Add an acknowledgement to the results at a place, say so, and return 0.
+) -> None:
+    """Add an acknowledgement to the results at a place, and say so.
 
     Parameters
     ----------
@@ -61,7 +57,7 @@ def acknowledge(
     run = _run(place)
     name = _check(run, rule, finding)
     try:
-        said = Acknowledgement(
+        said = acknowledgements.Acknowledgement(
             kind=kind,
             who=who or _user(),
             reason=reason,
@@ -70,18 +66,17 @@ def acknowledge(
             rule=rule,
             until=until,
         )
-        append_acknowledgement(run.output, said)
+        acknowledgements.append_acknowledgement(run.output, said)
     except ValueError as err:
         msg = f"Options --reason and --who must be 1 to 1000 characters long: {err}."
         raise UsageError(msg) from err
     what = "all findings" if finding is None else f"finding {finding}"
     end = f" until {until}" if until else ""
     print(printable(f"{str(kind).capitalize()}{end}: {what} of {name} in {run.output}."))
-    return 0
 
 
-def list_findings(place: str) -> int:
-    """Print the findings at a place with their IDs and what was said about them; return 0.
+def list_findings(place: str) -> None:
+    """Print the findings at a place with their IDs and what was said about them.
 
     Raises
     ------
@@ -94,7 +89,6 @@ def list_findings(place: str) -> int:
             print(printable(f"{rule.configuration_name}: {verdict(rule)}"))
             for line in _lines(rule):
                 print(f"  {line}")
-    return 0
 
 
 def _lines(rule: RuleResult) -> Iterator[str]:

@@ -202,8 +202,13 @@ def _notifications() -> Diagnosis:
     """Check that new files are noticed: live trials depend on it."""
     reason = "a new file was not noticed"
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            if _is_noticed(Path(folder)):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            closing(FolderNotifications(SystemClock())) as notifications,
+        ):
+            notifications.watch(Path(folder))
+            Path(folder, "new").write_bytes(b"")
+            if notifications.wait(_PATIENCE_S):
                 return good("New files are noticed at once.")
     except OSError as err:
         reason = _described(err)
@@ -211,13 +216,6 @@ def _notifications() -> Diagnosis:
         f"File notifications do not work ({reason}): trials are polled once a second. If that is "
         "too slow, raise fs.inotify.max_user_instances and fs.inotify.max_user_watches."
     )
-
-
-def _is_noticed(folder: Path) -> bool:
-    with closing(FolderNotifications(SystemClock())) as notifications:
-        notifications.watch(folder)
-        (folder / "new").write_bytes(b"")
-        return notifications.wait(_PATIENCE_S)
 
 
 def _working_folder() -> Iterator[Diagnosis]:

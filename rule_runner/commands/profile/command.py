@@ -30,8 +30,8 @@ _NO_FUNCTIONS: Final = (
 )
 
 
-def show_profile(path: str, form: str, *, check: bool) -> int:
-    """Print a summary of the profiler data; return the exit code."""
+def show_profile(path: str, form: str, *, check: bool) -> None:
+    """Print a summary of the profiler data."""
     from rule_runner.commands.profile.overview import overview
 
     report = overview(path, check=check)
@@ -39,7 +39,6 @@ def show_profile(path: str, form: str, *, check: bool) -> int:
         print(dump_json(report, indent=2))
     else:
         print_tables(_head(report), _tables(report))
-    return 0
 
 
 def _head(report: "ProfileReport") -> Iterator[str]:
@@ -133,7 +132,7 @@ def report(path: str, output: str | None, parameters: Sequence[str], *, overwrit
 
 def timeline(
     path: str, start: str | None, end: str | None, unit: str, mode: str | None, output: str
-) -> int:
+) -> None:
     """Merge timelines into one trace, and print its path and number of events.
 
     Raises
@@ -162,7 +161,6 @@ def timeline(
     for problem in merged.problems[:PROBLEMS]:
         print(printable(problem), file=sys.stderr)
     print(f"Trace: {printable(merged.path)} ({merged.events:,} events). Open it in Perfetto.")
-    return 0
 
 
 def _bound(option: str, text: str | None, parse: Callable[[str], float]) -> float | None:
@@ -201,7 +199,7 @@ def python(
     sort: str,
     *,
     lines: bool = False,
-) -> int:
+) -> None:
     """Print the functions in which the training job spent the most time.
 
     Profiles of other tools count if there are none of cProfile.
@@ -230,7 +228,7 @@ def python(
                 )
                 raise UsageError(msg)
             print_tool_functions(store, others, sort=sort, count=count, lines=lines)
-            return 0
+            return
         if lines or sort == MEMORY:
             msg = f"Profiles of cProfile have no {'lines' if lines else 'memory'}."
             raise UsageError(msg)
@@ -240,7 +238,6 @@ def python(
     if not top.chosen:
         raise TrialError(_without_profiles(path, top))
     print_tables(_head_of_functions(top), [_functions(top)])
-    return 0
 
 
 def _without_profiles(path: str, top: "TopFunctions") -> str:

@@ -42,8 +42,8 @@ FORMATS: Final[dict[str, Callable[[Path, TrialIndex], Exporter]]] = {
 }
 
 
-def export_trial(path: str, form: str, output: str) -> int:
-    """Write the trial at `path` in another format; return the exit code.
+def export_trial(path: str, form: str, output: str) -> None:
+    """Write the trial at `path` in another format.
 
     Raises
     ------
@@ -81,7 +81,6 @@ def export_trial(path: str, form: str, output: str) -> int:
         msg = f"Nothing in trial {path!r} can be written as {form}."
         raise TrialError(msg)
     print(printable(f"Exported {count} of {len(index.steps)} steps to {output} ({form})."))
-    return 0
 
 
 def _remove(partial: Path) -> None:

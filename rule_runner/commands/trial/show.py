@@ -12,8 +12,8 @@ from rule_runner.results.json_text import dump_json
 ROW_LIMIT: Final = 20  # rows of a table without --all
 
 
-def show_trial(path: str, form: str, *, everything: bool) -> int:
-    """Print the trial at `path`; return the exit code.
+def show_trial(path: str, form: str, *, everything: bool) -> None:
+    """Print the trial at `path`.
 
     Parameters
     ----------
@@ -32,7 +32,6 @@ def show_trial(path: str, form: str, *, everything: bool) -> int:
         print(dump_json(report, indent=2))
     else:
         print_tables(_head(report), _tables(report, None if everything else ROW_LIMIT), _lines)
-    return 0
 
 
 def _lines(table: TextTable) -> Iterator[str]:

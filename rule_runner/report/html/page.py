@@ -226,10 +226,7 @@ def _runs(runs: Sequence[Run], jobs: int) -> list[dict[str, Any]]:
         else trial
         for trial, run in zip(trials, runs, strict=True)
     ]
-    return [
-        _run(index, name, run, jobs)
-        for index, (name, run) in enumerate(zip(names, runs, strict=True))
-    ]
+    return [_run(index, names[index], run, jobs) for index, run in enumerate(runs)]
 
 
 def _run(index: int, name: str, run: Run, jobs: int) -> dict[str, Any]:

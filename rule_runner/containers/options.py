@@ -76,10 +76,6 @@ class _Paths:
         self._mount(Path(located(text)), writable)
         return located(text)
 
-    def optional(self, text: str | None, *, writable: bool = False) -> str | None:
-        """Return the absolute path, or None without one."""
-        return None if text is None else self.absolute(text, writable=writable)
-
     def trial(self, text: str) -> str:
         """Return ``PATH`` or ``KIND:PATH`` with an absolute path, and mount its folder.
 
@@ -142,13 +138,13 @@ def translate(request: EvaluationRequest, home: Path) -> ContainerRequest:
     paths = _Paths()
     request = replace(
         request,
-        trial=None if request.trial is None else paths.trial(request.trial),
-        profiler_trial=paths.optional(request.profiler_trial),
+        trial=request.trial and paths.trial(request.trial),
+        profiler_trial=request.profiler_trial and paths.absolute(request.profiler_trial),
         other_trials=tuple(map(paths.trial, request.other_trials)),
         rules=tuple(map(paths.rule, request.rules)),
         parameters=tuple(map(paths.parameter, request.parameters)),
         sinks=tuple(map(paths.sink, request.sinks)),
-        output=paths.optional(request.output, writable=True),
+        output=request.output and paths.absolute(request.output, writable=True),
     )
     for folder in paths.writable:
         _check_mountable(folder, home)

@@ -13,6 +13,7 @@ from typing import IO, Any, Final
 
 import numpy as np
 
+from rule_core.model.segments import segment_of
 from rule_core.modes import ModeKeys
 from rule_runner.export.saved_parts import SavedPart
 
@@ -93,7 +94,7 @@ class SafetensorsExport:
 
 def _reason(saved: SavedPart, array: Any) -> str:
     """Return why an array is left out; "" if it is not."""
-    if saved.segment:
+    if segment_of(saved.step):
         return "its step is repeated after a resume, and a checkpoint has only one"
     if array.dtype.name not in TYPES:
         return f"safetensors has no type for {'text' if array.dtype.kind in 'SUO' else array.dtype}"

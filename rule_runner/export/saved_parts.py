@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rule_core.exceptions import SMDebugError
 from rule_core.format import paths
 from rule_core.format.index_file import IndexFile
-from rule_core.model.segments import segment_of, step_in_segment
+from rule_core.model.segments import step_in_segment
 from rule_core.modes import ModeKeys
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.names import NameTable
@@ -50,11 +50,6 @@ class SavedPart(NamedTuple):
     def own_step(self) -> int:
         """The step in its segment."""
         return step_in_segment(self.step)
-
-    @property
-    def segment(self) -> int:
-        """The segment; the first is 0."""
-        return segment_of(self.step)
 
     @property
     def mode(self) -> ModeKeys:

@@ -105,8 +105,7 @@ def _profiler_data(path: str) -> Iterator[Diagnosis]:
     what = " and ".join(labels)
     nodes = f", of {listed([printable(node) for node in report.nodes])}" if report.nodes else ""
     yield good(f"{what[:1].upper()}{what[1:]} are there{nodes}.")
-    for problem in report.problems[:PROBLEM_LIMIT]:
-        yield warning(printable(problem))
+    yield from (warning(printable(problem)) for problem in report.problems[:PROBLEM_LIMIT])
 
 
 def _sources(index: SourceIndex) -> Iterator[Diagnosis]:
@@ -119,8 +118,7 @@ def _sources(index: SourceIndex) -> Iterator[Diagnosis]:
         return
     for source in index.sources:
         yield good(f"Recognised as {source.kind}: {printable(source.description)}")
-    for text in index.set_aside:
-        yield good(printable(text))
+    yield from (good(printable(text)) for text in index.set_aside)
     steps, starts = len(index.steps), len(index.segments)
     resumed = f" of {starts} starts: it was resumed, or its steps go back" if starts > 1 else ""
     if not steps:

@@ -4,9 +4,11 @@ import math
 import time
 from array import array
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from heapq import merge
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -32,7 +34,6 @@ from rule_core.reading.source import FinishingSource, Source
 from rule_core.reading.source_record import (
     NUMBER,
     WORKER,
-    Column,
     Lane,
     SourceRecord,
     TensorName,
@@ -229,17 +230,19 @@ class SourceIndex:
         del whole, ended
         self._search()
         self.tensors.failures.turn_to(None)
-        for source, record in zip(self.sources, self._records, strict=True):
-            try:
-                while source.read_new(record):
-                    pass
-            except ObjectNotFoundError as err:
-                record.problem(str(err), err.key)
+        self._each_source(_read)
         if self._update():
             return True
         settled = self.settled_step
         self._settle()
         return self.settled_step > settled
+
+    def _each_source(self, read: Callable[[Source, SourceRecord], None]) -> None:
+        for source, record in zip(self.sources, self._records, strict=True):
+            try:
+                read(source, record)
+            except ObjectNotFoundError as err:
+                record.problem(str(err), err.key)
 
     def _update(self) -> bool:
         """Take over what the sources have read; return whether there are new steps or names."""
@@ -350,12 +353,7 @@ class SourceIndex:
 
     def finish(self) -> None:
         """Consider everything read complete, since the run has ended."""
-        for source, record in zip(self.sources, self._records, strict=True):
-            if isinstance(source, FinishingSource):
-                try:
-                    source.finish(record)
-                except ObjectNotFoundError as err:
-                    record.problem(str(err), err.key)
+        self._each_source(_finish)
         self._update()
         self.settle_all()
 
@@ -412,17 +410,16 @@ class SourceIndex:
 
     def row_time(self, step: int, part: str) -> float:
         """Return when a step was written, in seconds since the epoch; NaN if unknown."""
-        for lane in self._lanes():
-            if part.startswith(lane.part):
-                position = position_in(lane.steps, step)
-                return (lane.times[position] or math.nan) if position >= 0 else math.nan
-        return math.nan
+        lane = self._lane(part)
+        position = position_in(lane.steps, step) if lane else -1
+        return (lane.times[position] or math.nan) if lane and position >= 0 else math.nan
 
     def row_value(
         self, name: str, step: int, part: str, reduction: tuple[str, bool] | None = None
     ) -> Array:
         """Return a value, of shape (1,) for a number, or a reduction; read-only."""
-        column = self._column(name, part)
+        lane = self._lane(part)
+        column = lane.columns.get(name) if lane else None
         key = self.files[step][part].key
         if column is None:
             raise ObjectNotFoundError(key)
@@ -436,11 +433,8 @@ class SourceIndex:
         result.flags.writeable = False
         return result
 
-    def _column(self, name: str, part: str) -> Column | None:
-        for lane in self._lanes():
-            if lane.part == part:
-                return lane.columns.get(name)
-        return None
+    def _lane(self, part: str) -> Lane | None:
+        return next((lane for lane in self._lanes() if part.startswith(lane.part)), None)
 
     @property
     def source_files(self) -> list[str]:
@@ -456,45 +450,43 @@ class SourceIndex:
         return [first for first, _ in segments_of(self.steps)]
 
 
+def _read(source: Source, record: SourceRecord) -> None:
+    while source.read_new(record):
+        pass
+
+
+def _finish(source: Source, record: SourceRecord) -> None:
+    if isinstance(source, FinishingSource):
+        source.finish(record)
+
+
 class _FilesByStep(Mapping[int, SourceFiles]):
     """Global step -> part -> what it holds, made when it is asked for."""
 
     def __init__(self, lanes: Any) -> None:
         self._lanes = lanes
-        self._cached: OrderedDict[int, SourceFiles] = OrderedDict()
+        self._at = lru_cache(STEPS_CACHED)(self._files_at)
+        self.forget = self._at.cache_clear  # for all steps, when the sources were read again
         self._layouts: dict[tuple[Any, ...], Layout] = {}
 
     def __getitem__(self, step: int) -> SourceFiles:
-        cached = self._cached.get(step)
-        if cached is not None:
-            return cached
+        return self._at(step)
+
+    def _files_at(self, step: int) -> SourceFiles:
         files: dict[str, IndexFile] = {}
         for lane in self._lanes():
             if position_in(lane.steps, step) < 0:
                 continue
             layout = self._layout(lane, step)
             if layout.names:
+                mode_step = step_in_segment(step)
                 files[lane.part] = IndexFile(
-                    step,
-                    WORKER,
-                    lane.key,
-                    lane.mode,
-                    step_in_segment(step),
-                    None,
-                    layout,
-                    layout.entries,
+                    step, WORKER, lane.key, lane.mode, mode_step, None, layout, layout.entries
                 )
             files.update(lane.files.get(step, {}))
         if not files:
             raise KeyError(step)
-        self._cached[step] = files
-        if len(self._cached) > STEPS_CACHED:
-            self._cached.popitem(last=False)
         return files
-
-    def forget(self) -> None:
-        """Make all steps anew: the sources were read again."""
-        self._cached.clear()
 
     def _layout(self, lane: Lane, step: int) -> Layout:
         columns = [
@@ -538,12 +530,10 @@ class _StepsByName(Mapping[str, Sequence[int]]):
     def __init__(self, lanes: Sequence[Lane]) -> None:
         self._lanes = lanes
         self._merged: dict[str, tuple[int, Sequence[int]]] = {}
-        self._in_files: dict[str, list[int]] = {}
-        self._files = -1
 
     def __getitem__(self, name: str) -> Sequence[int]:
         series = [lane.columns[name].steps for lane in self._lanes if name in lane.columns]
-        in_files = self._steps_in_files().get(name)
+        in_files = self._in_files.get(name)
         if in_files is not None:
             series.append(in_files)  # type: ignore[arg-type]
         if not series:
@@ -556,22 +546,19 @@ class _StepsByName(Mapping[str, Sequence[int]]):
             cached = self._merged[name] = size, array("q", sorted(set().union(*series)))
         return cached[1]
 
-    def _steps_in_files(self) -> dict[str, list[int]]:
-        count = sum(lane.changes for lane in self._lanes)
-        if count != self._files:
-            self._files = count
-            steps: dict[str, set[int]] = {}
-            for lane in self._lanes:
-                for step, parts in lane.files.items():
-                    for file in parts.values():
-                        for name in file.entries:
-                            steps.setdefault(name, set()).add(step)
-            self._in_files = {name: sorted(its_steps) for name, its_steps in steps.items()}
-        return self._in_files
+    @cached_property
+    def _in_files(self) -> dict[str, list[int]]:
+        """The steps of tensors in files; they are found anew for each change of the lanes."""
+        steps: dict[str, set[int]] = {}
+        for lane in self._lanes:
+            for step, parts in lane.files.items():
+                for name in chain.from_iterable(file.entries for file in parts.values()):
+                    steps.setdefault(name, set()).add(step)
+        return {name: sorted(its_steps) for name, its_steps in steps.items()}
 
     def __iter__(self) -> Iterator[str]:
         names = dict.fromkeys(name for lane in self._lanes for name in lane.columns)
-        names.update(dict.fromkeys(self._steps_in_files()))
+        names.update(dict.fromkeys(self._in_files))
         return iter(names)
 
     def __len__(self) -> int:

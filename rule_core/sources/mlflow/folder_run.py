@@ -7,7 +7,7 @@ from typing import Final
 
 from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.format import HEAD_BYTES
-from rule_core.sources.mlflow.merged_run import MergedRun, MetricPoint, Series, point_of
+from rule_core.sources.mlflow.run import MergedRun, MetricPoint, Series, point_of
 from rule_core.storage.base import (
     ByteRange,
     ObjectNotFoundError,
@@ -75,15 +75,9 @@ class FolderRun(MergedRun[_MetricFile]):
     """
 
     def __init__(self, store: TrialStore, key: str) -> None:
-        super().__init__()
+        super().__init__(f"MLflow run in {'/'.join(filter(None, (store.uri, key)))}")
         self._store = store
         self._key = key
-        self._modified = 0.0
-
-    @property
-    def description(self) -> str:
-        """See `Source`."""
-        return f"MLflow run in {'/'.join(filter(None, (self._store.uri, self._key)))}"
 
     def find_series(self) -> bool:
         """Add new metric files; see `MergedRun`."""
@@ -102,14 +96,11 @@ class FolderRun(MergedRun[_MetricFile]):
             return False
 
     def has_ended(self) -> bool | None:
-        """Return True if the run says so.
-
-        A run that crashed stays RUNNING for ever, so that RUNNING says nothing.
-        """
+        """Return True if the run says so; see `MlflowRun`."""
         key = self._key + META
         try:
             meta = bytes(self._store.read(key, ByteRange(0, HEAD_BYTES)))
-            self._modified = self._store.status(key).modified
+            self.written = self._store.status(key).modified
         except (ObjectNotFoundError, StorageUnavailableError):  # being rewritten
             return None
         status = _STATUS.search(meta)
@@ -117,7 +108,7 @@ class FolderRun(MergedRun[_MetricFile]):
 
     def last_write(self) -> float:
         """See `Source`."""
-        return max([self._modified, *(file.modified for file in self.series.values())])
+        return max([self.written, *(file.modified for file in self.series.values())])
 
     def tag(self, name: str) -> str:
         """Return a tag of the run; "" if it has none of this name."""

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from heapq import merge
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any, Final
 
 import numpy as np
@@ -509,11 +509,8 @@ class _FilesByStep(Mapping[int, SourceFiles]):
         return layout
 
     def __iter__(self) -> Iterator[int]:
-        last = -1
-        for step in merge(*(lane.steps for lane in self._lanes())):
-            if step != last:
-                yield step
-                last = step
+        every = merge(*(lane.steps for lane in self._lanes()))
+        return (step for step, _ in groupby(every))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -589,8 +586,7 @@ class _StepsByModeStep(Mapping[int, int]):
         segments = segment_of(positions[-1]) if positions else -1
         for segment in range(segments, -1, -1):
             step = segment * SEGMENT_STEPS + mode_step
-            place = bisect_right(positions, step) - 1
-            if place >= 0 and positions[place] == step:
+            if position_in(positions, step) >= 0:
                 return step
         raise KeyError(mode_step)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rule_core.environment import number
 from rule_core.exceptions import CorruptFileError
 from rule_core.format import paths
-from rule_core.format.index_file import Entry, IndexFile, Layout, shared_names
+from rule_core.format.index_file import Entry, IndexFile, Layout, Span, shared_names
 from rule_core.model.collection import Collection
 from rule_core.model.parameter_names import parameter_collection
 from rule_core.model.segments import (
@@ -113,6 +113,7 @@ class SourceIndex:
         self._search_due = time.monotonic() + SEARCH_EVERY_S
         self._steps = array("q")
         self.steps: Sequence[int] = self._steps
+        self._members: dict[str, set[str]] = {}  # tensors of each collection
         self._add(sources)
         self._merged: dict[str, int] = {}  # number of steps of each lane that `steps` has
         self._counts: tuple[int, ...] = ()
@@ -121,7 +122,7 @@ class SourceIndex:
         self._passed = -1  # the last step that the other sources were waited for
         self._searched = -1  # the last step that was known at the last search
         self._names = 0
-        self._members = 0
+        self._members_collected = 0  # number of them in `collections`
         self._files = _FilesByStep(self._lanes)
         self.files: Mapping[int, SourceFiles] = self._files
         self.mode_steps: Mapping[ModeKeys, Mapping[int, int]] = {}
@@ -148,6 +149,7 @@ class SourceIndex:
             shared = self._steps if not self._records and self.range_steps is None else None
             report = self.file_problems.report
             record = SourceRecord(key, prefix, self._name, report, mode, self._parameter, shared)
+            record.members = self._members
             for other in self._records:
                 other.own_steps()
             self._records.append(record)
@@ -316,13 +318,10 @@ class SourceIndex:
         self.names_by_mode = {
             mode: _StepsByName([lane for lane in lanes if lane.mode is mode]) for mode in modes
         }
-        members: dict[str, set[str]] = {}
-        for record in self._records:
-            for collection, names in record.members.items():
-                members.setdefault(collection, set()).update(names)
+        members = self._members
         size = sum(map(len, members.values()))
-        if size != self._members:
-            self._members = size
+        if size != self._members_collected:
+            self._members_collected = size
             self.collections = {
                 name: Collection(name, (), names) for name, names in sorted(members.items())
             }
@@ -467,19 +466,21 @@ class _FilesByStep(Mapping[int, SourceFiles]):
         self._lanes = lanes
         self._at = lru_cache(STEPS_CACHED)(self._files_at)
         self.forget = self._at.cache_clear  # for all steps, when the sources were read again
-        self._layouts: dict[tuple[Any, ...], Layout] = {}
+        self._layout = lru_cache(STEPS_CACHED)(_layout_of)
 
     def __getitem__(self, step: int) -> SourceFiles:
         return self._at(step)
 
     def _files_at(self, step: int) -> SourceFiles:
         files: dict[str, IndexFile] = {}
+        mode_step = step_in_segment(step)
         for lane in self._lanes():
             if position_in(lane.steps, step) < 0:
                 continue
-            layout = self._layout(lane, step)
-            if layout.names:
-                mode_step = step_in_segment(step)
+            columns = lane.columns.values()
+            names = tuple(column.name for column in columns if position_in(column.steps, step) >= 0)
+            if names:
+                layout = self._layout(lane, names)
                 files[lane.part] = IndexFile(
                     step, WORKER, lane.key, lane.mode, mode_step, None, layout, layout.entries
                 )
@@ -487,26 +488,6 @@ class _FilesByStep(Mapping[int, SourceFiles]):
         if not files:
             raise KeyError(step)
         return files
-
-    def _layout(self, lane: Lane, step: int) -> Layout:
-        columns = [
-            column for column in lane.columns.values() if position_in(column.steps, step) >= 0
-        ]
-        key = tuple(column.name for column in columns)
-        layout = self._layouts.get((lane.part, key))
-        if layout is None:
-            entries = {
-                column.name: NUMBER
-                if column.reductions is None
-                else Entry(reductions=dict.fromkeys(column.reductions, NUMBER.raw))  # type: ignore[arg-type]
-                for column in columns
-            }
-            names = shared_names(tuple(sorted(key)))
-            layout = Layout(entries, names, {}, has_records=False, first_record=None, end=0)
-            if len(self._layouts) > STEPS_CACHED:
-                self._layouts.clear()
-            self._layouts[lane.part, key] = layout
-        return layout
 
     def __iter__(self) -> Iterator[int]:
         every = merge(*(lane.steps for lane in self._lanes()))
@@ -519,6 +500,18 @@ class _FilesByStep(Mapping[int, SourceFiles]):
         return isinstance(step, int) and any(
             position_in(lane.steps, step) >= 0 for lane in self._lanes()
         )
+
+
+def _layout_of(lane: Lane, names: tuple[str, ...]) -> Layout:
+    """Return the layout of steps at which these columns of a lane have values."""
+    entries = {
+        name: NUMBER
+        if (reductions := lane.columns[name].reductions) is None
+        else Entry(reductions=dict.fromkeys(reductions, Span(0, 0)))
+        for name in names
+    }
+    names = shared_names(tuple(sorted(names)))
+    return Layout(entries, names, {}, has_records=False, first_record=None, end=0)
 
 
 class _StepsByName(Mapping[str, Sequence[int]]):

@@ -37,6 +37,26 @@ _NAMES: Final = NameTable()
 _UNNAMED: Final = "unnamed: "  # what pandas calls the index that it wrote without a name
 
 
+class _Cells:
+    """Some columns of a table.
+
+    Attributes
+    ----------
+    names
+        Their names, ascending.
+    of_row
+        Returns their cells of a row, in this order.
+    """
+
+    def __init__(self, names: Sequence[str], header: Sequence[str]) -> None:
+        positions = {name: position for position, name in enumerate(header)}
+        self.names = tuple(sorted(names))
+        chosen = [positions[name] for name in self.names]
+        self.of_row: Callable[[Sequence[str]], tuple[str, ...]] = (
+            itemgetter(*chosen) if len(chosen) > 1 else lambda row: tuple(row[n] for n in chosen)
+        )
+
+
 class _Columns(NamedTuple):
     """What the header says.
 
@@ -44,10 +64,8 @@ class _Columns(NamedTuple):
     ----------
     header
         Its cells.
-    names, every
-        The names of all columns, ascending; and what returns their cells of a row.
-    number_names, numbers
-        Likewise, of columns that may hold numbers.
+    every, numbers
+        All columns, and those that may hold numbers.
     steps
         The columns of steps, the preferred first: rank and place. If there are none, the rows are
         the steps.
@@ -56,10 +74,8 @@ class _Columns(NamedTuple):
     """
 
     header: list[str]
-    names: tuple[str, ...]
-    every: Callable[[Sequence[str]], tuple[str, ...]]
-    number_names: tuple[str, ...]
-    numbers: Callable[[Sequence[str]], tuple[str, ...]]
+    every: _Cells
+    numbers: _Cells
     steps: list[tuple[int, int]]
     time: int
     mode: int
@@ -164,14 +180,10 @@ class CsvSource(LineSource):
             for name, plain, role in zip(names, header, roles, strict=True)
             if plain and role is None
         ]
-        places = {name: place for place, name in enumerate(names)}
-        number_names, every_name = tuple(sorted(numbers)), tuple(sorted(names))
         self._columns = _Columns(
             cells,
-            every_name,
-            _picker([places[name] for name in every_name]),
-            number_names,
-            _picker([places[name] for name in number_names]),
+            _Cells(names, names),
+            _Cells(numbers, names),
             sorted(dict(reversed(_step_columns(header))).items()),
             time,
             mode,
@@ -228,7 +240,7 @@ class CsvSource(LineSource):
         return row[:width] + [""] * (width - len(row))
 
     def _values(self, columns: _Columns, row: list[str], record: SourceRecord) -> dict[str, float]:
-        cells = zip(columns.number_names, columns.numbers(row), strict=True)
+        cells = zip(columns.numbers.names, columns.numbers.of_row(row), strict=True)
         try:
             values = {name: float(cell) for name, cell in cells if cell}
         except ValueError:
@@ -242,7 +254,7 @@ class CsvSource(LineSource):
         self, columns: _Columns, row: list[str], record: SourceRecord
     ) -> dict[str, float]:
         values = {}
-        for name, cell in zip(columns.number_names, columns.numbers(row), strict=True):
+        for name, cell in zip(columns.numbers.names, columns.numbers.of_row(row), strict=True):
             number = to_number(cell)
             if number is not None:
                 values[name] = number
@@ -360,17 +372,10 @@ def _is_comment(text: str) -> bool:
 
 def _digested(columns: _Columns, row: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names and cells of a row that identify it, whatever columns are added."""
-    cells = columns.every(row)
+    names, cells = columns.every.names, columns.every.of_row(row)
     if "" in cells:
-        return tuple(compress(columns.names, cells)), tuple(filter(None, cells))
-    return columns.names, cells
-
-
-def _picker(places: Sequence[int]) -> Callable[[Sequence[str]], tuple[str, ...]]:
-    """Return a function that returns the cells at some places."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    return lambda row: tuple(row[place] for place in places)
+        return tuple(compress(names, cells)), tuple(filter(None, cells))
+    return names, cells
 
 
 FORMAT: Final = LineFormat(KIND, _reason, CsvSource)

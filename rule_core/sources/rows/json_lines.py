@@ -107,14 +107,12 @@ def _step_name(item: Mapping[str, Any]) -> str:
 
 def decoded(line: str) -> Any:
     """Return the value of a line, with ``NaN`` and ``Infinity``; None if it is not JSON."""
-    try:
-        return _decoder.decode(line)
-    except (msgspec.DecodeError, RecursionError):
-        pass
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
+    for decode in (_decoder.decode, json.loads):
+        try:
+            return decode(line)
+        except (ValueError, RecursionError):
+            continue
+    return None
 
 
 def flattened(

@@ -10,7 +10,7 @@ from typing import Final
 
 from rule_core.modes import ModeKeys
 from rule_core.reading.source_record import SourceRecord
-from rule_core.sources.format import Recognized, SourceFolder
+from rule_core.sources.format import FileSource, Recognized, SourceFolder
 from rule_core.sources.options import SourceOptions
 from rule_core.sources.tensorboard_events import EventDecoder, RecordHeaderError, first_tag
 from rule_core.storage.base import ObjectNotFoundError, TrialStore
@@ -88,7 +88,7 @@ def _mode_of_scalars(folder: SourceFolder, name: str) -> ModeKeys | None:
     return mode if is_curve else None
 
 
-class TensorBoardSource:
+class TensorBoardSource(FileSource):
     """The event files of one folder; see `Source`.
 
     Parameters
@@ -99,15 +99,12 @@ class TensorBoardSource:
         Why it was recognised.
     """
 
-    kind = KIND
-
     def __init__(self, store: TrialStore, folder: str, reason: str) -> None:
-        self.description = f"{folder or 'The folder'} is read as {KIND}: {reason}."
+        super().__init__(KIND, f"{folder or 'The folder'} is read as {KIND}: {reason}.")
         self._store = store
         self.folder = folder
         self._files: dict[str, _EventFile] = {}
         self._decoder = EventDecoder()
-        self._last_write = 0.0
 
     def read_new(self, record: SourceRecord) -> bool:
         """Pass on what was written; see `Source`."""
@@ -118,7 +115,7 @@ class TensorBoardSource:
                     any_new = True
             except ObjectNotFoundError:  # removed meanwhile; what was read stays
                 continue
-            self._last_write = max(self._last_write, file.modified)
+            self.written = max(self.written, file.modified)
         return any_new
 
     def _listed(self) -> list["_EventFile"]:
@@ -138,13 +135,6 @@ class TensorBoardSource:
         name = key.removeprefix(self.folder)
         started = _STARTED.match(name)
         return int(started[1]) if started else 0, name
-
-    def has_ended(self) -> None:
-        """Return None: event files have no end mark."""
-
-    def last_write(self) -> float:
-        """Return when the last file was written; see `Source`."""
-        return self._last_write
 
 
 class _EventFile:

@@ -8,6 +8,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from rule_core.clock import SystemClock
 from rule_core.reading.source_record import SourceRecord, is_step
+from rule_core.sources.format import FileSource
 
 KIND: Final = "mlflow"
 _Key = tuple[int, int]
@@ -91,35 +92,19 @@ class Series:
 S = TypeVar("S", bound=Series)
 
 
-class MlflowRun(ABC):
-    """A run of MLflow in one of its stores; see `Source`.
+class MlflowRun(FileSource):
+    """A run of MLflow in one of its stores.
 
     Values that are logged without steps are numbered by name: MLflow stores step 0 then, so that a
     second value of step 0 is that of step 1, and so on.
 
-    Attributes
-    ----------
-    written
-        When the run last logged something, in seconds since the epoch; 0 if unknown.
+    A run that says that it has ended has. One that crashed stays RUNNING for ever, so that RUNNING
+    says nothing.
     """
 
-    kind: Final = KIND
-
     def __init__(self, description: str) -> None:
-        self.description = description
-        self.written = 0.0
+        super().__init__(KIND, description)
         self._counts: dict[str, int] = {}
-
-    @abstractmethod
-    def has_ended(self) -> bool | None:
-        """Return True if the run says so.
-
-        A run that crashed stays RUNNING for ever, so that RUNNING says nothing.
-        """
-
-    def last_write(self) -> float:
-        """Return the time of the last metric; see `Source`."""
-        return self.written
 
     def pass_on(self, name: str, point: MetricPoint, record: SourceRecord) -> None:
         """Pass a number on with its step."""
@@ -139,7 +124,7 @@ class MlflowRun(ABC):
         record.point(name, step, point.value, point.time / 1000)
 
 
-class MergedRun(MlflowRun, Generic[S]):
+class MergedRun(MlflowRun, ABC, Generic[S]):
     """A run whose numbers are in several growing series; see `Source`.
 
     They are passed on in the order in which they were logged. Series are read one after another

@@ -209,8 +209,7 @@ class ServerRun(MergedRun[_Metric]):
                 transient=response.status in _TRANSIENT,
             )
         if len(content) > ANSWER_BYTES:
-            reason = f"its answer exceeds {ANSWER_BYTES} bytes"
-            raise StorageUnavailableError(name, reason)
+            raise StorageUnavailableError(name, f"its answer exceeds {ANSWER_BYTES} bytes")
         try:
             return msgspec.json.decode(content, type=form)
         except ValueError as err:

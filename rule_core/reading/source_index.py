@@ -194,8 +194,7 @@ class SourceIndex:
         self._last_write = max((source.last_write() for source in self.sources), default=0.0)
         if 0 < before < self._last_write:
             self._longest_pause = max(self._longest_pause, self._last_write - before)
-        quiet = number(QUIET_VARIABLE, QUIET_S, "seconds")
-        quiet = max(quiet, PAUSES * self._longest_pause)
+        quiet = max(number(QUIET_VARIABLE, QUIET_S, "seconds"), PAUSES * self._longest_pause)
         if 0 < self._last_write < time.time() - quiet:
             return f"nothing was written for {quiet:.0f} s"
         return ""
@@ -344,8 +343,7 @@ class SourceIndex:
         first_open = max(min(lasts), min(self._passed + 1, max(lasts)))
         if all(lane.files for lane in self._lanes()):  # the log of checkpoints may come after them
             first_open = min(first_open, self._searched)
-        position = bisect_left(self.steps, first_open)
-        position = max(position, len(self.steps) - 1 - self.window)
+        position = max(bisect_left(self.steps, first_open), len(self.steps) - 1 - self.window)
         if position > 0:
             settled = self.steps[position - 1]
             self.last_complete_step = self.settled_step = max(settled, self.settled_step)
@@ -384,11 +382,8 @@ class SourceIndex:
         self, mode: ModeKeys, mode_step: int, horizon: int | None = None
     ) -> int | None:
         """Return the global step of a mode step; see `TrialIndex`."""
-        steps = self.mode_steps.get(mode)
-        if steps is None:
-            return None
         if horizon is None:
-            return steps.get(mode_step)
+            return self.mode_steps.get(mode, {}).get(mode_step)
         step = first_of_segment(horizon) + mode_step
         return step if position_in(self._positions(mode), step) >= 0 else None
 
@@ -522,10 +517,10 @@ class _StepsByName(Mapping[str, Sequence[int]]):
         self._merged: dict[str, tuple[int, Sequence[int]]] = {}
 
     def __getitem__(self, name: str) -> Sequence[int]:
+        series: list[Sequence[int]]
         series = [lane.columns[name].steps for lane in self._lanes if name in lane.columns]
-        in_files = self._in_files.get(name)
-        if in_files is not None:
-            series.append(in_files)  # type: ignore[arg-type]
+        if name in self._in_files:
+            series.append(self._in_files[name])
         if not series:
             raise KeyError(name)
         if len(series) == 1:

@@ -38,6 +38,12 @@ def is_event_file(name: str) -> bool:
     return _STARTED.match(name) is not None and not name.endswith(VERDICTS)
 
 
+def _order(name: str) -> tuple[int, str]:
+    """Return what orders event files by the times at which they were begun."""
+    started = _STARTED.match(name)
+    return int(started[1]) if started else 0, name
+
+
 class TensorBoardFormat:
     """Folders with event files; see `SourceFormat`."""
 
@@ -115,26 +121,18 @@ class TensorBoardSource(FileSource):
                     any_new = True
             except ObjectNotFoundError:  # removed meanwhile; what was read stays
                 continue
-            self.written = max(self.written, file.modified)
+            self.written = max(self.written, file.growing.modified)
         return any_new
 
     def _listed(self) -> list["_EventFile"]:
         """Return the files that exist, in the order in which they were begun."""
-        keys = [
-            key
-            for key in self._store.list_keys(self.folder + PREFIX)
-            if is_event_file(key.removeprefix(self.folder))
-        ]
-        for key in keys:
-            if key not in self._files:
-                number = len(self._files)
-                self._files[key] = _EventFile(self._store, key, self._decoder, number)
-        return [self._files[key] for key in sorted(keys, key=self._order)]
-
-    def _order(self, key: str) -> tuple[int, str]:
-        name = key.removeprefix(self.folder)
-        started = _STARTED.match(name)
-        return int(started[1]) if started else 0, name
+        keys = self._store.list_keys(self.folder + PREFIX)
+        names = [*filter(is_event_file, (key.removeprefix(self.folder) for key in keys))]
+        for name in names:
+            if name not in self._files:
+                key, number = self.folder + name, len(self._files)
+                self._files[name] = _EventFile(self._store, key, self._decoder, number)
+        return [self._files[name] for name in sorted(names, key=_order)]
 
 
 class _EventFile:
@@ -142,21 +140,16 @@ class _EventFile:
 
     def __init__(self, store: TrialStore, key: str, decoder: EventDecoder, number: int) -> None:
         self._number = number
-        self._file = GrowingFile(store, key)
+        self.growing = GrowingFile(store, key)
         self._decoder = decoder
         self._partial = b""  # the start of a record whose end is not yet written
         self._skipped = 0  # bytes of a record that are still to be passed over
         self._is_damaged = False
         self._reported: set[str] = set()
 
-    @property
-    def modified(self) -> float:
-        """When the file was last written, in seconds since the epoch."""
-        return self._file.modified
-
     def read_new(self, record: SourceRecord) -> bool:
         """Pass on the numbers in the next bytes; return whether there were bytes."""
-        new = self._file.read()
+        new = self.growing.read()
         if new.restarted:
             self._partial, self._skipped, self._is_damaged = b"", 0, False
             record.begin_segment()
@@ -169,12 +162,12 @@ class _EventFile:
         return True
 
     def _decode(self, data: bytes, record: SourceRecord) -> None:
-        start = self._file.position - len(data)
+        start = self.growing.position - len(data)
 
         def report(text: str, position: int) -> None:
             if text not in self._reported:
                 self._reported.add(text)
-                record.problem(f"At byte {start + position}, {text}.", self._file.key)
+                record.problem(f"At byte {start + position}, {text}.", self.growing.key)
 
         try:
             used = self._decoder.decode(data, record, report)

@@ -32,19 +32,13 @@ class _MetricFile(Series):
 
     def __init__(self, store: TrialStore, key: str, name: str) -> None:
         super().__init__(name)
-        self.key = key
-        self._file = GrowingFile(store, key)
+        self.file = GrowingFile(store, key)
         self._partial = b""
         self._skips_line = False
 
-    @property
-    def modified(self) -> float:
-        """When the file was last written."""
-        return self._file.modified
-
     def read(self, limit: int, record: SourceRecord) -> bool:
         """Read at most `limit` bytes; return whether there were any."""
-        data, restarted = self._file.read(limit)
+        data, restarted = self.file.read(limit)
         if restarted:
             self._partial, self._skips_line = b"", False
             self.restart()
@@ -65,7 +59,9 @@ class _MetricFile(Series):
         if point is not None:
             self.add(point)
         elif line.strip():
-            record.problem("It has lines other than 'TIMESTAMP VALUE STEP'; skipped.", self.key)
+            record.problem(
+                "It has lines other than 'TIMESTAMP VALUE STEP'; skipped.", self.file.key
+            )
 
 
 class FolderRun(MergedRun[_MetricFile]):
@@ -92,7 +88,7 @@ class FolderRun(MergedRun[_MetricFile]):
         try:
             return series.read(max(LINE_BYTES, PENDING_BYTES // len(self.series)), record)
         except ObjectNotFoundError:  # removed: the metric was, or the whole run
-            record.problem("The file was removed while it was read.", series.key)
+            record.problem("The file was removed while it was read.", series.file.key)
             return False
 
     def has_ended(self) -> bool | None:
@@ -108,7 +104,7 @@ class FolderRun(MergedRun[_MetricFile]):
 
     def last_write(self) -> float:
         """See `Source`."""
-        return max([self.written, *(file.modified for file in self.series.values())])
+        return max([self.written, *(metric.file.modified for metric in self.series.values())])
 
     def tag(self, name: str) -> str:
         """Return a tag of the run; "" if it has none of this name."""

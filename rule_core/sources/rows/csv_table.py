@@ -3,6 +3,7 @@
 import csv
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, compress, count
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -284,12 +285,10 @@ def delimiter_of(header: str) -> str:
     (',', '')
     """
     for delimiter in DELIMITERS:
-        try:
+        with suppress(csv.Error):
             names = _names(next(csv.reader([header], delimiter=delimiter), []))
-        except csv.Error:
-            continue
-        if len(names) >= _FEWEST_COLUMNS and (_step_columns(names) or _are_metrics(names)):
-            return delimiter
+            if len(names) >= _FEWEST_COLUMNS and (_step_columns(names) or _are_metrics(names)):
+                return delimiter
     return ""
 
 
@@ -300,7 +299,8 @@ def _reason(folder: SourceFolder, name: str) -> str:
         return ""
     header, *rows = _first_rows(folder.head_text(name)) or [[]]
     names = _names(header)
-    if is_log and (not any(map(_is_metric, names)) or not rows or len(rows[0]) != len(header)):
+    has_metrics = any(_NAMES(name).collection in {"losses", "metrics"} for name in names)
+    if is_log and (not has_metrics or not rows or len(rows[0]) != len(header)):
         return ""
     steps = _step_columns(names)
     if not steps:
@@ -345,10 +345,6 @@ def _are_metrics(names: Sequence[str]) -> bool:
         or (name.lower().startswith("val_") and name.lower().removeprefix("val_") in plain)
         for name in names
     )
-
-
-def _is_metric(name: str) -> bool:
-    return _NAMES(name).collection in {"losses", "metrics"}
 
 
 def _is_cell(cell: str) -> bool:

@@ -72,11 +72,9 @@ class LineSource(FileSource, ABC):
 
     def finish(self, record: SourceRecord) -> None:
         """Pass on the last line, though it has no end; see `FinishingSource`."""
-        if self._pass_on(self._lines.finish(), record, is_last=True):
-            return
-        while self.read_new(record):
-            pass
-        self._pass_on(self._lines.finish(), record, is_last=True)
+        while not self._pass_on(self._lines.finish(), record, is_last=True):
+            while self.read_new(record):
+                pass
 
     def report_once(self, record: SourceRecord, topic: str, part: str, text: str) -> None:
         """Report the first problem of a kind.

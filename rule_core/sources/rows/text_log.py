@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -172,11 +173,9 @@ def _pattern_in(text: str) -> str:
     """Return the name of the first built-in pattern that a line of a text matches."""
     for line in re.split(r"[\r\n]+", text):
         for matcher in matchers():
-            try:
+            with suppress(TimeoutError):
                 if matcher.read(line):
                     return matcher.line.name
-            except TimeoutError:
-                continue
     return ""
 
 

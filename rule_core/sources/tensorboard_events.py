@@ -82,11 +82,6 @@ class Hole(NamedTuple):
     width: int
     code: str
 
-    def number_in(self, payload: bytes) -> float:
-        """Return the number in an event."""
-        (number,) = struct.unpack_from(self.code, payload, len(payload) - self.back)
-        return float(number)
-
 
 LAST_FLOAT: Final = Hole(4, 4, "<f")  # in most events
 
@@ -221,7 +216,8 @@ class EventDecoder:
             place = len(payload) - hole.back
             number = layouts.get(payload[after:place] + payload[place + hole.width :])
             if number is not None and place >= after:
-                events.add(number, hole.number_in(payload), payload, after, end)
+                (value,) = struct.unpack_from(hole.code, payload, place)
+                events.add(number, float(value), payload, after, end)
                 return True
         return False
 

@@ -132,7 +132,4 @@ def _point(line: bytes) -> MetricPoint | None:
     (MetricPoint(time=1700000000000, step=3, value=inf), None)
     """
     fields = line.split()
-    try:
-        return point_of(fields[0], fields[2] if fields[2:] else 0, fields[1])
-    except (ValueError, IndexError):
-        return None
+    return point_of(fields[0], fields[2] if fields[2:] else 0, fields[1]) if fields[1:] else None

@@ -35,19 +35,13 @@ class MetricPoint(NamedTuple):
 
 def point_of(
     logged_at: str | bytes | int, step: str | bytes | int, value: str | bytes | float
-) -> MetricPoint:
-    """Return a number from texts or numbers.
-
-    Raises
-    ------
-    ValueError
-        If one of them is none, or the time is out of range.
-    """
-    point = MetricPoint(int(logged_at), int(step), float(value))
-    if abs(point.time) >= _LATEST:
-        msg = f"time {point.time} is out of range"
-        raise ValueError(msg)
-    return point
+) -> MetricPoint | None:
+    """Return a number from texts or numbers; None if one is not a number, or out of range."""
+    try:
+        point = MetricPoint(int(logged_at), int(step), float(value))
+    except ValueError:
+        return None
+    return point if abs(point.time) < _LATEST else None
 
 
 _Entry = tuple[int, int, str, MetricPoint]  # time and step by which it is ordered, name, number

@@ -68,11 +68,8 @@ class _Value(msgspec.Struct):
 
     def point(self) -> MetricPoint | None:
         """Return the number; None if the texts are none."""
-        try:
-            point = point_of(self.timestamp, self.step, self.value)
-        except ValueError:
-            return None
-        return point._replace(value=unlimited(point.value))
+        point = point_of(self.timestamp, self.step, self.value)
+        return point and point._replace(value=unlimited(point.value))
 
 
 class _HistoryAnswer(msgspec.Struct):

@@ -26,7 +26,6 @@ from rule_core.sources.rows.row_fields import (
     to_time,
 )
 
-KIND: Final = "csv"
 SUFFIXES: Final = (".csv", ".tsv")
 LOG_SUFFIXES: Final = (".log", ".txt")  # Keras users call the file of CSVLogger training.log
 DELIMITERS: Final = (",", "\t", ";")
@@ -374,4 +373,4 @@ def _digested(columns: _Columns, row: Sequence[str]) -> tuple[tuple[str, ...], t
     return names, cells
 
 
-FORMAT: Final = LineFormat(KIND, _reason, CsvSource)
+FORMAT: Final = LineFormat("csv", _reason, CsvSource)

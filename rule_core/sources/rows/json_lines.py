@@ -20,7 +20,6 @@ from rule_core.sources.rows.row_fields import (
     to_time,
 )
 
-KIND: Final = "jsonl"
 MAX_DEPTH: Final = 16  # of nested objects
 MAX_NAME: Final = 1000  # characters
 _STATE: Final = "trainer_state.json"
@@ -132,4 +131,4 @@ def flattened(
             yield from flattened(value, f"{name}/", depth + 1)
 
 
-FORMAT: Final = LineFormat(KIND, _reason, JsonLinesSource)
+FORMAT: Final = LineFormat("jsonl", _reason, JsonLinesSource)

@@ -17,7 +17,6 @@ from rule_core.sources.rows.row_fields import brief, field_role, to_number
 from rule_core.sources.rows.text_log_patterns import PATTERNS, LinePattern
 from rule_core.storage.base import TrialStore
 
-KIND: Final = "text-log"
 MAX_SEARCHED: Final = 1 << 16  # characters of a line
 _NAMES: Final = re.compile(
     r"(?i).*\.(log|out|err)|(.*[-_.])?(log|train|stdout|stderr|output)[^/]*\.txt|log|std(out|err)"
@@ -179,4 +178,4 @@ def _pattern_in(text: str) -> str:
     return ""
 
 
-FORMAT: Final = LineFormat(KIND, _reason, TextLogSource)
+FORMAT: Final = LineFormat("text-log", _reason, TextLogSource)

@@ -136,11 +136,9 @@ class TrainerStateSource:
     def _newest(self, keys: list[str], record: SourceRecord) -> TrainerState | None:
         """Return the state with the largest step: that of the output folder or a checkpoint."""
         newest = self._load(self._key, record) if self._key in keys else None
-        for key in keys:
-            state = None if key == self._key else self._load(key, record)
-            if state is not None:
-                return state if newest is None or state.step > newest.step else newest
-        return newest
+        checkpoints = (self._load(key, record) for key in keys if key != self._key)
+        readable = filter(None, (newest, next(filter(None, checkpoints), None)))
+        return max(readable, key=lambda state: state.step, default=None)
 
     def _load(self, key: str, record: SourceRecord) -> TrainerState | None:
         """Return the state in a file; None, after a report, if it cannot be read."""

@@ -109,7 +109,5 @@ def format_named(kind: str) -> "SourceFormat":
     available = formats()
     if kind in available.by_kind:
         return available.by_kind[kind]
-    if kind in available.problems:
-        raise SMDebugValueError(available.problems[kind])
-    msg = f"Format {kind!r} is not installed."
+    msg = available.problems.get(kind, f"Format {kind!r} is not installed.")
     raise SMDebugValueError(msg)

@@ -21,7 +21,7 @@ from rule_core.format.safetensors_header import LENGTH, header_end, is_header, p
 from rule_core.modes import ModeKeys
 from rule_core.reading.source import Source
 from rule_core.reading.source_record import NO_TENSORS, SourceRecord, is_step
-from rule_core.sources.format import Recognized, SourceFolder
+from rule_core.sources.format import FileSource, Recognized, SourceFolder
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage.base import (
     ByteRange,
@@ -249,7 +249,7 @@ class SafetensorsFormat:
         return SafetensorsSource(store, recognized.key, recognized.reason)
 
 
-class SafetensorsSource:
+class SafetensorsSource(FileSource):
     """The checkpoints of a run; see `Source`.
 
     A checkpoint is passed on once all its files are as long as their headers say. One that is
@@ -266,13 +266,10 @@ class SafetensorsSource:
         Why it was recognised, as the end of a sentence.
     """
 
-    kind = KIND
-
     def __init__(self, store: TrialStore, key: str, reason: str = "") -> None:
         folder, slash, name = key.rpartition("/")
-        self.description = (
-            f"Checkpoints in {key or 'the folder'!r}: {reason or 'they are safetensors'}."
-        )
+        reason = reason or "they are safetensors"
+        super().__init__(KIND, f"Checkpoints in {key or 'the folder'!r}: {reason}.")
         self._store = store
         self._folder = folder + slash
         self._file = name
@@ -280,21 +277,12 @@ class SafetensorsSource:
         own = step_in(own_name, is_folder=True) if _OWN.match(own_name) else None
         self._own_step = own[0] if own is not None else 0
         self._has_steps = True
-        self._last_write = 0.0
         self._files: dict[str, _ReadFile] = {}  # read before, by key
         self._layouts: dict[bytes, Layout] = {}  # by digest of the header, and prefix
         parallel = store.costs.parallel
         self._pool = ReadPool[_ReadFile](parallel) if parallel > 1 else None
         self._delivered: dict[int, _Delivered] = {}  # by step
         self._incomplete: dict[int, str] = {}  # by step
-
-    def has_ended(self) -> bool | None:
-        """Return None: checkpoints do not say whether the run has ended."""
-        return None
-
-    def last_write(self) -> float:
-        """Return when the last checkpoint was written; see `Source`."""
-        return self._last_write
 
     def read_new(self, record: SourceRecord) -> bool:
         """Pass on the checkpoints that are complete; see `Source`."""
@@ -421,7 +409,7 @@ class SafetensorsSource:
                 record.problem(file.problem, file.key)
             _report_damaged(record, file)
         modified = max((file.status.modified for file in files), default=0.0)
-        self._last_write = max(self._last_write, modified)
+        self.written = max(self.written, modified)
         layouts = {file.key: file.layout for file in files if file.layout.names}
         position = record.files(step, layouts, modified) if layouts else None
         by_key = {file.key: file for file in files}

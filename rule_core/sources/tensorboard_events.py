@@ -8,7 +8,7 @@ by field, as are histograms. Images, texts, graphs and the like are passed over.
 
 import struct
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -82,11 +82,6 @@ class Hole(NamedTuple):
     width: int
     code: str
 
-    def number_in(self, payload: bytes) -> float:
-        """Return the number in an event."""
-        (number,) = struct.unpack_from(self.code, payload, len(payload) - self.back)
-        return float(number)
-
 
 LAST_FLOAT: Final = Hole(4, 4, "<f")  # in most events
 
@@ -97,7 +92,6 @@ class EventDecoder:
     def __init__(self) -> None:
         self._lengths: dict[bytes, int] = {}  # of payloads, by the header before them
         self._layouts: dict[bytes, int] = {}  # the number of a tag
-        self._tags: list[str] = []
         self._numbers: dict[str, int] = {}
         self._plugins: dict[str, str] = {}  # of tags; some writers name it once
         self._holes: dict[Hole, dict[bytes, int]] = {}  # the tags of layouts around a number
@@ -123,7 +117,7 @@ class EventDecoder:
         RecordHeaderError
             If a header is wrong; what stands before it has been passed on.
         """
-        events = _ScalarEvents(data, self._tags, record, report)
+        events = _ScalarEvents(data, self._numbers, record, report)
         try:
             return self._decode(data, events)
         finally:
@@ -222,7 +216,8 @@ class EventDecoder:
             place = len(payload) - hole.back
             number = layouts.get(payload[after:place] + payload[place + hole.width :])
             if number is not None and place >= after:
-                events.add(number, hole.number_in(payload), payload, after, end)
+                (value,) = struct.unpack_from(hole.code, payload, place)
+                events.add(number, float(value), payload, after, end)
                 return True
         return False
 
@@ -275,10 +270,7 @@ class EventDecoder:
         return values == [Scalar(tag, probe)] and other[:2] == event[:2]
 
     def _number(self, tag: str) -> int:
-        number = self._numbers.setdefault(tag, len(self._tags))
-        if number == len(self._tags):
-            self._tags.append(tag)
-        return number
+        return self._numbers.setdefault(tag, len(self._numbers))
 
 
 class _ScalarEvents:
@@ -296,7 +288,9 @@ class _ScalarEvents:
         That of its payload, which is compared later.
     """
 
-    def __init__(self, data: bytes, tags: list[str], record: SourceRecord, report: Report) -> None:
+    def __init__(
+        self, data: bytes, tags: Iterable[str], record: SourceRecord, report: Report
+    ) -> None:
         self.data = data
         self.record = record
         self.report = report
@@ -346,7 +340,7 @@ class _ScalarEvents:
             numbers, steps, values, times = (
                 each[is_right] for each in (numbers, steps, values, times)
             )
-        self.record.points(self._tags, numbers, steps, values, times)
+        self.record.points([*self._tags], numbers, steps, values, times)
         for column in self._columns:
             del column[:]
         self._known.clear()

@@ -7,7 +7,7 @@ from typing import Final
 
 from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.format import HEAD_BYTES
-from rule_core.sources.mlflow.merged_run import MergedRun, MetricPoint, Series, point_of
+from rule_core.sources.mlflow.run import MergedRun, MetricPoint, Series, point_of
 from rule_core.storage.base import (
     ByteRange,
     ObjectNotFoundError,
@@ -32,19 +32,13 @@ class _MetricFile(Series):
 
     def __init__(self, store: TrialStore, key: str, name: str) -> None:
         super().__init__(name)
-        self.key = key
-        self._file = GrowingFile(store, key)
+        self.file = GrowingFile(store, key)
         self._partial = b""
         self._skips_line = False
 
-    @property
-    def modified(self) -> float:
-        """When the file was last written."""
-        return self._file.modified
-
     def read(self, limit: int, record: SourceRecord) -> bool:
         """Read at most `limit` bytes; return whether there were any."""
-        data, restarted = self._file.read(limit)
+        data, restarted = self.file.read(limit)
         if restarted:
             self._partial, self._skips_line = b"", False
             self.restart()
@@ -65,7 +59,9 @@ class _MetricFile(Series):
         if point is not None:
             self.add(point)
         elif line.strip():
-            record.problem("It has lines other than 'TIMESTAMP VALUE STEP'; skipped.", self.key)
+            record.problem(
+                "It has lines other than 'TIMESTAMP VALUE STEP'; skipped.", self.file.key
+            )
 
 
 class FolderRun(MergedRun[_MetricFile]):
@@ -75,15 +71,9 @@ class FolderRun(MergedRun[_MetricFile]):
     """
 
     def __init__(self, store: TrialStore, key: str) -> None:
-        super().__init__()
+        super().__init__(f"MLflow run in {'/'.join(filter(None, (store.uri, key)))}")
         self._store = store
         self._key = key
-        self._modified = 0.0
-
-    @property
-    def description(self) -> str:
-        """See `Source`."""
-        return f"MLflow run in {'/'.join(filter(None, (self._store.uri, self._key)))}"
 
     def find_series(self) -> bool:
         """Add new metric files; see `MergedRun`."""
@@ -98,18 +88,15 @@ class FolderRun(MergedRun[_MetricFile]):
         try:
             return series.read(max(LINE_BYTES, PENDING_BYTES // len(self.series)), record)
         except ObjectNotFoundError:  # removed: the metric was, or the whole run
-            record.problem("The file was removed while it was read.", series.key)
+            record.problem("The file was removed while it was read.", series.file.key)
             return False
 
     def has_ended(self) -> bool | None:
-        """Return True if the run says so.
-
-        A run that crashed stays RUNNING for ever, so that RUNNING says nothing.
-        """
+        """Return True if the run says so; see `MlflowRun`."""
         key = self._key + META
         try:
             meta = bytes(self._store.read(key, ByteRange(0, HEAD_BYTES)))
-            self._modified = self._store.status(key).modified
+            self.written = self._store.status(key).modified
         except (ObjectNotFoundError, StorageUnavailableError):  # being rewritten
             return None
         status = _STATUS.search(meta)
@@ -117,7 +104,7 @@ class FolderRun(MergedRun[_MetricFile]):
 
     def last_write(self) -> float:
         """See `Source`."""
-        return max([self._modified, *(file.modified for file in self.series.values())])
+        return max([self.written, *(metric.file.modified for metric in self.series.values())])
 
     def tag(self, name: str) -> str:
         """Return a tag of the run; "" if it has none of this name."""
@@ -145,7 +132,4 @@ def _point(line: bytes) -> MetricPoint | None:
     (MetricPoint(time=1700000000000, step=3, value=inf), None)
     """
     fields = line.split()
-    try:
-        return point_of(fields[0], fields[2] if fields[2:] else 0, fields[1])
-    except (ValueError, IndexError):
-        return None
+    return point_of(fields[0], fields[2] if fields[2:] else 0, fields[1]) if fields[1:] else None

@@ -17,7 +17,7 @@ import msgspec
 from rule_core.exceptions import SMDebugValueError
 from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.mlflow.database_run import ENDED, unlimited
-from rule_core.sources.mlflow.merged_run import MergedRun, MetricPoint, Series, point_of
+from rule_core.sources.mlflow.run import MergedRun, MetricPoint, Series, point_of
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 
 if TYPE_CHECKING:
@@ -68,11 +68,8 @@ class _Value(msgspec.Struct):
 
     def point(self) -> MetricPoint | None:
         """Return the number; None if the texts are none."""
-        try:
-            point = point_of(self.timestamp, self.step, self.value)
-        except ValueError:
-            return None
-        return point._replace(value=unlimited(point.value))
+        point = point_of(self.timestamp, self.step, self.value)
+        return point and point._replace(value=unlimited(point.value))
 
 
 class _HistoryAnswer(msgspec.Struct):
@@ -99,10 +96,9 @@ class ServerRun(MergedRun[_Metric]):
     """
 
     def __init__(self, server: str, run_id: str) -> None:
-        super().__init__()
         self._server = server.rstrip("/")
+        super().__init__(f"MLflow run {run_id} on the tracking server {self._server}")
         self._run_id = run_id
-        self._last_write = 0.0
 
     @classmethod
     def at(cls, key: str) -> "ServerRun":
@@ -136,11 +132,6 @@ class ServerRun(MergedRun[_Metric]):
         )
         raise SMDebugValueError(msg)
 
-    @property
-    def description(self) -> str:
-        """See `Source`."""
-        return f"MLflow run {self._run_id} on the tracking server {self._server}"
-
     def find_series(self) -> bool:
         """Add new metrics; see `MergedRun`."""
         run = self._run()
@@ -166,7 +157,7 @@ class ServerRun(MergedRun[_Metric]):
                 record.problem(f"Metric {series.name!r} has values that are not numbers; skipped.")
                 continue
             series.add(point)
-            self._last_write = max(self._last_write, point.time / 1000)
+            self.written = max(self.written, point.time / 1000)
         series.has_more = bool(answer.next_page_token) and answer.next_page_token != series.page
         if series.has_more:
             series.page, series.taken = answer.next_page_token, 0
@@ -215,8 +206,7 @@ class ServerRun(MergedRun[_Metric]):
                 transient=response.status in _TRANSIENT,
             )
         if len(content) > ANSWER_BYTES:
-            reason = f"its answer exceeds {ANSWER_BYTES} bytes"
-            raise StorageUnavailableError(name, reason)
+            raise StorageUnavailableError(name, f"its answer exceeds {ANSWER_BYTES} bytes")
         try:
             return msgspec.json.decode(content, type=form)
         except ValueError as err:
@@ -224,17 +214,10 @@ class ServerRun(MergedRun[_Metric]):
             raise StorageUnavailableError(name, reason) from err
 
     def has_ended(self) -> bool | None:
-        """Return True if the run says so.
-
-        A run that crashed stays RUNNING for ever, so that RUNNING says nothing.
-        """
+        """Return True if the run says so; see `MlflowRun`."""
         with suppress(ObjectNotFoundError, StorageUnavailableError):
             return True if self._run().info.status in ENDED else None
         return None
-
-    def last_write(self) -> float:
-        """Return the time of the last metric; see `Source`."""
-        return self._last_write
 
     def tag(self, name: str) -> str:
         """Return a tag of the run; "" if it has none of this name."""

@@ -3,6 +3,7 @@
 import csv
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, compress, count
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -25,7 +26,6 @@ from rule_core.sources.rows.row_fields import (
     to_time,
 )
 
-KIND: Final = "csv"
 SUFFIXES: Final = (".csv", ".tsv")
 LOG_SUFFIXES: Final = (".log", ".txt")  # Keras users call the file of CSVLogger training.log
 DELIMITERS: Final = (",", "\t", ";")
@@ -37,6 +37,26 @@ _NAMES: Final = NameTable()
 _UNNAMED: Final = "unnamed: "  # what pandas calls the index that it wrote without a name
 
 
+class _Cells:
+    """Some columns of a table.
+
+    Attributes
+    ----------
+    names
+        Their names, ascending.
+    of_row
+        Returns their cells of a row, in this order.
+    """
+
+    def __init__(self, names: Sequence[str], header: Sequence[str]) -> None:
+        positions = {name: position for position, name in enumerate(header)}
+        self.names = tuple(sorted(names))
+        chosen = [positions[name] for name in self.names]
+        self.of_row: Callable[[Sequence[str]], tuple[str, ...]] = (
+            itemgetter(*chosen) if len(chosen) > 1 else lambda row: tuple(row[n] for n in chosen)
+        )
+
+
 class _Columns(NamedTuple):
     """What the header says.
 
@@ -44,10 +64,8 @@ class _Columns(NamedTuple):
     ----------
     header
         Its cells.
-    names, every
-        The names of all columns, ascending; and what returns their cells of a row.
-    number_names, numbers
-        Likewise, of columns that may hold numbers.
+    every, numbers
+        All columns, and those that may hold numbers.
     steps
         The columns of steps, the preferred first: rank and place. If there are none, the rows are
         the steps.
@@ -56,10 +74,8 @@ class _Columns(NamedTuple):
     """
 
     header: list[str]
-    names: tuple[str, ...]
-    every: Callable[[Sequence[str]], tuple[str, ...]]
-    number_names: tuple[str, ...]
-    numbers: Callable[[Sequence[str]], tuple[str, ...]]
+    every: _Cells
+    numbers: _Cells
     steps: list[tuple[int, int]]
     time: int
     mode: int
@@ -164,14 +180,10 @@ class CsvSource(LineSource):
             for name, plain, role in zip(names, header, roles, strict=True)
             if plain and role is None
         ]
-        places = {name: place for place, name in enumerate(names)}
-        number_names, every_name = tuple(sorted(numbers)), tuple(sorted(names))
         self._columns = _Columns(
             cells,
-            every_name,
-            _picker([places[name] for name in every_name]),
-            number_names,
-            _picker([places[name] for name in number_names]),
+            _Cells(names, names),
+            _Cells(numbers, names),
             sorted(dict(reversed(_step_columns(header))).items()),
             time,
             mode,
@@ -228,7 +240,7 @@ class CsvSource(LineSource):
         return row[:width] + [""] * (width - len(row))
 
     def _values(self, columns: _Columns, row: list[str], record: SourceRecord) -> dict[str, float]:
-        cells = zip(columns.number_names, columns.numbers(row), strict=True)
+        cells = zip(columns.numbers.names, columns.numbers.of_row(row), strict=True)
         try:
             values = {name: float(cell) for name, cell in cells if cell}
         except ValueError:
@@ -242,7 +254,7 @@ class CsvSource(LineSource):
         self, columns: _Columns, row: list[str], record: SourceRecord
     ) -> dict[str, float]:
         values = {}
-        for name, cell in zip(columns.number_names, columns.numbers(row), strict=True):
+        for name, cell in zip(columns.numbers.names, columns.numbers.of_row(row), strict=True):
             number = to_number(cell)
             if number is not None:
                 values[name] = number
@@ -272,12 +284,10 @@ def delimiter_of(header: str) -> str:
     (',', '')
     """
     for delimiter in DELIMITERS:
-        try:
+        with suppress(csv.Error):
             names = _names(next(csv.reader([header], delimiter=delimiter), []))
-        except csv.Error:
-            continue
-        if len(names) >= _FEWEST_COLUMNS and (_step_columns(names) or _are_metrics(names)):
-            return delimiter
+            if len(names) >= _FEWEST_COLUMNS and (_step_columns(names) or _are_metrics(names)):
+                return delimiter
     return ""
 
 
@@ -288,7 +298,8 @@ def _reason(folder: SourceFolder, name: str) -> str:
         return ""
     header, *rows = _first_rows(folder.head_text(name)) or [[]]
     names = _names(header)
-    if is_log and (not any(map(_is_metric, names)) or not rows or len(rows[0]) != len(header)):
+    has_metrics = any(_NAMES(name).collection in {"losses", "metrics"} for name in names)
+    if is_log and (not has_metrics or not rows or len(rows[0]) != len(header)):
         return ""
     steps = _step_columns(names)
     if not steps:
@@ -335,10 +346,6 @@ def _are_metrics(names: Sequence[str]) -> bool:
     )
 
 
-def _is_metric(name: str) -> bool:
-    return _NAMES(name).collection in {"losses", "metrics"}
-
-
 def _is_cell(cell: str) -> bool:
     """Return whether a cell is a number, or says that there is none."""
     return to_number(cell) is not None or is_undefined(cell)
@@ -360,17 +367,10 @@ def _is_comment(text: str) -> bool:
 
 def _digested(columns: _Columns, row: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names and cells of a row that identify it, whatever columns are added."""
-    cells = columns.every(row)
+    names, cells = columns.every.names, columns.every.of_row(row)
     if "" in cells:
-        return tuple(compress(columns.names, cells)), tuple(filter(None, cells))
-    return columns.names, cells
+        return tuple(compress(names, cells)), tuple(filter(None, cells))
+    return names, cells
 
 
-def _picker(places: Sequence[int]) -> Callable[[Sequence[str]], tuple[str, ...]]:
-    """Return a function that returns the cells at some places."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    return lambda row: tuple(row[place] for place in places)
-
-
-FORMAT: Final = LineFormat(KIND, _reason, CsvSource)
+FORMAT: Final = LineFormat("csv", _reason, CsvSource)

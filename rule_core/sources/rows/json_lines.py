@@ -20,7 +20,6 @@ from rule_core.sources.rows.row_fields import (
     to_time,
 )
 
-KIND: Final = "jsonl"
 MAX_DEPTH: Final = 16  # of nested objects
 MAX_NAME: Final = 1000  # characters
 _STATE: Final = "trainer_state.json"
@@ -107,14 +106,12 @@ def _step_name(item: Mapping[str, Any]) -> str:
 
 def decoded(line: str) -> Any:
     """Return the value of a line, with ``NaN`` and ``Infinity``; None if it is not JSON."""
-    try:
-        return _decoder.decode(line)
-    except (msgspec.DecodeError, RecursionError):
-        pass
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
+    for decode in (_decoder.decode, json.loads):
+        try:
+            return decode(line)
+        except (ValueError, RecursionError):
+            continue
+    return None
 
 
 def flattened(
@@ -134,4 +131,4 @@ def flattened(
             yield from flattened(value, f"{name}/", depth + 1)
 
 
-FORMAT: Final = LineFormat(KIND, _reason, JsonLinesSource)
+FORMAT: Final = LineFormat("jsonl", _reason, JsonLinesSource)

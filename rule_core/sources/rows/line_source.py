@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rule_core.reading.source import Source
 from rule_core.reading.source_record import SourceRecord
-from rule_core.sources.format import Recognized, SourceFolder
+from rule_core.sources.format import FileSource, Recognized, SourceFolder
 from rule_core.sources.options import SourceOptions
 from rule_core.sources.rows.delivered_rows import DeliveredRows, RowsDifferError
 from rule_core.sources.rows.line_reader import MAX_LINE_BYTES, LineReader, NewLines
@@ -40,7 +40,7 @@ class LineFormat(NamedTuple):
         return self.source(store, recognized, options)
 
 
-class LineSource(ABC):
+class LineSource(FileSource, ABC):
     """A `Source` over one file of lines.
 
     If the file is rewritten, rows that were given and are unchanged are not given again. If one of
@@ -49,8 +49,7 @@ class LineSource(ABC):
 
     def __init__(self, store: TrialStore, recognized: Recognized, options: SourceOptions) -> None:
         self.options = options
-        self.kind = recognized.kind
-        self.description = f"{recognized.key}: {recognized.reason}"
+        super().__init__(recognized.kind, f"{recognized.key}: {recognized.reason}")
         self.delivered = DeliveredRows()
         self._key = recognized.key
         self._lines = LineReader(store, recognized.key)
@@ -60,6 +59,7 @@ class LineSource(ABC):
     def read_new(self, record: SourceRecord) -> bool:
         """Pass the new rows on; see `Source`."""
         new = self._lines.read()
+        self.written = self._lines.modified
         if new.restarted:
             self.delivered.restart()
             self.restart()
@@ -72,19 +72,9 @@ class LineSource(ABC):
 
     def finish(self, record: SourceRecord) -> None:
         """Pass on the last line, though it has no end; see `FinishingSource`."""
-        if self._pass_on(self._lines.finish(), record, is_last=True):
-            return
-        while self.read_new(record):
-            pass
-        self._pass_on(self._lines.finish(), record, is_last=True)
-
-    def has_ended(self) -> bool | None:
-        """Return None: lines do not say whether more will follow."""
-        return None
-
-    def last_write(self) -> float:
-        """Return when the file was last written; see `Source`."""
-        return self._lines.modified
+        while not self._pass_on(self._lines.finish(), record, is_last=True):
+            while self.read_new(record):
+                pass
 
     def report_once(self, record: SourceRecord, topic: str, part: str, text: str) -> None:
         """Report the first problem of a kind.

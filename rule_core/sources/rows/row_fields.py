@@ -25,15 +25,8 @@ TIME: Final = "time"
 MODE: Final = "mode"
 _TIMES: Final = frozenset({"_timestamp", "timestamp", "wall_time"})
 _MODES: Final = frozenset({"mode", "split", "phase", "stage"})
-_PREFIXES: Final = {
-    "dev": "val/",
-    "eval": "eval/",
-    "evaluation": "eval/",
-    "test": "test/",
-    "val": "val/",
-    "valid": "valid/",
-    "validation": "validation/",
-}
+_EVALUATIONS: Final = frozenset({"eval", "test", "val", "valid", "validation"})
+_OTHER_EVALUATIONS: Final = {"dev": "val", "evaluation": "eval"}
 _EPOCH_SECONDS: Final = (1e8, 1e11)  # 1973 to 5138: a time of day, not a duration
 _UNDEFINED: Final = frozenset({"", "-", "n/a", "na", "none", "null"})  # "NA" is that of Keras
 _TENSOR: Final = re.compile(r"tensor\(\s*([^,()\[\]\s]+)\s*[,)]")
@@ -110,7 +103,9 @@ def mode_prefix(value: object) -> str:
     >>> mode_prefix("val"), mode_prefix("train")
     ('val/', '')
     """
-    return _PREFIXES.get(value.strip().lower(), "") if isinstance(value, str) else ""
+    mode = value.strip().lower() if isinstance(value, str) else ""
+    mode = _OTHER_EVALUATIONS.get(mode, mode)
+    return f"{mode}/" if mode in _EVALUATIONS else ""
 
 
 def brief(value: object) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -16,7 +17,6 @@ from rule_core.sources.rows.row_fields import brief, field_role, to_number
 from rule_core.sources.rows.text_log_patterns import PATTERNS, LinePattern
 from rule_core.storage.base import TrialStore
 
-KIND: Final = "text-log"
 MAX_SEARCHED: Final = 1 << 16  # characters of a line
 _NAMES: Final = re.compile(
     r"(?i).*\.(log|out|err)|(.*[-_.])?(log|train|stdout|stderr|output)[^/]*\.txt|log|std(out|err)"
@@ -172,12 +172,10 @@ def _pattern_in(text: str) -> str:
     """Return the name of the first built-in pattern that a line of a text matches."""
     for line in re.split(r"[\r\n]+", text):
         for matcher in matchers():
-            try:
+            with suppress(TimeoutError):
                 if matcher.read(line):
                     return matcher.line.name
-            except TimeoutError:
-                continue
     return ""
 
 
-FORMAT: Final = LineFormat(KIND, _reason, TextLogSource)
+FORMAT: Final = LineFormat("text-log", _reason, TextLogSource)

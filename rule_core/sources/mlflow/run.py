@@ -1,4 +1,4 @@
-"""MergedRun: a run of MLflow in several growing series, read in the order of their times."""
+"""MlflowRun: a run of MLflow; and MergedRun, one in several series, read in order of time."""
 
 import time
 from abc import ABC, abstractmethod
@@ -8,6 +8,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from rule_core.clock import SystemClock
 from rule_core.reading.source_record import SourceRecord, is_step
+from rule_core.sources.format import FileSource
 
 KIND: Final = "mlflow"
 _Key = tuple[int, int]
@@ -34,19 +35,13 @@ class MetricPoint(NamedTuple):
 
 def point_of(
     logged_at: str | bytes | int, step: str | bytes | int, value: str | bytes | float
-) -> MetricPoint:
-    """Return a number from texts or numbers.
-
-    Raises
-    ------
-    ValueError
-        If one of them is none, or the time is out of range.
-    """
-    point = MetricPoint(int(logged_at), int(step), float(value))
-    if abs(point.time) >= _LATEST:
-        msg = f"time {point.time} is out of range"
-        raise ValueError(msg)
-    return point
+) -> MetricPoint | None:
+    """Return a number from texts or numbers; None if one is not a number, or out of range."""
+    try:
+        point = MetricPoint(int(logged_at), int(step), float(value))
+    except ValueError:
+        return None
+    return point if abs(point.time) < _LATEST else None
 
 
 _Entry = tuple[int, int, str, MetricPoint]  # time and step by which it is ordered, name, number
@@ -91,13 +86,18 @@ class Series:
 S = TypeVar("S", bound=Series)
 
 
-class StepNumbers:
-    """Numbers the values of names that are logged without steps.
+class MlflowRun(FileSource):
+    """A run of MLflow in one of its stores.
 
-    MLflow stores step 0 then, so that a second value of step 0 is that of step 1, and so on.
+    Values that are logged without steps are numbered by name: MLflow stores step 0 then, so that a
+    second value of step 0 is that of step 1, and so on.
+
+    A run that says that it has ended has. One that crashed stays RUNNING for ever, so that RUNNING
+    says nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, description: str) -> None:
+        super().__init__(KIND, description)
         self._counts: dict[str, int] = {}
 
     def pass_on(self, name: str, point: MetricPoint, record: SourceRecord) -> None:
@@ -118,7 +118,7 @@ class StepNumbers:
         record.point(name, step, point.value, point.time / 1000)
 
 
-class MergedRun(ABC, Generic[S]):
+class MergedRun(MlflowRun, ABC, Generic[S]):
     """A run whose numbers are in several growing series; see `Source`.
 
     They are passed on in the order in which they were logged. Series are read one after another
@@ -133,12 +133,10 @@ class MergedRun(ABC, Generic[S]):
         By the key of their file, or their name.
     """
 
-    kind: Final = KIND
-
-    def __init__(self) -> None:
+    def __init__(self, description: str) -> None:
+        super().__init__(description)
         self.series: dict[str, S] = {}
         self._seen = _BEFORE_ALL
-        self._steps = StepNumbers()
         self._has_paused = False
         self._clock = SystemClock()
 
@@ -150,11 +148,11 @@ class MergedRun(ABC, Generic[S]):
             if not (metric.has_more and metric):
                 has_new |= self.read_series(metric, record)
         is_quiet = has_ended or self.last_write() < time.time() - QUIET_S
-        return self._pass_on(record, has_new=has_new, is_quiet=is_quiet)
+        return self._pass_on_settled(record, has_new=has_new, is_quiet=is_quiet)
 
     def finish(self, record: SourceRecord) -> None:
         """Pass on what was held back; see `FinishingSource`."""
-        self._pass_on(record, has_new=False, is_quiet=True)
+        self._pass_on_settled(record, has_new=False, is_quiet=True)
 
     @abstractmethod
     def find_series(self) -> bool:
@@ -164,11 +162,7 @@ class MergedRun(ABC, Generic[S]):
     def read_series(self, series: S, record: SourceRecord) -> bool:
         """Add the new numbers of a series to it; return whether there were any."""
 
-    @abstractmethod
-    def last_write(self) -> float:
-        """Return when the run last logged something; see `Source`."""
-
-    def _pass_on(self, record: SourceRecord, *, has_new: bool, is_quiet: bool) -> bool:
+    def _pass_on_settled(self, record: SourceRecord, *, has_new: bool, is_quiet: bool) -> bool:
         """Pass on what can no longer be preceded by anything; return whether to look again at once.
 
         Parameters
@@ -185,7 +179,7 @@ class MergedRun(ABC, Generic[S]):
         if unread and not batch:  # more than is read at once was logged in one millisecond
             batch = self._take(min(unread))
         for _, _, name, point in batch:
-            self._steps.pass_on(name, point, record)
+            self.pass_on(name, point, record)
         self._seen = max([self._seen, *(metric.last for metric in self.series.values())])
         self._has_paused = not (has_new or unread) and any(map(len, self.series.values()))
         if self._has_paused:  # whatever was logged in the last millisecond is written by then

@@ -203,9 +203,6 @@ class ProfileCurves(CurveReader):
             problems.clear(file.key)
 
     def _add_use(self, curve: UseCurve) -> None:
-        points = self._points_of(curve.key)
-        if points is None:
-            return
         times, values = curve.time_ms.tolist(), curve.values.tolist()
         chosen = (
             range(len(times))
@@ -213,7 +210,7 @@ class ProfileCurves(CurveReader):
             else of_even_groups(times, values, FILE_POINTS // 2 - 1)
         )
         for index in chosen:
-            _append(points, times[index], values[index])
+            self._add(curve.key, times[index], values[index])
 
     def _read_timeline(self, file: TraceFile) -> None:
         texts: list[str] = []
@@ -231,9 +228,13 @@ class ProfileCurves(CurveReader):
             for phase, seconds in step.phases.items()
         }
         for key, value in values.items():
-            points = self._points_of(key)
-            if points is not None:
-                _append(points, step.end_ms, value)
+            self._add(key, step.end_ms, value)
+
+    def _add(self, key: CurveKey, time_ms: int, value: float) -> None:
+        """Add a value to a curve, unless it is of a time that was read before."""
+        points = self._points_of(key)
+        if points is not None and (not points.steps or time_ms > points.steps[-1]):
+            points.add(time_ms, value)
 
     def _points_of(self, key: CurveKey) -> Points | None:
         """Return the points of a curve; None if there are too many of its kind."""
@@ -245,12 +246,6 @@ class ProfileCurves(CurveReader):
             return None
         self._counts[key.kind] += 1
         return self._points.setdefault(key, Points(POINTS_KEPT))
-
-
-def _append(points: Points, time_ms: int, value: float) -> None:
-    """Add a value, unless it is of a time that was read before."""
-    if not points.steps or time_ms > points.steps[-1]:
-        points.add(time_ms, value)
 
 
 def _order(key: CurveKey) -> tuple[int, str, int, str]:

@@ -160,18 +160,15 @@ class SeriesCache:
         if not self._readers.acquire(timeout=WAIT_S):
             return False
         try:
-            self._read(cached, trial)
+            if not self._profiles:
+                cached.read_measured(trial)
+            if self._profiles or trial.tensors:
+                open_curves = ProfileCurves if self._profiles else TrialCurves
+                cached.read(trial, lambda path: open_curves(path, self._clock), READ_S)
         finally:
             self._readers.release()
         cached.updated_at = self._clock.monotonic()
         return True
-
-    def _read(self, cached: _CachedTrial, trial: TrialRecord) -> None:
-        if not self._profiles:
-            cached.read_measured(trial)
-        if self._profiles or trial.tensors:
-            open_curves = ProfileCurves if self._profiles else TrialCurves
-            cached.read(trial, lambda path: open_curves(path, self._clock), READ_S)
 
     def _cached(self, trial: TrialRecord) -> _CachedTrial:
         key = trial.id, trial.path

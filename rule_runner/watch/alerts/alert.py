@@ -85,19 +85,19 @@ def message_on(
     """
     key = _digest(sorted(alert.key for alert in alerts))
     serious = any(alert.severity is Severity.ERROR for alert in alerts)
+    links = [_link(alert, public_url) for alert in alerts[:MOST_LINES]]
     if len(alerts) == 1:
         (alert,) = alerts
-        lines = [details_of(alert), printable(f"Trial: {alert.path}"), _link(alert, public_url)]
+        lines = [details_of(alert), printable(f"Trial: {alert.path}"), *links]
         title = alert.title
     else:
-        listed = alerts[:MOST_LINES]
-        lines = [_line(alert, details_of(alert), _link(alert, public_url)) for alert in listed]
+        listed = zip(alerts, links, strict=False)  # the first ones
+        lines = [_line(alert, details_of(alert), link) for alert, link in listed]
         more = len(alerts) - MOST_LINES
         lines += [f"and {more} more"] * (more > 0)
         lines += [f"{public_url}/trials"] * (public_url is not None)
         trials = len({alert.path for alert in alerts})
         title = f"{len(alerts)} alerts on {counted(trials, 'trial')}"
-    links = [_link(alert, public_url) for alert in alerts[:MOST_LINES]]
     links.append(f"{public_url}/trials")
     body = "\n".join([*filter(None, lines), f"Message {key}"])
     return Message(title, body, serious, key, tuple(links) if public_url else ())

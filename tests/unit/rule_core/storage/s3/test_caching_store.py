@@ -210,7 +210,7 @@ def test_a_full_disk_leaves_no_draft(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("rule_core.storage.s3.disk_cache.os.replace", full)
+    monkeypatch.setattr("rule_core.storage.s3.caching_store.os.replace", full)
     cache.put("x", kept(9))
     assert files(tmp_path) == []
 

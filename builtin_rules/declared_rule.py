@@ -34,8 +34,10 @@ class DeclaredRule(Rule):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        own = [each.param for each in vars(cls).values() if isinstance(each, Declared)]
-        cls.PARAMS = tuple(own) or cls.PARAMS
+        own = {name: each.param for name, each in vars(cls).items() if isinstance(each, Declared)}
+        cls.PARAMS = tuple(own.values()) or cls.PARAMS
+        for name in own:
+            delattr(cls, name)  # each rule gets its value: an attribute of the class is slower
         cls._declared = _signature(cls.PARAMS)
         # A subclass with its own constructor has the signature of that constructor.
         takes_params = cls.__init__ is DeclaredRule.__init__

@@ -13,7 +13,7 @@ NORMS: Final = ("l1", "l2")
 _ABS: Final = "abs_"
 _NORM: Final = "_norm"
 _MEDIAN: Final = "median"
-_FLAGS: Final = {
+TRUTHS: Final = {
     **dict.fromkeys(("true", "1", "yes"), True),
     **dict.fromkeys(("false", "0", "no"), False),
 }
@@ -32,7 +32,7 @@ def flag(key: str, value: object) -> bool:
     >>> flag("save_shape", True), flag("save_shape", "False"), flag("save_shape", 1)
     (True, False, True)
     """
-    truth = _FLAGS.get(str(value).casefold())
+    truth = TRUTHS.get(str(value).casefold())
     if truth is None:
         msg = f"{key} must be true or false, got {value!r}."
         raise SMDebugValueError(msg)

@@ -11,11 +11,10 @@ from typing import Any, ClassVar, Final
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.model import patterns
+from rule_core.model.reduction_config import TRUTHS
 
 # The values of missing parameters in the service's string map, and from the old SDK's `str(None)`.
 _NOT_GIVEN: Final = frozenset({"", "None"})
-_TRUE: Final = frozenset({"true", "1", "yes"})
-_FALSE: Final = frozenset({"false", "0", "no"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +175,10 @@ class BoolParam(Param):
     noun: ClassVar[str] = "true, false, 1, 0, yes or no"
 
     def _read(self, raw: object) -> bool:
-        word = str(raw).strip().lower()
-        if word not in _TRUE | _FALSE:
+        truth = TRUTHS.get(str(raw).strip().lower())
+        if truth is None:
             raise ValueError
-        return word in _TRUE
+        return truth
 
 
 @dataclass(frozen=True, slots=True)

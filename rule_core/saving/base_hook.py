@@ -234,15 +234,12 @@ class BaseHook(FailSafe):
         if self.profiler is not None:
             self.profiler.end_step()
         if self._recorder is not None and self._saving:
-            self._save_scalars(self._recorder)
+            for name, (array, wall_time) in self._scalars.items():
+                self._recorder.add_array(name, array, wall_time)
+                self._record_membership(name, self._recorder)
+            self._scalars.clear()
             self._recorder.end()
         self._saving = frozenset()
-
-    def _save_scalars(self, recorder: TrialRecorder) -> None:
-        for name, (array, wall_time) in self._scalars.items():
-            recorder.add_array(name, array, wall_time)
-            self._record_membership(name, recorder)
-        self._scalars.clear()
 
     def _record(self, name: str, tensor: Any) -> None:
         """Save what a tensor's collections require at the current step."""

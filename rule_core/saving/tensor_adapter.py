@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from numpy.typing import NDArray
 
-from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
+from rule_core.exceptions import SMDebugTypeError
 from rule_core.format.tensor_proto import NUMBERS
 from rule_core.model import reductions
 from rule_core.saving.step_writer import to_array
@@ -46,12 +46,9 @@ class NumpyAccess:
         check(array)
         if array.dtype.kind in TEXT:
             return
-        try:
-            yield from reductions.compute_all(array, keys).items()
-        except SMDebugValueError:  # the array is empty, and some reductions need an element
-            for key in keys:
-                if array.size or key[0] not in reductions.NEED_ELEMENTS:
-                    yield key, reductions.compute(array, *key)
+        if not array.size:
+            keys = [key for key in keys if key[0] not in reductions.NEED_ELEMENTS]
+        yield from reductions.compute_all(array, keys).items()
 
     def collect(self, scalars: Sequence[Any]) -> Sequence[Array]:
         """Return the results of `reduce` as host arrays, here with shape ``(1,)`` as in smdebug."""

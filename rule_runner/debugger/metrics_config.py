@@ -4,13 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Final, TypeVar
 
-from rule_runner.debugger.checks import (
-    require,
-    require_integer,
-    require_positive_number,
-    require_regex,
-    require_unix_time,
-)
+from rule_runner.debugger import checks
 from rule_runner.debugger.utils import PythonProfiler, cProfileTimer
 
 _E = TypeVar("_E", bound=Enum)
@@ -91,17 +85,17 @@ class MetricsConfigBase:
         duration: float | None,
     ) -> None:
         if start_step is not None:
-            require_integer("start_step", start_step, 0)
+            checks.require_integer("start_step", start_step, 0)
         if num_steps is not None:
-            require_integer("num_steps", num_steps, 1)
+            checks.require_integer("num_steps", num_steps, 1)
         if start_unix_time is not None:
-            require_unix_time("start_unix_time", start_unix_time)
+            checks.require_unix_time("start_unix_time", start_unix_time)
         if duration is not None:
-            require_positive_number("duration", duration)
+            checks.require_positive_number("duration", duration)
         steps = (start_step, num_steps)
         times = (start_unix_time, duration)
         both = steps != (None, None) and times != (None, None)
-        require(not both, "range", "of steps or of time, not of both", (*steps, *times))
+        checks.require(not both, "range", "of steps or of time, not of both", (*steps, *times))
         self.name = name
         self.range = TimeRange(*times) if steps == (None, None) else StepRange(*steps)
 
@@ -151,7 +145,7 @@ class DefaultStepsConfig(MetricsConfigBase):
 
     def __post_init__(self) -> None:
         is_boolean = isinstance(self.profile_default_steps, bool)
-        require(is_boolean, "profile_default_steps", "a boolean", self.profile_default_steps)
+        checks.require(is_boolean, "profile_default_steps", "a boolean", self.profile_default_steps)
         steps, times = (self.start_step, self.num_steps), (self.start_unix_time, self.duration)
         if self.profile_default_steps or (*steps, *times) == NO_BOUNDS:
             steps = self.DEFAULT_STEPS
@@ -198,7 +192,7 @@ class DataloaderProfilingConfig(DefaultStepsConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_regex("metrics_regex", self.metrics_regex)
+        checks.require_regex("metrics_regex", self.metrics_regex)
 
     def _to_json(self) -> dict[str, Any]:
         return super()._to_json() | {"MetricsRegex": self.metrics_regex}
@@ -251,5 +245,5 @@ def _member(kind: type[_E], argument: str, value: _E | str) -> _E:
     members = {member.value: member for member in kind}
     result = members.get(value.lower()) if isinstance(value, str) else value
     what = f"of type {kind.__name__} or one of {', '.join(map(repr, members))}"
-    require(isinstance(result, kind), argument, what, value)
+    checks.require(isinstance(result, kind), argument, what, value)
     return kind(result)

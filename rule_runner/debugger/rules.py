@@ -355,9 +355,8 @@ def _base_collections(base_config: BaseConfig) -> list[CollectionConfig]:
 
 
 def _other_trials(paths: Iterable[str] | None) -> dict[str, Any]:
-    return {
-        f"other_trial_{number}": path for number, path in enumerate([] if paths is None else paths)
-    }
+    other_paths = () if paths is None else paths
+    return {f"other_trial_{index}": path for index, path in enumerate(other_paths)}
 
 
 def _name_and_parameters(base_config: ProfilerRuleBase) -> tuple[str, dict[str, Any]]:

@@ -74,16 +74,14 @@ def check_job(name: str) -> None:
 
 def _load(text: str) -> Any:
     """Parse JSON; error messages omit the text, which may contain endpoints."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return json.loads(text.replace('\\"', '"'))
-    except RecursionError:
-        msg = "Actions must be JSON: it is nested too deeply."
-    except json.JSONDecodeError as err:
-        msg = f"Actions must be JSON: {err.msg} at character {err.pos} of {len(err.doc)}."
+    msg = ""
+    for candidate in (text, text.replace('\\"', '"')):
+        try:
+            return json.loads(candidate)
+        except RecursionError:
+            msg = "Actions must be JSON: it is nested too deeply."
+        except json.JSONDecodeError as err:
+            msg = f"Actions must be JSON: {err.msg} at character {err.pos} of {len(err.doc)}."
     raise SMDebugValueError(msg)
 
 

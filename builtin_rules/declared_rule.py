@@ -5,16 +5,17 @@ from inspect import Parameter, Signature
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from builtin_rules.statistics.parameters import Declared
 from builtin_rules.statistics.training_kind import TrainingKind, training_kind
 from smdebug.rules import Rule
-from smdebug.rules.extensions import Param, PatternsParam, set_parameters
+from smdebug.rules.extensions import Param, PatternsParam, Severity, set_parameters
 
 
 class DeclaredRule(Rule):
     """A rule whose constructor takes the trial and the parameters in `PARAMS`, in this order.
 
-    The values become attributes of the same names, which a subclass annotates. It creates further
-    state in `_prepare`.
+    The values become attributes of the same names. A subclass declares its parameters as such
+    attributes, which make up `PARAMS`, and creates further state in `_prepare`.
 
     Attributes
     ----------
@@ -33,6 +34,10 @@ class DeclaredRule(Rule):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        own = {name: each.param for name, each in vars(cls).items() if isinstance(each, Declared)}
+        cls.PARAMS = tuple(own.values()) or cls.PARAMS
+        for name in own:
+            delattr(cls, name)  # each rule gets its value: an attribute of the class is slower
         cls._declared = _signature(cls.PARAMS)
         # A subclass with its own constructor has the signature of that constructor.
         takes_params = cls.__init__ is DeclaredRule.__init__
@@ -51,6 +56,38 @@ class DeclaredRule(Rule):
 
     def _prepare(self) -> None:
         """Check the parameters and create the state of the rule; does nothing by default."""
+
+    def record(
+        self,
+        key: tuple[str | None, str | None],
+        step: int,
+        quantity: str,
+        value: float,
+        limit: float,
+        *,
+        met: bool,
+        note: str | None = None,
+        severity: Severity | None = None,
+    ) -> bool:
+        """Record a measurement of a tensor and its worker, and return `met`; see `Rule.measured`.
+
+        Parameters
+        ----------
+        key
+            The tensor and the worker.
+        """
+        tensor, worker = key
+        return self.measured(
+            step,
+            quantity,
+            value,
+            limit,
+            met=met,
+            tensor=tensor,
+            worker=worker,
+            note=note,
+            severity=severity,
+        )
 
 
 def _signature(params: tuple[Param, ...]) -> Signature:

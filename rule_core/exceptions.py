@@ -95,25 +95,24 @@ class MissingCollectionFiles(SMDebugError):
         )
 
 
-class StepNotYetAvailable(SMDebugError):
-    """The step has not been seen yet; the training job may still write it."""
+class _StepError(SMDebugError):
+    """A step that does not exist."""
 
     def __init__(self, step: int, mode: ModeKeys) -> None:
         super().__init__(step, mode)
         self.step = step
         self.mode = mode
+
+
+class StepNotYetAvailable(_StepError):
+    """The step has not been seen yet; the training job may still write it."""
 
     def __str__(self) -> str:
         return f"Step {self.step} of mode {self.mode.name} was not seen yet."
 
 
-class StepUnavailable(SMDebugError):
+class StepUnavailable(_StepError):
     """The step was not saved."""
-
-    def __init__(self, step: int, mode: ModeKeys) -> None:
-        super().__init__(step, mode)
-        self.step = step
-        self.mode = mode
 
     def __str__(self) -> str:
         return f"Step {self.step} of mode {self.mode.name} was not saved."

@@ -17,11 +17,15 @@
 Any other exception that escapes is a bug of rule-runner: exit 70.
 """
 
-from collections.abc import Iterable, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from rule_core.failures import words_of
 
+ENDS_ITSELF: Final = "Do that only if __name__ == '__main__'."
 _SHOWN: Final = 5  # items of a list in a sentence
 
 EXIT_CLIENT: Final = 1
@@ -101,6 +105,42 @@ def raised(subject: str, err: BaseException, where: str) -> str:
     """
     text = words_of(err)
     return f"{subject} raised {type(err).__name__} {where}{text and f': {text}'}.{_remedy(err)}"
+
+
+def line_of(err: BaseException, path: Path) -> str:
+    """Return the line of a file that was running when an exception was raised."""
+    frames = traceback.extract_tb(err.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+    return f"at line {lines[-1]}" if lines else "while it was run"
+
+
+@contextmanager
+def user_code(
+    error: type[ClientError],
+    subject: str,
+    where: Callable[[BaseException], str],
+    hint: Callable[[BaseException], str] = lambda _: "",
+) -> Iterator[None]:
+    """Turn what the code of a user raises into an error of one sentence; see `raised`.
+
+    Parameters
+    ----------
+    where
+        Returns the place or time of an exception.
+    hint
+        Returns what to add to the sentence.
+
+    Raises
+    ------
+    ClientError
+        An `error`, or the one that the block raises itself.
+    """
+    try:
+        yield
+    except ClientError:
+        raise
+    except (Exception, SystemExit) as err:
+        raise error(raised(subject, err, where(err)) + hint(err)) from err
 
 
 def _remedy(err: BaseException) -> str:

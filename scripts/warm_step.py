@@ -19,6 +19,7 @@ import structlog
 
 from rule_core.model.save_config import SaveConfig
 from rule_core.saving.hook import Hook
+from rule_core.sources.address import address_of
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.config.resolve import options_of
@@ -64,7 +65,7 @@ def count(rule: str, folder: Path) -> Counter[CodeType]:
     counter = CallCounter()
     jobs = (RuleJobConfig(rule, load_builtin(rule)),)
     options = options_of(EvaluationRequest(wait=False))
-    config = EvaluationConfig(jobs, str(trial), folder / "out", **options)
+    config = EvaluationConfig(jobs, address_of(str(trial)), folder / "out", **options)
     Runner(config, observer=counter).run()
     del counter.calls[CallCounter.progress.__code__]
     return counter.calls

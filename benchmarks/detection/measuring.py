@@ -15,6 +15,7 @@ from training_runs import Run, all_runs
 
 from builtin_rules import RULES
 from rule_core.model.segments import global_step
+from rule_core.sources.address import address_of
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.config.resolve import options_of
@@ -104,7 +105,7 @@ def judge(name: str, onset: int, folder: Path) -> tuple[Verdict, ...]:
     results = folder / "results" / name
     others = (str(folder / run.other),) if run.other else ()
     request = EvaluationRequest(other_trials=others, end_grace=0.0, overwrite=True)
-    config = EvaluationConfig(jobs, str(path), results, **options_of(request))
+    config = EvaluationConfig(jobs, address_of(str(path)), results, **options_of(request))
     evaluated = Runner(config, waiter=_Never()).run()
     return tuple(_verdict(name, onset, result, trial) for result in evaluated.result.rules)
 

@@ -96,6 +96,7 @@ def write(root: Path, size: Size) -> None:
 
 def judge(root: Path, size: Size) -> None:
     """Judge a trial."""
+    from rule_core.sources.address import address_of
     from rule_runner.config.model import EvaluationConfig, RuleJobConfig
     from rule_runner.config.request import EvaluationRequest
     from rule_runner.config.resolve import options_of
@@ -108,7 +109,9 @@ def judge(root: Path, size: Size) -> None:
     with tempfile.TemporaryDirectory() as output:
         request = EvaluationRequest(keep_going=True, wait=False)
         watch = Watch()
-        config = EvaluationConfig((rule,), str(root), Path(output), **options_of(request))
+        config = EvaluationConfig(
+            (rule,), address_of(str(root)), Path(output), **options_of(request)
+        )
         (result,) = Runner(config).run().result.rules
         watch.report(result.coverage.judged)
     assert result.coverage.judged == size.steps

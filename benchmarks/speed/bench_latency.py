@@ -108,6 +108,7 @@ def _told(output: Path, rules: int) -> float:
 
 def evaluate(trial: str, output: str, jobs: int) -> None:
     """Evaluate, say when all that was there is judged, and print when each step was judged."""
+    from rule_core.sources.address import address_of
     from rule_runner.config.model import EvaluationConfig, RuleJobConfig
     from rule_runner.config.request import EvaluationRequest
     from rule_runner.config.resolve import options_of
@@ -142,7 +143,9 @@ def evaluate(trial: str, output: str, jobs: int) -> None:
     loaded = load_builtin("ExplodingTensor")
     rules = tuple(RuleJobConfig(f"rule{number}", loaded) for number in range(jobs))
     noting = Noting()
-    config = EvaluationConfig(rules, trial, Path(output), **options_of(EvaluationRequest()))
+    config = EvaluationConfig(
+        rules, address_of(trial), Path(output), **options_of(EvaluationRequest())
+    )
     Runner(config, observer=noting, waiter=Waiter([Path(trial)])).run()
     click.echo(json.dumps(noting.at))
 

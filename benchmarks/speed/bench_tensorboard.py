@@ -54,8 +54,8 @@ def run(rounds: int = ROUNDS) -> None:
 
 def write(path: Path, tags: int, steps: int) -> None:
     """Write an event file as torch does."""
+    from rule_core.format.event_encoder import varint
     from rule_core.format.tfrecord import FOOTER, masked_crc
-    from rule_core.sources.tensorboard_values import varint
 
     def framed(payload: bytes) -> bytes:
         length = struct.pack("<Q", len(payload))

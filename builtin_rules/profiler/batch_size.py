@@ -71,13 +71,6 @@ class BatchSize(WindowRule):
         Quantity(CPU_P95, "95th percentile of processor use (%)", worse="below"),
     )
     SEVERITY = Severity.WARNING
-    REPORTED = (
-        "cpu_threshold_p95",
-        "gpu_threshold_p95",
-        "gpu_memory_threshold_p95",
-        "patience",
-        "window",
-    )
     cpu_threshold_p95: float
     gpu_threshold_p95: float
     gpu_memory_threshold_p95: float
@@ -87,7 +80,6 @@ class BatchSize(WindowRule):
     required_inputs = (SystemMetric(GPU), SystemMetric(GPU_MEMORY), SystemMetric(CPU))
 
     def _prepare(self) -> None:
-        super()._prepare()
         # One history per node or GPU; see `ThinnedValues` for their size.
         self._cpus = DeviceHistories(self.window)
         self._gpus = DeviceHistories(self.window)
@@ -105,13 +97,11 @@ class BatchSize(WindowRule):
         if not gpus:
             return self.not_judged(NO_GPU)
         ready = [gpu for gpu in gpus if self._is_ready(gpu)]
-        if not ready:
-            return self.not_judged(TOO_FEW)
         used = {node: self._measure_cpu(step, node) for node in {gpu.node for gpu in ready}}
         busy = self._gpus.percentiles(ready, _P95)
         full = self._memories.percentiles(ready, _P95)
         met = [self._judge_gpu(step, gpu, used[gpu.node], *busy[gpu], *full[gpu]) for gpu in ready]
-        return any(met)
+        return self.any_met(met, TOO_FEW)
 
     def _is_ready(self, gpu: Device) -> bool:
         cpu = self._cpus.get(Device(gpu.node, _CPU))
@@ -142,8 +132,11 @@ class BatchSize(WindowRule):
 
     def details(self) -> dict[str, Any]:
         """Return quartiles and whiskers of each node's processors, GPUs and GPU memories."""
-        boxes: dict[str, Any] = {}
-        for histories, suffix in ((self._cpus, ""), (self._gpus, ""), (self._memories, "_memory")):
-            for (node, name), history in histories.items():
-                boxes.setdefault(node, {})[f"{name}{suffix}"] = history.box()
-        return {**boxes, "last_timestamp": self.window_start}
+        kinds = (self._cpus, ""), (self._gpus, ""), (self._memories, "_memory")
+        return self.details_of(
+            {
+                Device(node, f"{name}{suffix}"): history.box()
+                for histories, suffix in kinds
+                for (node, name), history in histories.items()
+            }
+        )

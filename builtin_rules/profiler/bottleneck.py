@@ -19,11 +19,10 @@ from builtin_rules.profiler.statistics.samples import (
     GPU,
     MOMENT_US,
     NO_GPU,
-    Device,
     Ints,
     by_node,
-    finite,
     moments,
+    of_series,
 )
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from smdebug.rules.extensions import FrameworkTimes, Param, SystemMetric, SystemSamples
@@ -37,7 +36,10 @@ Mask = NDArray[np.bool_]
 
 @dataclass(slots=True)
 class _NodeCounts:
-    """The snapshots of one node: counts, and flags of the latest one, which may continue."""
+    """The snapshots of one node: counts, and flags of the latest one, which may continue.
+
+    Flags say whether a GPU waits, a core is blocked, and there are samples of GPUs and of cores.
+    """
 
     snapshots: int = 0
     low: int = 0  # snapshots with a waiting GPU
@@ -45,10 +47,7 @@ class _NodeCounts:
     bottlenecks_of_gpu: Counter[str] = field(default_factory=Counter)
     has_both: bool = False  # whether some snapshot had samples of GPUs and cores
     start_us: int = -MOMENT_US - 1
-    has_waiting_gpu: bool = False
-    has_blocked_core: bool = False
-    has_gpu: bool = False
-    has_core: bool = False
+    flags: Mask = field(default_factory=lambda: np.zeros(4, bool))
 
 
 @dataclass(slots=True)
@@ -106,7 +105,6 @@ class Bottleneck(WindowRule):
     patience: int
 
     def _prepare(self) -> None:
-        super()._prepare()
         self.required_inputs = (SystemMetric(GPU), SystemMetric(self.CORES))
         self._nodes: dict[str, _NodeCounts] = {}
         self._reported = _ReportedBottlenecks()
@@ -115,7 +113,8 @@ class Bottleneck(WindowRule):
 
     def judge(self, step: int) -> bool:
         """Return whether the share of bottlenecks is too large on some node of the window."""
-        samples = _of_dimensions(self.samples(step), {GPU, self.CORES})
+        dimensions = GPU, self.CORES
+        samples = of_series(self.samples(step), lambda key: key.dimension in dimensions)
         if not len(samples.of(dimension=GPU)):
             return self.not_judged(NO_GPU)
         self._add_framework_times(step, [*chain.from_iterable(self._add(samples))])
@@ -144,9 +143,7 @@ class Bottleneck(WindowRule):
         )
         note = f"{node.bottlenecks} of {node.snapshots} snapshots; {gpu} waits in {count} of them."
         met = share > self.threshold
-        return self.measured_on(
-            Device(name, gpu), step, SHARE, share, self.threshold, met=met, note=note
-        )
+        return self.measured_on((name, gpu), step, SHARE, share, self.threshold, met=met, note=note)
 
     def _add(self, samples: SystemSamples) -> Iterator[list[int]]:
         """Add a window and yield, by node, the times of its new bottlenecks in microseconds."""
@@ -163,20 +160,18 @@ class Bottleneck(WindowRule):
         flags = np.zeros((len(starts), 4), bool)  # by snapshot
         first = np.flatnonzero(np.diff(number, prepend=-1))
         flags[number[first]] = np.logical_or.reduceat(sample_flags, first, axis=0)
-        flags[0] |= node.has_waiting_gpu, node.has_blocked_core, node.has_gpu, node.has_core
-        is_counted = node.has_waiting_gpu and node.has_blocked_core
+        flags[0] |= node.flags
         has_waiting, has_blocked, has_gpu, has_core = flags.T
         node.snapshots += len(starts) - 1
-        node.low += int(has_waiting.sum()) - node.has_waiting_gpu
-        new = np.flatnonzero(has_waiting & has_blocked)[int(is_counted) :]
+        node.low += int(has_waiting.sum()) - int(node.flags[0])
+        new = np.flatnonzero(has_waiting & has_blocked)[int(node.flags[:2].all()) :]
         node.bottlenecks += len(new)
         series = samples.series[waiting & np.isin(number, new)]
         for index, count in zip(*np.unique(series, return_counts=True), strict=True):
             node.bottlenecks_of_gpu[samples.keys[index].name or GPU] += int(count)
         node.has_both |= bool((has_gpu & has_core).any())
         node.start_us = int(starts[-1])
-        node.has_waiting_gpu, node.has_blocked_core = flags[-1, :2].tolist()
-        node.has_gpu, node.has_core = flags[-1, 2:].tolist()
+        node.flags = flags[-1].copy()
         for snapshot in new.tolist():
             if self._reported.is_next():
                 gpus = _values(samples, waiting & (number == snapshot))
@@ -206,12 +201,6 @@ class Bottleneck(WindowRule):
             "bottlenecks": bottlenecks,
             **self._times.details(),
         }
-
-
-def _of_dimensions(samples: SystemSamples, dimensions: set[str]) -> SystemSamples:
-    """Return the finite samples of some dimensions."""
-    is_selected = np.array([key.dimension in dimensions for key in samples.keys], bool)
-    return finite(samples.where(is_selected[samples.series]))
 
 
 def _numbered(time_us: Ints, open_us: int) -> tuple[Ints, Ints]:

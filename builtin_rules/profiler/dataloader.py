@@ -10,13 +10,7 @@ from builtin_rules.profiler.statistics.samples import CPU
 from builtin_rules.profiler.statistics.utilization import LoadingNode, is_loading
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.statistics.tensor_selection import LITERAL
-from smdebug.rules.extensions import (
-    FrameworkEvents,
-    Quantity,
-    Severity,
-    SystemMetric,
-    is_on_host,
-)
+from smdebug.rules.extensions import FrameworkEvents, Quantity, Severity, SystemMetric, is_on_host
 
 if TYPE_CHECKING:
     from smdebug.profiler.trace_event_file_parser import TraceEvent
@@ -80,7 +74,6 @@ class Dataloader(WindowRule):
     required_inputs = (FrameworkEvents("the events of a data loader"), SystemMetric(CPU))
 
     def _prepare(self) -> None:
-        super()._prepare()
         self._cores: defaultdict[str, set[str | None]] = defaultdict(set)
         self._hosts: dict[str, LoadingNode] = {}
 
@@ -91,13 +84,13 @@ class Dataloader(WindowRule):
         names = sorted({self._add(event) for event in loading})
         for host in self._hosts.values():
             host.settle(self.window_of(step)[0])
-        self.record_points(sum(node.seconds for node in self._hosts.values()))
+        self.record_points(sum(node.loading.seconds for node in self._hosts.values()))
         if not names:
             return self.not_judged(NO_LOADERS)
         with_cores = [name for name in names if self._cores.get(name)]
         if not with_cores:
             return self.not_judged(NO_CORES)
-        ready = [name for name in with_cores if self._hosts[name].seconds > self.patience]
+        ready = [name for name in with_cores if self._hosts[name].loading.seconds > self.patience]
         if not ready:
             return self.not_judged(TOO_FEW)
         met = [self._judge_host(step, name) for name in ready]
@@ -125,7 +118,7 @@ class Dataloader(WindowRule):
         return next(iter(self._cores)) if len(self._cores) == 1 else node_id
 
     def _judge_host(self, step: int, name: str) -> bool:
-        cores, loaders = len(self._cores[name]), self._hosts[name].loaders
+        cores, loaders = len(self._cores[name]), self._hosts[name].loading.median
         share = 100 * loaders / cores
         waiting = self._hosts[name].waiting
         note = f"{loaders} loader processes, {cores} cores."
@@ -133,13 +126,9 @@ class Dataloader(WindowRule):
             note += f" Batches take {waiting:.3g} percent of the time."
         few, many = share < self.min_threshold, share > self.max_threshold
         few &= self.literal or waiting is None or waiting >= LEAST_WAIT
-        for quantity, limit, met in (
-            (FEW, self.min_threshold, few),
-            (MANY, self.max_threshold, many),
-        ):
-            self.measured(
-                step, quantity, share, limit, met=met, tensor=LOADERS, worker=name, note=note
-            )
+        host = name, LOADERS
+        self.measured_on(host, step, FEW, share, self.min_threshold, met=few, note=note)
+        self.measured_on(host, step, MANY, share, self.max_threshold, met=many, note=note)
         return few or many
 
     def details(self) -> dict[str, Any]:
@@ -148,7 +137,7 @@ class Dataloader(WindowRule):
             return {}
         first = min(self._hosts)
         nodes = {
-            name: {"cores": len(self._cores.get(name, ())), "dataloaders": host.loaders}
+            name: {"cores": len(self._cores.get(name, ())), "dataloaders": host.loading.median}
             for name, host in sorted(self._hosts.items())
         }
         return {**self._hosts[first].details(), **nodes[first], "nodes": nodes}

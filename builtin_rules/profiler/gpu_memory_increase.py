@@ -53,7 +53,6 @@ class GPUMemoryIncrease(WindowRule):
     required_inputs = (SystemMetric(GPU_MEMORY),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         # One history per GPU; see `ThinnedValues` for their size.
         self._gpus = DeviceHistories(2 * self.window)
         self._largest: dict[Device, float] = {}
@@ -72,10 +71,8 @@ class GPUMemoryIncrease(WindowRule):
             for gpu, values in gpus.items()
         }
         ready = {gpu: rise for gpu, rise in rises.items() if len(rise)}
-        if not ready:
-            return self.not_judged(TOO_FEW)
         met = [self._judge_gpu(step, gpu, rise) for gpu, rise in ready.items()]
-        return any(met)
+        return self.any_met(met, TOO_FEW)
 
     def _rises(self, before: Floats, values: Floats, count: int) -> Floats:
         """Return the rise at each new value that is judged.
@@ -112,15 +109,17 @@ class GPUMemoryIncrease(WindowRule):
 
     def details(self) -> dict[str, Any]:
         """Return the largest rise, and percentiles of all values, by node and GPU."""
-        details: dict[str, Any] = {}
-        for gpu, series in self._gpus.items():
-            details.setdefault(gpu.node, {})[gpu.name] = {
-                "increase": self._largest.get(gpu, 0.0),
-                "gpu_max": series.largest,
-                **{
-                    name.replace("p5", "p05"): p
-                    for name, p in percentiles(series.values, (5,)).items()
-                },
-                **series.box(),
+        return self.details_of(
+            {
+                gpu: {
+                    "increase": self._largest.get(gpu, 0.0),
+                    "gpu_max": series.largest,
+                    **{
+                        name.replace("p5", "p05"): value
+                        for name, value in percentiles(series.values, (5,)).items()
+                    },
+                    **series.box(),
+                }
+                for gpu, series in self._gpus.items()
             }
-        return {**details, "last_timestamp": self.window_start}
+        )

@@ -57,7 +57,6 @@ class LoadBalancing(WindowRule):
     )
     QUANTITIES = (Quantity(DISTANCE, "distance between two GPUs of a node"),)
     SEVERITY = Severity.WARNING
-    REPORTED = ("threshold", "patience")
     threshold: float
     patience: int
     literal: bool
@@ -65,10 +64,8 @@ class LoadBalancing(WindowRule):
     required_inputs = (SystemMetric(GPU),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         # 8 kB for each GPU.
         self._counts: dict[Device, Counts] = {}
-        self._points: dict[Device, int] = {}
 
     def judge(self, step: int) -> bool:
         """Return whether two GPUs of a node of the window are unevenly loaded."""
@@ -76,58 +73,49 @@ class LoadBalancing(WindowRule):
         if not gpus:
             return self.not_judged(NO_GPU)
         for gpu, values in gpus.items():
-            counts = fine_histogram(values)
-            self._counts[gpu] = self._counts.get(gpu, 0) + counts
-            self._points[gpu] = self._points.get(gpu, 0) + len(values)
-        self.record_points(max(self._points.values()))
+            self._counts[gpu] = self._counts.get(gpu, 0) + fine_histogram(values)
+        self.record_points(max(int(counts.sum()) for counts in self._counts.values()))
         nodes = sorted({gpu.node for gpu in gpus})
         if not any(len(self._names(node)) > 1 for node in nodes):
             return self.not_judged(NO_PAIR)
         ready = {
             node: names for node in nodes if len(names := self._names(node, self.patience)) > 1
         }
-        if not ready:
-            return self.not_judged(TOO_FEW)
         met = [self._judge_node(step, node, names) for node, names in ready.items()]
-        return any(met)
+        return self.any_met(met, TOO_FEW)
 
     def _names(self, node: str, patience: int = 0) -> list[str]:
         """Return the GPUs of a node that have more than `patience` data points."""
         return sorted(
             name
-            for (gpu_node, name), points in self._points.items()
-            if gpu_node == node and points > patience
+            for (gpu_node, name), counts in self._counts.items()
+            if gpu_node == node and counts.sum() > patience
         )
 
     def _judge_node(self, step: int, node: str, names: list[str]) -> bool:
         counts = np.array([self._counts[Device(node, name)] for name in names])
         distance = distances(coarse(counts))
-        measured = {
-            (f"{names[first]}, {names[second]}", node): float(distance[first, second])
+        pairs = {
+            (f"{names[first]}, {names[second]}", node): (first, second)
             for first, second in itertools.combinations(range(len(names)), 2)
         }
+        measured = {pair: float(distance[indexes]) for pair, indexes in pairs.items()}
         notes: dict[tuple[str, str], str] = {}
         if max(measured.values()) > self.threshold:
-            notes = self._uneven(node, names, counts, distance)
+            unequal, gap = distance > self.threshold, gaps(counts)
+            if not self.literal:
+                unequal &= gap >= LEAST_GAP
+            used = [f"{name} {_mean(row):.0f} %" for name, row in zip(names, counts, strict=True)]
+            notes = {
+                pair: f"Average use: {used[first]}, {used[second]}; "
+                f"they differ by {gap[first, second]:.1f} points."
+                for pair, (first, second) in pairs.items()
+                if unequal[first, second]
+            }
         self.count_violations(len(notes), len(notes))
         return self.measured_all(
             step, DISTANCE, measured, self.threshold, met=notes.keys(), notes=notes
         )
-
-    def _uneven(
-        self, node: str, names: list[str], counts: Counts, distance: Floats
-    ) -> dict[tuple[str, str], str]:
-        """Return a note for each pair of GPUs that meets the condition."""
-        unequal, gap = distance > self.threshold, gaps(counts)
-        if not self.literal:
-            unequal &= gap >= LEAST_GAP
-        used = [f"{name} {_mean(row):.0f} %" for name, row in zip(names, counts, strict=True)]
-        return {
-            (f"{names[first]}, {names[second]}", node): f"Average use: {used[first]}, "
-            f"{used[second]}; they differ by {gap[first, second]:.1f} points."
-            for first, second in itertools.combinations(range(len(names)), 2)
-            if unequal[first, second]
-        }
 
     def details(self) -> dict[str, Any]:
         """Return the histograms of the GPUs of each node and their distances."""

@@ -62,7 +62,6 @@ class LowGPUUtilization(WindowRule):
     required_inputs = (SystemMetric(GPU),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         self._gpus = DeviceHistories(self.window)
 
     def judge(self, step: int) -> bool:
@@ -73,11 +72,9 @@ class LowGPUUtilization(WindowRule):
         if not gpus:
             return self.not_judged(NO_GPU)
         ready = [gpu for gpu in gpus if self._gpus[gpu].count > self.patience]
-        if not ready:
-            return self.not_judged(TOO_FEW)
         percentiles = self._gpus.percentiles(ready, _HIGH, _LOW)
         met = [self._judge_gpu(step, gpu, *percentiles[gpu]) for gpu in ready]
-        return any(met)
+        return self.any_met(met, TOO_FEW)
 
     def _judge_gpu(self, step: int, gpu: Device, high: float, low: float) -> bool:
         underused = high < self.threshold_p95
@@ -95,14 +92,10 @@ class LowGPUUtilization(WindowRule):
 
     def details(self) -> dict[str, Any]:
         """Return percentiles of the latest and of all values, by node and GPU."""
-        details: dict[str, Any] = {}
         percentiles = self._gpus.percentiles(self._gpus, _HIGH, _LOW)
+        details = {}
         for gpu, series in self._gpus.items():
             high, low = percentiles[gpu]
-            details.setdefault(gpu.node, {})[gpu.name] = {
-                "gpu_max": series.largest,
-                "gpu_95": high,
-                "gpu_5": low,
-                **series.box(),
-            }
-        return {**details, "last_timestamp": self.window_start}
+            latest = {"gpu_max": series.largest, "gpu_95": high, "gpu_5": low}
+            details[gpu] = {**latest, **series.box()}
+        return self.details_of(details)

@@ -36,20 +36,20 @@ class MaxInitializationTime(WindowRule):
     )
     QUANTITIES = (Quantity(MINUTES, "time without a step (min)"),)
     SEVERITY = Severity.WARNING
-    REPORTED = ("threshold",)
     threshold: float
 
     required_inputs = (FrameworkEvents(),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         self._is_profiled = False
         self._steps: list[int] = []  # start of the first and the last one, or empty
         self._times: list[int] = []  # of the first and the last system sample, or empty
 
     def judge(self, step: int) -> bool:
         """Return whether the job runs for too long without a step."""
-        self._take_times(step)
+        times = self.samples(step).time_us
+        if len(times):
+            self._times = [self._times[0] if self._times else int(times[0]), int(times[-1])]
         events = self.events(step)
         self._is_profiled |= bool(events)
         if not self._is_profiled:
@@ -74,11 +74,6 @@ class MaxInitializationTime(WindowRule):
         return self.measured(
             step, MINUTES, minutes, self.threshold, met=met, tensor=FIRST_STEP, note=note
         )
-
-    def _take_times(self, step: int) -> None:
-        times = self.samples(step).time_us
-        if len(times):
-            self._times = [self._times[0] if self._times else int(times[0]), int(times[-1])]
 
     def details(self) -> dict[str, Any]:
         """Return the start of steps in microseconds, and job_start and job_end in seconds."""

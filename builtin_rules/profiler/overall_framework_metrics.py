@@ -23,7 +23,6 @@ class OverallFrameworkMetrics(WindowRule):
     required_inputs = (FrameworkEvents(),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         self._times: FrameworkTimes | None = None
 
     def judge(self, step: int) -> bool:

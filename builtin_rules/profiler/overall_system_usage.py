@@ -3,8 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import numpy as np
-
 from builtin_rules.profiler.statistics.growth import ThinnedValues
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL
 from builtin_rules.profiler.statistics.samples import (
@@ -15,9 +13,9 @@ from builtin_rules.profiler.statistics.samples import (
     MEMORY_USED,
     NETWORK,
     Floats,
-    finite,
     means,
     of_dimension,
+    of_series,
     sums,
 )
 from builtin_rules.profiler.statistics.window_rule import WindowRule
@@ -25,11 +23,6 @@ from smdebug.rules.extensions import Severity, SystemMetric, SystemSamples, summ
 
 NO_SAMPLES: Final = "no system metrics in this window"
 DIGITS: Final = 2
-
-
-def _memory_used(samples: SystemSamples) -> dict[str, Floats]:
-    is_memory = np.array([key.name == MEMORY_USED for key in samples.keys], bool)
-    return means(finite(samples.where(is_memory[samples.series])))
 
 
 def _mean_of(dimension: str) -> Callable[[SystemSamples], dict[str, Floats]]:
@@ -41,7 +34,7 @@ _METRICS: Final[Mapping[str, Callable[[SystemSamples], dict[str, Floats]]]] = {
     "Network": lambda samples: sums(of_dimension(samples, NETWORK)),
     "GPU": _mean_of(GPU),
     "CPU": _mean_of(CPU),
-    "CPU memory": _memory_used,
+    "CPU memory": lambda samples: means(of_series(samples, lambda key: key.name == MEMORY_USED)),
     "GPU memory": _mean_of(GPU_MEMORY),
     "I/O": _mean_of(IO_WAIT),
 }
@@ -62,7 +55,6 @@ class OverallSystemUsage(WindowRule):
     required_inputs = (SystemMetric(),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         # Six per node; see `ThinnedValues` for their size.
         self._values: dict[str, dict[str, ThinnedValues]] = {name: {} for name in _METRICS}
 

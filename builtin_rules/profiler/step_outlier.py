@@ -27,6 +27,7 @@ from smdebug.rules.extensions import (
 if TYPE_CHECKING:
     from smdebug.profiler.trace_event_file_parser import TraceEvent
 
+Spans = list[tuple[float, float]]  # starts and ends of steps
 OUTLIERS: Final = "outliers"
 TIME_LOST: Final = "time_lost"
 MIN_EARLIER_STEPS: Final = 100  # steps required before the next is judged
@@ -144,7 +145,6 @@ class StepOutlier(WindowRule):
     required_inputs = (FrameworkEvents("the events of steps"),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         self._groups: defaultdict[StepGroup, _Steps] = defaultdict(_Steps)
         self._times = FrameworkTimes()
 
@@ -170,7 +170,7 @@ class StepOutlier(WindowRule):
         ready = {group: steps for group, steps in new.items() if self._knows(group)}
         if not ready:
             return self.not_judged(TOO_FEW)
-        slow: list[tuple[float, float]] = []
+        slow: Spans = []
         met = [self._judge_kind(step, group, steps, slow) for group, steps in ready.items()]
         self.count_violations(0, int(any(met)))
         if slow:
@@ -189,11 +189,7 @@ class StepOutlier(WindowRule):
         return len(self._groups[group].durations) > MIN_EARLIER_STEPS
 
     def _judge_kind(
-        self,
-        step: int,
-        group: StepGroup,
-        new: Sequence["TraceEvent"],
-        slow: list[tuple[float, float]],
+        self, step: int, group: StepGroup, new: Sequence["TraceEvent"], slow: Spans
     ) -> bool:
         """Judge the steps of one kind, and add the outliers of the window to `slow`."""
         steps = self._groups[group]
@@ -208,25 +204,13 @@ class StepOutlier(WindowRule):
         if met:
             self.count_violations(steps.outliers, 0)
         share = 100 * steps.outliers / len(steps.durations)
-        self.measured(
-            step,
-            TIME_LOST,
-            steps.time_lost,
-            LEAST_TIME_LOST,
-            met=False,
-            tensor=group.phase,
-            worker=group.node,
+        note = (
+            f"Of {len(steps.durations)} steps ({share:.2g} %), above {limit:.3g} s; "
+            f"they cost {steps.time_lost:.3g} % of the time."
         )
-        return self.measured(
-            step,
-            OUTLIERS,
-            steps.outliers,
-            self.n_outliers,
-            met=met,
-            tensor=group.phase,
-            worker=group.node,
-            note=f"Of {len(steps.durations)} steps ({share:.2g} %), above {limit:.3g} s; "
-            f"they cost {steps.time_lost:.3g} % of the time.",
+        self.measured_on(group, step, TIME_LOST, steps.time_lost, LEAST_TIME_LOST, met=False)
+        return self.measured_on(
+            group, step, OUTLIERS, steps.outliers, self.n_outliers, met=met, note=note
         )
 
     def details(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import re
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -45,26 +45,24 @@ _SEARCH_ROWS: Final = 20  # as long as a gradient scaler may search its scale
 _Row = tuple[TensorKey, ModeKeys | None]  # a tensor in the rows of a mode
 
 
-class BrokenTensor(Protocol):
-    """A tensor, how many of its elements are not finite, and whether any is NaN."""
+class BrokenTensor(NamedTuple):
+    """A tensor with elements that are not finite, or with none (`elements` is 0).
 
-    @property
-    def saved(self) -> SavedTensor:
-        """The tensor and its worker."""
-        ...
+    Attributes
+    ----------
+    elements
+        How many are not finite.
+    has_nan
+        Whether any of them is NaN.
+    reduced
+        The reduction that is not finite, if only reductions were saved; `elements` is 1 then.
+    """
 
-    @property
-    def number(self) -> int:
-        """How many elements are not finite."""
-        ...
-
-    @property
-    def has_nan(self) -> bool:
-        """Whether any of them is NaN."""
-        ...
-
-
-_B = TypeVar("_B", bound=BrokenTensor)
+    saved: SavedTensor
+    elements: int
+    note: str
+    has_nan: bool = False
+    reduced: float | None = None
 
 
 class ExecutionOrder:
@@ -137,15 +135,15 @@ def _scalar(trial: Any, name: str) -> float:
     return float("inf") if array is None else float(np.min(array))
 
 
-class Unsettled(NamedTuple, Generic[_B]):
+class Unsettled(NamedTuple):
     """A tensor that was broken in its latest row, that row's step, and whether it is a metric."""
 
-    item: _B
+    item: BrokenTensor
     step: int
     is_metric: bool
 
 
-class PassingValues(Generic[_B]):
+class PassingValues:
     """Tells values that are broken for good from those that may pass.
 
     A metric is a logged number that is no loss, norm, weight or gradient. It may be undefined for a
@@ -158,11 +156,11 @@ class PassingValues(Generic[_B]):
         self._history: dict[_Row, deque[bool]] = {}
         self._rows: dict[TensorKey, int] = {}  # for how many rows it has been broken
         self._finite: set[TensorKey] = set()  # those that have been finite
-        self._latest: dict[_Row, Unsettled[_B]] = {}  # what may pass in the latest row
+        self._latest: dict[_Row, Unsettled] = {}  # what may pass in the latest row
         self._last: dict[ModeKeys | None, int] = {}  # the latest step of each mode
         self._skipped: set[_Row] = set()  # broken in the latest row, whose update was skipped
 
-    def unsettled(self) -> list[Unsettled[_B]]:
+    def unsettled(self) -> list[Unsettled]:
         """Return the broken tensors that may pass and were not saved again, by step.
 
         Gradients and norms have passed once any later step of their mode was judged.
@@ -176,7 +174,7 @@ class PassingValues(Generic[_B]):
 
     def lasting(
         self,
-        broken: Sequence[_B],
+        broken: Sequence[BrokenTensor],
         finite: Collection[TensorKey],
         order: ExecutionOrder,
         step: int,
@@ -217,7 +215,7 @@ class PassingValues(Generic[_B]):
 
     def _lasting_of(
         self,
-        broken: Sequence[_B],
+        broken: Sequence[BrokenTensor],
         finite: Collection[TensorKey],
         order: ExecutionOrder,
         step: int,
@@ -252,7 +250,9 @@ class PassingValues(Generic[_B]):
                 self._skipped.discard(row)
         return lasting
 
-    def _record(self, item: _B, row: _Row, step: int, *, is_metric: bool, may_pass: bool) -> None:
+    def _record(
+        self, item: BrokenTensor, row: _Row, step: int, *, is_metric: bool, may_pass: bool
+    ) -> None:
         """Record the latest row of a broken tensor."""
         self._last[row[1]] = step
         self._history.setdefault(row, deque(maxlen=_ROWS))
@@ -287,7 +287,7 @@ def _is_rare(rows: Iterable[bool]) -> bool:
     return not all(flags[-2:] if len(flags) > 1 else [False]) and sum(flags) < _MANY
 
 
-def _is_loss(latest: "Unsettled[Any]") -> bool:
+def _is_loss(latest: Unsettled) -> bool:
     saved = latest.item.saved
     trial: Any = saved.tensor.trial
     return saved.name in trial.tensor_names(step=latest.step, collection=CollectionKeys.LOSSES)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from builtin_rules.statistics.class_labels import LabelledClasses
-from builtin_rules.statistics.series.noise_levels import Levels
+from builtin_rules.statistics.noise_levels import Levels
 
 SETTLED_DECREASE: Final = 0.02  # of the share of mispredictions, if it is settled
 MIN_LEVEL_STEPS: Final = 5  # minimum steps of a level

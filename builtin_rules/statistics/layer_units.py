@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.parameters import percentage
+from builtin_rules.statistics.parameters import Declared, percentage
 from builtin_rules.statistics.tensor_selection import (
     TensorKey,
     any_met,
@@ -24,7 +24,7 @@ MIN_SAMPLES: Final = 100  # fewer cannot distinguish "active in less than 1 %" f
 MIN_IMAGE_ROWS: Final = 10  # fewer images cannot either: neighbouring positions are alike
 
 THRESHOLD_LAYER: Final = percentage(
-    "threshold_layer", "A layer fails if more than this share of its units is inactive.", 50.0
+    "A layer fails if more than this share of its units is inactive.", 50.0
 )
 _FIRST: Final = re.compile(r"_(in|out)put(_\w+)?$")  # PyTorch, MXNet
 _LAST: Final = re.compile(r"[/:]")  # TensorFlow, Keras
@@ -146,18 +146,21 @@ class UnitsRule(DeclaredRule):
 
     Attributes
     ----------
+    MEASURED
+        The name of the share of inactive units.
     CERTAIN
         A share of inactive units, in percent, up to which a layer that fails is a note.
     LASTING
         The number of judgements in a row at which a layer must fail; fewer are notes.
     """
 
+    MEASURED: ClassVar[str]
     CERTAIN: ClassVar[float] = 0.0
     LASTING: ClassVar[int] = 3
 
-    threshold_inactivity: float
-    threshold_layer: float
-    literal: bool
+    threshold_inactivity: Declared[float]
+    threshold_layer: Declared[float]
+    literal: Declared[bool]
 
     def _prepare(self) -> None:
         # Reset after each judgement.
@@ -165,18 +168,12 @@ class UnitsRule(DeclaredRule):
         self._bad: dict[_Layer, int] = {}  # judgements in a row
 
     def judge_layers(
-        self,
-        step: int,
-        quantity: str,
-        tensors: TensorInput,
-        activity_of: Callable[[str], Activity | None],
+        self, step: int, tensors: TensorInput, activity_of: Callable[[str], Activity | None]
     ) -> bool:
         """Judge the tensors of a step by the activity of their units.
 
         Parameters
         ----------
-        quantity
-            The name of the share of inactive units.
         activity_of
             Maps the name of a tensor to the range of its active elements; None skips the tensor.
         """
@@ -197,7 +194,7 @@ class UnitsRule(DeclaredRule):
         measured = {key: entry for key, entry in saved.items() if key in flags}
         modes = modes_by_name(trial, step, activities)
         answers = [
-            self._judge(step, quantity, (*key, modes[key[0]]), flags[key], shape)
+            self._judge(step, (*key, modes[key[0]]), flags[key], shape)
             for key, shape in shapes(trial, step, measured).items()
         ]
         if not answers:
@@ -205,10 +202,10 @@ class UnitsRule(DeclaredRule):
         return any_met(self, answers, "too few numeric samples since the last judgement")
 
     def _judge(
-        self, step: int, quantity: str, layer: _Layer, flags: ActivityFlags, shape: tuple[int, ...]
+        self, step: int, layer: _Layer, flags: ActivityFlags, shape: tuple[int, ...]
     ) -> bool | None:
         """Return whether a layer fails, or None if there are too few samples so far."""
-        name, worker, _ = layer
+        name, *_ = key = layer[:2]
         if self.literal:
             units, needed = PooledUnits(), 1
             flat = (shape[0], -1) if len(shape) > 1 else shape
@@ -221,19 +218,11 @@ class UnitsRule(DeclaredRule):
         lost, judged = units.inactive_share(self.threshold_inactivity, needed)
         note = f"{lost} of {judged} units; samples: {units.samples}, saved steps: {units.steps}."
         units.clear()
-        share = 100.0 * lost / judged
-        limit = self.threshold_layer
+        share, limit = 100.0 * lost / judged, self.threshold_layer
         is_certain = self.literal or share > self.CERTAIN
         self._bad[layer] = self._bad.get(layer, 0) + 1 if share > limit and is_certain else 0
         lasts = self.literal or self._bad[layer] >= self.LASTING
-        return self.measured(
-            step,
-            quantity,
-            share,
-            limit,
-            met=share > limit,
-            tensor=name,
-            worker=worker,
-            note=note,
-            severity=None if is_certain and lasts else Severity.NOTE,
+        severity = None if is_certain and lasts else Severity.NOTE
+        return self.record(
+            key, step, self.MEASURED, share, limit, met=share > limit, note=note, severity=severity
         )

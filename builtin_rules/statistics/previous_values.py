@@ -11,6 +11,7 @@ from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     TensorKey,
     numbers,
+    only_number,
     saved_tensor,
     tensor_names,
     view,
@@ -57,10 +58,9 @@ def is_between_updates(trial: Any, steps: Sequence[int]) -> bool:
 
 def has_fallen(saved: SavedTensor, step: int) -> bool:
     """Return whether a loss is one number and clearly below its first value, or 0 since then."""
-    now, first = numbers(saved, step), numbers(saved, saved.tensor.first_step)
-    if now is None or first is None or now.size != 1 or first.size != 1:
+    latest, start = only_number(saved, step), only_number(saved, saved.tensor.first_step)
+    if latest is None or start is None:
         return False
-    latest, start = float(now.reshape(-1)[0]), float(first.reshape(-1)[0])
     return start - latest > FALLEN_SHARE * abs(start)
 
 
@@ -199,22 +199,10 @@ class TrainedParameters:
         It requires a gradient, and other parameters of the step have one: a batch, or a phase, of
         another part of the model.
         """
-        if not self.has_gradient(parameter) or not self._flag(parameter):
+        if not self.has_gradient(parameter) or not self._required(parameter, rows=1):
             return False
         names = self._trial.tensor_names(step=self._step, collection=CollectionKeys.GRADIENTS)
         return bool(names) and not any(parameter in name for name in names)
-
-    def _flag(self, parameter: str) -> bool:
-        """Return the latest flag of a parameter, or False if it was not saved."""
-        if not self.has_flag(parameter):
-            return False
-        tensor = self._trial.tensor(REQUIRES_GRAD + parameter)
-        return any(
-            bool(flag.any())
-            for latest in islice(tensor.steps_back(self._step), 1)
-            for worker in tensor.workers(latest)
-            if (flag := view(SavedTensor(tensor, worker), latest)) is not None
-        )
 
     def has_flag(self, parameter: str) -> bool:
         """Return whether the trial tells if a parameter requires a gradient."""
@@ -225,14 +213,17 @@ class TrainedParameters:
         known = self.are_known and not self.has_gradient(parameter)
         return known and self._required(parameter) is True
 
-    def _required(self, parameter: str) -> bool | None:
-        """Return whether a parameter has ever required a gradient, or None if it was not saved."""
+    def _required(self, parameter: str, rows: int | None = None) -> bool | None:
+        """Return whether a parameter has required a gradient, or None if it was not saved.
+
+        Of its saved flags, all count, or only the latest `rows`.
+        """
         if not self.has_flag(parameter):
             return None
         tensor = self._trial.tensor(REQUIRES_GRAD + parameter)
         return any(
             bool(flag.any())
-            for step in tensor.steps_back(self._step)
+            for step in islice(tensor.steps_back(self._step), rows)
             for worker in tensor.workers(step)
             if (flag := view(SavedTensor(tensor, worker), step)) is not None
         )

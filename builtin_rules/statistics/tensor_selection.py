@@ -83,36 +83,6 @@ def wanted(tensors: TensorInput, *operations: str, absolute: bool = False) -> li
     return [WantedMeasure(Reduction(operation, absolute), tensors) for operation in operations]
 
 
-def selected(rule: Any) -> TensorInput:
-    """Return the tensors that a rule's parameters select; all of them if it sets neither."""
-    if rule.collection_names or rule.tensor_regex:
-        return selection_input(rule.collection_names, rule.tensor_regex)
-    return selection_input((), (ANY_NAME,))
-
-
-def require_selection(rule: Any, *, optional: bool = False) -> None:
-    """Set the tensors that a rule's `collection_names` and `tensor_regex` select as its input.
-
-    Parameters
-    ----------
-    optional
-        Whether the rule judges every tensor if neither parameter is set.
-
-    Raises
-    ------
-    SMDebugValueError
-        If neither parameter is set and `optional` is false.
-    """
-    if rule.collection_names or rule.tensor_regex:
-        rule.required_inputs = (selection_input(rule.collection_names, rule.tensor_regex),)
-    elif not optional:
-        msg = (
-            f"Rule {rule.rule_name!r} needs parameter 'collection_names' or 'tensor_regex', "
-            "and neither was given."
-        )
-        raise SMDebugValueError(msg)
-
-
 def any_met(rule: Rule, answers: Collection[bool | None], reason: str) -> bool:
     """Return whether any tensor meets the condition of a rule.
 
@@ -126,23 +96,6 @@ def any_met(rule: Rule, answers: Collection[bool | None], reason: str) -> bool:
     if all(answer is None for answer in answers):
         return rule.not_judged(reason)
     return any(answers)
-
-
-def record(
-    rule: Rule,
-    saved: SavedTensor,
-    step: int,
-    quantity: str,
-    value: float,
-    limit: float,
-    *,
-    met: bool,
-    note: str | None = None,
-) -> bool:
-    """Record a measurement of a saved tensor and return `met`; see `Rule.measured`."""
-    return rule.measured(
-        step, quantity, value, limit, met=met, tensor=saved.name, worker=saved.worker, note=note
-    )
 
 
 def by_role(
@@ -180,6 +133,24 @@ def tensors_of_mode(
         return saved_tensors(trial, step, names)
     tensors = map(trial.tensor, names)
     return (SavedTensor(saved, worker) for saved in tensors for worker in saved.workers(step, mode))
+
+
+def names_in_mode(
+    trial: Any, step: int, names: Iterable[str], mode: ModeKeys
+) -> tuple[list[str], int, ModeKeys]:
+    """Return which tensors were saved at a global step in one of its modes, and how to read them.
+
+    Returns
+    -------
+    names, step, mode
+        The sorted names, and the step and mode to read: those of the mode, or without other modes
+        the global step itself, whose values rules share.
+    """
+    modes = trial.modes_at(step)
+    if len(modes) == 1:
+        return sorted(names), step, ModeKeys.GLOBAL
+    members = trial.tensor_names(step=modes[mode], mode=mode)
+    return sorted(set(names).intersection(members)), modes[mode], mode
 
 
 def mode_of(trial: Any, step: int, names: Iterable[str]) -> Any:
@@ -224,6 +195,12 @@ def numbers(saved: SavedTensor, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> 
     return array if array is not None and array.size and array.dtype.kind in "biufV" else None
 
 
+def only_number(saved: SavedTensor, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> float | None:
+    """Return the saved value if it is a single real number, otherwise None."""
+    array = numbers(saved, step, mode)
+    return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
+
+
 def reduction(
     saved: SavedTensor, step: int, operation: str, *, absolute: bool = False
 ) -> float | None:
@@ -239,11 +216,14 @@ def reductions(
     trial: Any, step: int, keys: Collection[TensorKey], operation: str, *, absolute: bool = False
 ) -> dict[TensorKey, float]:
     """Return a reduction of each tensor and worker, without those where `reduction` is None."""
-
-    def measured_alone(saved: SavedTensor) -> float | None:
-        return reduction(saved, step, operation, absolute=absolute)
-
-    values = _measured(trial, step, keys, Reduction(operation, absolute), None, measured_alone)
+    values = _measured(
+        trial,
+        step,
+        keys,
+        Reduction(operation, absolute),
+        None,
+        lambda saved: reduction(saved, step, operation, absolute=absolute),
+    )
     return {key: float(value) for key, value in values.items()}
 
 
@@ -268,11 +248,9 @@ def statistics(
     before: int | None = None,
 ) -> dict[TensorKey, Any]:
     """Return a statistic of each tensor and worker, without those where `statistic` is None."""
-
-    def measured_alone(saved: SavedTensor) -> Any:
-        return statistic(saved, step, measure, before)
-
-    return _measured(trial, step, keys, measure, before, measured_alone)
+    return _measured(
+        trial, step, keys, measure, before, lambda saved: statistic(saved, step, measure, before)
+    )
 
 
 def _measured(
@@ -331,9 +309,7 @@ def shapes(
     result: dict[TensorKey, tuple[int, ...]] = {}
     for key, entry in saved.items():
         name, worker = key
-        shape = entry.shape
-        if shape is None:
-            shape = prefetched[worker].get(name)
+        shape = prefetched[worker].get(name) if entry.shape is None else entry.shape
         if shape is None:
             shape = value_shape(saved_tensor(trial, key), step)
         if shape is not None:

@@ -1,18 +1,17 @@
 """The scalars of one mode at a step, by tensor and worker, and robust statistics of them."""
 
+import math
 import statistics
 from collections.abc import Collection
 from typing import Any, Final
 
-from builtin_rules.statistics.tensor_selection import RISING, TensorKey, numbers, tensors_of_mode
-from smdebug.core.collection import CollectionKeys
+from builtin_rules.statistics.tensor_selection import TensorKey, only_number, tensors_of_mode
 from smdebug.core.modes import ModeKeys
 from smdebug.rules.extensions import TensorInput
 
 LEARNING_RATES: Final = TensorInput("learning rates", ("learning_rates",))
 LOSS_SCALES: Final = TensorInput("loss scales", ("loss_scales",))
 GRADIENT_NORMS: Final = TensorInput("gradient norms", ("gradient_norms",))
-TRAINING_LOSSES: Final = TensorInput("losses", (CollectionKeys.LOSSES,), never=RISING)
 _MAD_TO_DEVIATION: Final = 1.4826  # of a normal distribution
 
 
@@ -34,10 +33,16 @@ def scalars_of_mode(
         step, read = modes[mode], mode
         names = sorted(set(names).intersection(trial.tensor_names(step=step, mode=mode)))
     return {
-        (saved.name, saved.worker): float(array.reshape(-1)[0])
+        saved.key: value
         for saved in tensors_of_mode(trial, step, names, read)
-        if (array := numbers(saved, step, read)) is not None and array.size == 1
+        if (value := only_number(saved, step, read)) is not None
     }
+
+
+def finite_scalars(trial: Any, step: int, selected: TensorInput) -> dict[TensorKey, float]:
+    """Return the finite scalars of training at a global step; see `scalars_of_mode`."""
+    scalars = scalars_of_mode(trial, step, selected)
+    return {key: value for key, value in scalars.items() if math.isfinite(value)}
 
 
 def _has_members(trial: Any, collection: str) -> bool:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeGuard
 
 from rule_core.analysis.axis import values_axis
 
@@ -117,14 +117,12 @@ def plot(
         Whether the horizontal axis ends with the data instead of at a tick.
     """
     edges, heights = bars
-    heights_and_ys = [value for _, _, ys in lines for value in ys if _is_number(value)]
-    heights_and_ys += [value for value in heights if value is not None]
+    up = [value for _, _, ys in lines for value in ys if _is_number(value)]
+    up += [value for value in heights if value is not None]
+    up += [0.0] if from_zero or heights else []
     across = [*edges, *(value for _, xs, _ in lines for value in xs)]
     x = _Scale(across, Plot.LEFT, Plot.WIDTH - Plot.RIGHT, tight=tight)
-    y_values = [*heights_and_ys, 0.0] if from_zero or heights else heights_and_ys
-    y = _Scale(
-        [value for value in y_values if value is not None], Plot.HEIGHT - Plot.BOTTOM, Plot.TOP
-    )
+    y = _Scale(up, Plot.HEIGHT - Plot.BOTTOM, Plot.TOP)
     return Plot(
         title,
         *labels,
@@ -138,17 +136,17 @@ def plot(
     )
 
 
-def _is_number(value: Number) -> bool:
+def _is_number(value: Number) -> TypeGuard[float]:
     return value is not None and math.isfinite(value)
 
 
 def _pieces(x: _Scale, y: _Scale, xs: Sequence[float], ys: Sequence[Number]) -> list[str]:
     pieces: list[list[str]] = [[]]
     for across, up in zip(xs, ys, strict=True):
-        if up is None or not math.isfinite(up):
-            pieces.append([])
-        else:
+        if _is_number(up):
             pieces[-1].append(f"{x(across):.1f},{y(up):.1f}")
+        else:
+            pieces.append([])
     # A single point is repeated, so that it is drawn as a dot.
     return [" ".join(points if len(points) > 1 else points * 2) for points in pieces if points]
 

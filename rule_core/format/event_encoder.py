@@ -24,7 +24,12 @@ _MODE_STEP: Final = b"mode_step"
 SMALL: Final = 1 << 12  # bytes up to which a tensor is joined with its frame
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    r"""Return an integer of 64 bits as protobuf writes it.
+
+    >>> varint(5), varint(300)
+    (b'\x05', b'\xac\x02')
+    """
     value &= 0xFFFFFFFFFFFFFFFF
     out = bytearray()
     while value >= MORE:
@@ -36,12 +41,12 @@ def _varint(value: int) -> bytes:
 
 def encode_bytes(number: int, content: bytes) -> bytes:
     """Return a protobuf field of bytes, text or a message."""
-    return _varint(number << 3 | BYTES) + _varint(len(content)) + content
+    return varint(number << 3 | BYTES) + varint(len(content)) + content
 
 
 def encode_int(number: int, value: int) -> bytes:
     """Return an integer field; zero is omitted, as in protobuf 3."""
-    return _varint(number << 3 | VARINT) + _varint(value) if value else b""
+    return varint(number << 3 | VARINT) + varint(value) if value else b""
 
 
 class RecordEncoder:
@@ -134,8 +139,8 @@ class RecordEncoder:
 
         They depend only on the size of the value.
         """
-        inner = b"\x0a" + _varint(value)
-        opening = self._step + b"\x2a" + _varint(len(inner) + value) + inner
+        inner = b"\x0a" + varint(value)
+        opening = self._step + b"\x2a" + varint(len(inner) + value) + inner
         payload = _TIME.size + len(opening) + value
         length = struct.pack("<Q", payload)
         header = length + tfrecord.FOOTER.pack(tfrecord.masked_crc(length))
@@ -215,8 +220,8 @@ def _prefix(name: str, number: int, shape: tuple[int, ...], nbytes: int) -> byte
     """Return the encoded tag and tensor of a number array, before its bytes."""
     head = encode_int(1, number) + _shape(name, shape)
     if nbytes:
-        head += b"\x22" + _varint(nbytes)
-    return encode_bytes(1, name.encode()) + b"\x42" + _varint(len(head) + nbytes) + head
+        head += b"\x22" + varint(nbytes)
+    return encode_bytes(1, name.encode()) + b"\x42" + varint(len(head) + nbytes) + head
 
 
 def _strings(name: str, array: NDArray[np.generic]) -> bytes:

@@ -107,11 +107,6 @@ def _worker_after_step(tail: str) -> str | None:
     return worker_from_file_name(match[2]) if match and tail.startswith("_") else None
 
 
-def is_index_name(key: str) -> bool:
-    """Return whether a key below ``index/`` has the suffix of an index file."""
-    return key.endswith((".json", ".csv"))
-
-
 def parse_collections_key(key: str) -> str | None:
     """Parse the worker from the key of a collections file; return None for other keys."""
     match = _COLLECTIONS_NAME.fullmatch(key.rpartition("/")[2])

@@ -1,7 +1,7 @@
 """Records of TensorBoard's event files: scalars, histograms and texts."""
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -30,11 +30,7 @@ def scalars_record(step: int, time: float, values: Mapping[str, float]) -> bytes
     OverflowError
         If a finite value is beyond the range of 32 bits.
     """
-    summary = b"".join(
-        encode_bytes(1, encode_bytes(1, tag.encode()) + _FLOAT.pack(2 << 3 | 5, value))
-        for tag, value in values.items()
-    )
-    return _record(_event(time, step) + encode_bytes(5, summary))
+    return _summary(step, time, [_scalar(tag, value) for tag, value in values.items()])
 
 
 def summary_record(
@@ -54,17 +50,17 @@ def summary_record(
         histograms without any other.
     """
     with np.errstate(over="ignore"):
-        values = [
-            encode_bytes(1, tag.encode()) + _FLOAT.pack(2 << 3 | 5, array.astype(np.float32).item())
-            for tag, array in scalars.items()
-        ]
+        values = [_scalar(tag, array.astype(np.float32).item()) for tag, array in scalars.items()]
     for tag, array in histograms.items():
         flat = array.astype(np.float64).reshape(-1)
         finite = flat[np.isfinite(flat)]
         if finite.size:
             values.append(encode_bytes(1, tag.encode()) + encode_bytes(5, _histogram(finite)))
-    summary = b"".join(encode_bytes(1, value) for value in values)
-    return _record(_event(time, step) + encode_bytes(5, summary))
+    return _summary(step, time, values)
+
+
+def _scalar(tag: str, value: float) -> bytes:
+    return encode_bytes(1, tag.encode()) + _FLOAT.pack(2 << 3 | 5, value)
 
 
 def _histogram(elements: NDArray[np.float64]) -> bytes:
@@ -94,11 +90,17 @@ def text_record(step: int, time: float, tag: str, text: str) -> bytes:
     shape = encode_bytes(2, encode_int(1, 1))
     tensor = encode_int(1, _STRING) + encode_bytes(2, shape) + encode_bytes(8, text.encode())
     value = encode_bytes(1, tag.encode()) + encode_bytes(8, tensor) + encode_bytes(9, metadata)
-    return _record(_event(time, step) + encode_bytes(5, encode_bytes(1, value)))
+    return _summary(step, time, [value])
 
 
 def _event(time: float, step: int) -> bytes:
     return _DOUBLE.pack(1 << 3 | 1, time) + encode_int(2, step)
+
+
+def _summary(step: int, time: float, values: Iterable[bytes]) -> bytes:
+    """Return the record of one step with these values."""
+    summary = b"".join(encode_bytes(1, value) for value in values)
+    return _record(_event(time, step) + encode_bytes(5, summary))
 
 
 def _record(payload: bytes) -> bytes:

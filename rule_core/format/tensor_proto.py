@@ -51,7 +51,7 @@ _DOUBLE: Final = struct.Struct("<d")
 MORE = 0x80  # the continuation bit of a varint
 
 
-def _varint(buffer: memoryview, offset: int, key: str) -> tuple[int, int]:
+def read_varint(buffer: memoryview, offset: int, key: str) -> tuple[int, int]:
     """Return the varint at `offset`, and the offset after it."""
     value = shift = 0
     while offset < len(buffer):
@@ -80,12 +80,16 @@ def fields(buffer: memoryview, key: str) -> Iterator[tuple[int, int | memoryview
     while offset < end:
         # Almost all numbers fit in one byte.
         tag, offset = (
-            (buffer[offset], offset + 1) if buffer[offset] < MORE else _varint(buffer, offset, key)
+            (buffer[offset], offset + 1)
+            if buffer[offset] < MORE
+            else read_varint(buffer, offset, key)
         )
         wire = tag & 7
         if wire in {VARINT, BYTES}:
             single = offset < end and buffer[offset] < MORE
-            value, offset = (buffer[offset], offset + 1) if single else _varint(buffer, offset, key)
+            value, offset = (
+                (buffer[offset], offset + 1) if single else read_varint(buffer, offset, key)
+            )
             if wire == VARINT:
                 yield tag >> 3, value
                 continue
@@ -114,34 +118,22 @@ def _first(buffer: memoryview, field_number: int, name: str, key: str) -> memory
     raise CorruptFileError(key, f"a field {name!r}", "none")
 
 
-def decode_event(payload: memoryview, key: str) -> NDArray[np.generic]:
-    """Return the tensor of one Event message, as a read-only view into `payload`.
+def find_tensor(payload: memoryview, key: str) -> memoryview:
+    """Return a view of the TensorProto message of an Event, in its first summary value.
+
+    The bytes after it are ignored.
 
     Parameters
     ----------
     payload
-        One Event message; its first summary value is used.
+        One Event message.
     key
         The name of the event file, for messages.
-
-    Returns
-    -------
-    ndarray
-        A read-only view of the saved shape and type. Strings are copied to an array of numpy's
-        kind U.
 
     Raises
     ------
     TruncatedFileError, CorruptFileError
-        If the message is truncated, or its shape, type and bytes are inconsistent.
-    """
-    return decode_tensor(find_tensor(payload, key), key)
-
-
-def find_tensor(payload: memoryview, key: str) -> memoryview:
-    """Return a view of the TensorProto message of an Event; raises as `decode_event`.
-
-    The bytes after it are ignored.
+        If the message is truncated or lacks a tensor.
     """
     summary = _first(payload, 5, "summary", key)
     value = _first(summary, 1, "value", key)
@@ -176,7 +168,26 @@ def decode_wall_time(head: memoryview, key: str) -> float:
 
 
 def decode_tensor(message: memoryview, key: str) -> NDArray[np.generic]:
-    """Return the array of one TensorProto message; see `decode_event`."""
+    """Return the array of one TensorProto message, as a read-only view into it.
+
+    Parameters
+    ----------
+    message
+        The message.
+    key
+        The name of the event file, for messages.
+
+    Returns
+    -------
+    ndarray
+        A read-only view of the saved shape and type. Strings are copied to an array of numpy's
+        kind U.
+
+    Raises
+    ------
+    TruncatedFileError, CorruptFileError
+        If the message is truncated, or its shape, type and bytes are inconsistent.
+    """
     number = STRING
     shape: tuple[int, ...] = ()
     content: memoryview | None = None

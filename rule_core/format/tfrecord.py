@@ -39,12 +39,6 @@ def masked(crc: Checksums) -> Checksums:
     return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-def frame(payload: bytes) -> bytes:
-    """Return a record with `payload`, as smdebug 1.0.x reads it."""
-    length = struct.pack("<Q", len(payload))
-    return b"".join((length, FOOTER.pack(masked_crc(length)), payload, FOOTER.pack(SMDEBUG_FOOTER)))
-
-
 def payload_length(head: memoryview, key: str) -> int:
     """Return the length of the payload from a record's first `HEADER.size` bytes.
 

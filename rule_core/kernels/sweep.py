@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -68,22 +67,6 @@ def has_kernel() -> bool:
 def processors() -> Sequence[str]:
     """Return the kinds of processors that the kernel can use here, the best last."""
     return () if _Loaded.kernel is None else tuple(_Loaded.kernel.processors())
-
-
-@contextmanager
-def using(processor: str | None) -> Iterator[None]:
-    """Use the instructions of a kind of processor, or numpy if None; for tests."""
-    before = _Loaded.kernel
-    if processor is None:
-        _Loaded.kernel = None
-    elif before is not None:
-        before.use(processor)
-    try:
-        yield
-    finally:
-        _Loaded.kernel = before
-        if before is not None:
-            before.use(before.processors()[-1])
 
 
 def is_supported(dtype: "np.dtype[Any]") -> bool:
@@ -168,11 +151,16 @@ class Sweep:
         The pieces, in the order of the results.
     threads
         The most threads that read and measure.
+
+    Attributes
+    ----------
+    threads
+        The same; at most one for each piece.
     """
 
     def __init__(self, pieces: Sequence[SweptPiece], threads: int = 1) -> None:
         self.pieces = pieces
-        self._threads = max(1, min(threads, len(pieces)))
+        self.threads = max(1, min(threads, len(pieces)))
         programs: dict[tuple[tuple[KernelOperation, int], ...], int] = {}
         operations: list[tuple[float, ...]] = []
         rows: list[tuple[int, ...]] = []
@@ -215,14 +203,9 @@ class Sweep:
         return self._places[piece][operation].row
 
     @property
-    def threads(self) -> int:
-        """The most threads that read and measure; at most one for each piece."""
-        return self._threads
-
-    @property
     def nbytes(self) -> int:
         """The number of bytes that a call needs, its results included."""
-        memory = self._threads * self._room + _ALIGNED
+        memory = self.threads * self._room + _ALIGNED
         return memory + self._rows.nbytes + 16 * self._operations + self._flags
 
     def run(
@@ -265,10 +248,10 @@ class Sweep:
         try:
             memory = self._memories.pop()
         except IndexError:  # at first, or while another call uses it
-            memory = _aligned(self._threads * self._room)
+            memory = _aligned(self.threads * self._room)
         job = (
             *(rows, self._reads, self._program, descriptors, tuple(sources)),
-            *(memory, frames, numbers, flags, self._threads),
+            *(memory, frames, numbers, flags, self.threads),
         )
 
         def results() -> SweepResults:

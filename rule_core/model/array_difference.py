@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rule_core.kernels.operations import KernelCode, KernelOperation, KernelResult
-from rule_core.model.streaming_statistics import Piece, measure, sum_of_squares
+from rule_core.model.streaming_statistics import Array, Piece, measure, sum_of_squares
 
-Array = NDArray[Any]
 _TOO_CLOSE: Final = 1e-4
 _LEAST, _MOST = 1e-30, 1e30  # tolerances for which single precision is accurate enough
 
@@ -85,9 +83,8 @@ class Tolerance:
             ratio[np.isnan(value) & np.isnan(earlier)] = 0.0
         return float(ratio.max())
 
-    def join(self, parts: Sequence[float], size: int, dtype: "np.dtype[Any]") -> float:
+    def join(self, parts: Sequence[float], *_: object) -> float:
         """Return the result for all elements."""
-        del size, dtype
         return max(parts)
 
     def between(self, value: Any, reference: Any) -> float:
@@ -112,11 +109,8 @@ class ChangeNorms:
         """Return the sums of squares of a piece; see `KernelStatistic`."""
         return result.first, result.second
 
-    def join(
-        self, parts: Sequence[tuple[float, float]], size: int, dtype: "np.dtype[Any]"
-    ) -> Norms:
+    def join(self, parts: Sequence[tuple[float, float]], *_: object) -> Norms:
         """Return the norms over all elements; NaN is propagated."""
-        del size, dtype
         change, before = (sum(squares) ** 0.5 for squares in zip(*parts, strict=True))
         return Norms(change, before)
 

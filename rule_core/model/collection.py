@@ -251,7 +251,9 @@ class Collection(JsonText):
         if not isinstance(params.get("name"), str):
             msg = f"A collection must be an object with a name, got {params!r:.200}."
             raise SMDebugValueError(msg)
-        return cls(**{key: params[key] for key in _KEYS if key in params})
+        return cls(
+            **{key: params[key] for key in _CollectionJson.__struct_fields__ if key in params}
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Collection) and vars(self) == vars(other)
@@ -264,12 +266,6 @@ class Collection(JsonText):
             f"Collection({self.name!r}, include_regex={self.include_regex!r}, "
             f"tensor_names={sorted(self.fixed_names)!r})"
         )
-
-
-_KEYS: Final = (
-    *("name", "include_regex", "tensor_names"),
-    *("reduction_config", "save_config", "save_histogram"),
-)
 
 
 _NO_NAMES: Final = frozenset[str]()  # shared: most collections have only patterns
@@ -335,10 +331,8 @@ def _collection(fields: _CollectionJson) -> Collection:
     )
     regex = fields.include_regex or []
     collection.include_regex = [regex] if isinstance(regex, str) else regex
-    if fields.reduction_config is not None:
-        with contextlib.suppress(SMDebugError):
-            collection.reduction_config = fields.reduction_config
-    if fields.save_config is not None:
-        with contextlib.suppress(SMDebugError):
-            collection.save_config = fields.save_config
+    with contextlib.suppress(SMDebugError):
+        collection.reduction_config = fields.reduction_config
+    with contextlib.suppress(SMDebugError):
+        collection.save_config = fields.save_config
     return collection

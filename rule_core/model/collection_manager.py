@@ -35,8 +35,13 @@ class CollectionManager:
     def __contains__(self, name: object) -> bool:
         return name in self._collections
 
-    def add(self, arg: str | Collection) -> None:
+    def add(self, arg: str | Collection) -> Collection:
         """Add an empty collection by name, or a collection, which replaces one of the same name.
+
+        Returns
+        -------
+        Collection
+            The collection.
 
         Raises
         ------
@@ -45,9 +50,10 @@ class CollectionManager:
         """
         match arg:
             case str():
-                self.get(arg)
+                return self.get(arg)
             case Collection():
                 self._collections[arg.name] = arg
+                return arg
             case _:
                 msg = f"A collection must be a Collection or a name, got {arg!r}."  # type: ignore[unreachable]  # training scripts are rarely type-checked
                 raise SMDebugTypeError(msg)

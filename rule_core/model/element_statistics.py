@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rule_core.kernels.operations import KernelCode, KernelOperation, KernelResult
-from rule_core.model.streaming_statistics import Piece
-
-Array = NDArray[Any]
+from rule_core.model.streaming_statistics import Array, Piece
 
 
 class PackedFlags(NamedTuple):
@@ -59,12 +56,11 @@ class Activity:
     low: float
     high: float | None = None
 
-    def part(self, piece: Piece, before: Piece | None = None) -> tuple[PackedFlags, PackedFlags]:
+    def part(self, piece: Piece, _: Piece | None = None) -> tuple[PackedFlags, PackedFlags]:
         """Return which are active and which are NaN; see `StreamingStatistic`.
 
         NaN is searched for only if the sum is NaN or infinite.
         """
-        del before
         elements = piece.elements
         active = elements > self.low
         if self.high is not None:
@@ -89,11 +85,8 @@ class Activity:
             PackedFlags(result.size, nan if result.first else None),
         )
 
-    def join(
-        self, parts: Sequence[tuple[PackedFlags, PackedFlags]], size: int, dtype: "np.dtype[Any]"
-    ) -> ActivityFlags:
+    def join(self, parts: Sequence[tuple[PackedFlags, PackedFlags]], *_: object) -> ActivityFlags:
         """Return the flags of all elements."""
-        del size, dtype
         return ActivityFlags(tuple(parts))
 
 
@@ -106,9 +99,8 @@ class SingleNumber:
 
     kernel_operation: ClassVar = KernelOperation(KernelCode.SUM)
 
-    def part(self, piece: Piece, before: Piece | None = None) -> float:
+    def part(self, piece: Piece, _: Piece | None = None) -> float:
         """Return the element of a piece; see `StreamingStatistic`."""
-        del before
         return float(piece.elements[0]) + 0.0 if piece.elements.size == 1 else math.nan
 
     def kernel_part(self, result: KernelResult) -> float:
@@ -126,18 +118,16 @@ class ZeroCount:
 
     kernel_operation: ClassVar = KernelOperation(KernelCode.ZEROS)
 
-    def part(self, piece: Piece, before: Piece | None = None) -> int:
+    def part(self, piece: Piece, _: Piece | None = None) -> int:
         """Return the number of zeros in a piece; see `StreamingStatistic`."""
-        del before
         return int(np.count_nonzero(piece.elements == 0))
 
     def kernel_part(self, result: KernelResult) -> int:
         """Return the number of zeros in a piece; see `KernelStatistic`."""
         return int(result.first)
 
-    def join(self, parts: Sequence[int], size: int, dtype: "np.dtype[Any]") -> tuple[int, int]:
+    def join(self, parts: Sequence[int], size: int, _: object) -> tuple[int, int]:
         """Return the number of zeros and of elements."""
-        del dtype
         return sum(parts), size
 
 
@@ -156,12 +146,11 @@ class NonFiniteCount:
 
     kernel_operation: ClassVar = KernelOperation(KernelCode.NOT_FINITE)
 
-    def part(self, piece: Piece, before: Piece | None = None) -> tuple[int, int]:
+    def part(self, piece: Piece, _: Piece | None = None) -> tuple[int, int]:
         """Return how many are NaN and infinite; see `StreamingStatistic`.
 
         Elements are examined one by one only if their sum is NaN or infinite.
         """
-        del before
         elements = piece.elements
         if elements.dtype.kind != "f" or np.isfinite(piece.total(absolute=False)):
             return 0, 0

@@ -13,7 +13,7 @@ NORMS: Final = ("l1", "l2")
 _ABS: Final = "abs_"
 _NORM: Final = "_norm"
 _MEDIAN: Final = "median"
-_FLAGS: Final = {
+TRUTHS: Final = {
     **dict.fromkeys(("true", "1", "yes"), True),
     **dict.fromkeys(("false", "0", "no"), False),
 }
@@ -32,7 +32,7 @@ def flag(key: str, value: object) -> bool:
     >>> flag("save_shape", True), flag("save_shape", "False"), flag("save_shape", 1)
     (True, False, True)
     """
-    truth = _FLAGS.get(str(value).casefold())
+    truth = TRUTHS.get(str(value).casefold())
     if truth is None:
         msg = f"{key} must be true or false, got {value!r}."
         raise SMDebugValueError(msg)
@@ -117,8 +117,9 @@ class ReductionConfig(JsonText):
         """Check and convert a value as the constructor does, and set the attribute."""
         if name in _ALLOWED:
             value = _among(_ALLOWED[name], name, value)
-        elif name in _BOOLEANS:
-            value = _boolean(name, value)
+        elif name in _BOOLEANS and not isinstance(value, bool):
+            msg = f"{name} must be True or False, got {value!r}."
+            raise SMDebugValueError(msg)
         object.__setattr__(self, name, value)
 
     def __eq__(self, other: object) -> bool:
@@ -234,10 +235,3 @@ def _among(allowed: tuple[str, ...], key: str, names: object) -> list[str]:
             msg = f"{key} must be among {', '.join(allowed)}, got {name!r}."
             raise SMDebugValueError(msg)
     return list(dict.fromkeys(texts))
-
-
-def _boolean(key: str, value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    msg = f"{key} must be True or False, got {value!r}."
-    raise SMDebugValueError(msg)

@@ -5,16 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
 from rule_core.kernels.operations import KernelCode, KernelOperation, KernelResult
-from rule_core.model.streaming_statistics import (
-    Piece,
-    measure,
-    sum_of_squares,
-    total,
-)
+from rule_core.model.streaming_statistics import Array, Piece, measure, sum_of_squares, total
 
 OPERATIONS: Final = (
     *("min", "max", "mean", "std", "variance", "sum", "prod", "median"),
@@ -22,7 +16,6 @@ OPERATIONS: Final = (
 )
 NEED_ELEMENTS: Final = frozenset({"min", "max", "mean", "std", "variance", "median"})
 
-Array = NDArray[Any]
 ReductionKey = tuple[str, bool]
 
 
@@ -35,15 +28,15 @@ class Reduction(NamedTuple):
     operation: str
     absolute: bool = False
 
-    def part(self, piece: Piece, before: Piece | None = None) -> Any:
+    def part(self, piece: Piece, _: Piece | None = None) -> Any:
         """Return the partial result of a piece; see `StreamingStatistic`."""
-        del before
         return _PART[self.operation](piece, self.absolute)
 
     @property
     def kernel_operation(self) -> KernelOperation | None:
         """Return the operation of the kernel; see `KernelStatistic`."""
-        return _OPERATIONS.get((self.operation, bool(self.absolute)))
+        operations = _OPERATIONS.get(self.operation)
+        return None if operations is None else operations[bool(self.absolute)]
 
     def kernel_part(self, result: KernelResult) -> Any:
         """Return the partial result of a piece; see `KernelStatistic`."""
@@ -187,23 +180,19 @@ _PART: Final[dict[str, Callable[[Piece, bool], Any]]] = {
     "l1": lambda piece, _: float(piece.total(absolute=True)),
     "l2": lambda piece, absolute: sum_of_squares(_of(piece, absolute)),
 }
+# By the operation; the second one is of the magnitudes.
 _OPERATIONS: Final = {
-    ("min", False): KernelOperation(KernelCode.MINIMUM),
-    ("min", True): KernelOperation(KernelCode.MINIMUM_MAGNITUDE),
-    ("max", False): KernelOperation(KernelCode.MAXIMUM),
-    ("max", True): KernelOperation(KernelCode.MAXIMUM_MAGNITUDE),
-    ("sum", False): KernelOperation(KernelCode.TOTAL),
-    ("sum", True): KernelOperation(KernelCode.TOTAL_MAGNITUDE),
-    ("mean", False): KernelOperation(KernelCode.SUM),
-    ("mean", True): KernelOperation(KernelCode.SUM_MAGNITUDE),
-    ("variance", False): KernelOperation(KernelCode.MOMENTS),
-    ("variance", True): KernelOperation(KernelCode.MOMENTS_MAGNITUDE),
-    ("std", False): KernelOperation(KernelCode.MOMENTS),
-    ("std", True): KernelOperation(KernelCode.MOMENTS_MAGNITUDE),
-    ("l1", False): KernelOperation(KernelCode.TOTAL_MAGNITUDE),
-    ("l1", True): KernelOperation(KernelCode.TOTAL_MAGNITUDE),
-    ("l2", False): KernelOperation(KernelCode.SQUARES),
-    ("l2", True): KernelOperation(KernelCode.SQUARES),
+    name: (KernelOperation(code), KernelOperation(code_of_magnitudes))
+    for name, code, code_of_magnitudes in (
+        ("min", KernelCode.MINIMUM, KernelCode.MINIMUM_MAGNITUDE),
+        ("max", KernelCode.MAXIMUM, KernelCode.MAXIMUM_MAGNITUDE),
+        ("sum", KernelCode.TOTAL, KernelCode.TOTAL_MAGNITUDE),
+        ("mean", KernelCode.SUM, KernelCode.SUM_MAGNITUDE),
+        ("variance", KernelCode.MOMENTS, KernelCode.MOMENTS_MAGNITUDE),
+        ("std", KernelCode.MOMENTS, KernelCode.MOMENTS_MAGNITUDE),
+        ("l1", KernelCode.TOTAL_MAGNITUDE, KernelCode.TOTAL_MAGNITUDE),
+        ("l2", KernelCode.SQUARES, KernelCode.SQUARES),
+    )
 }
 _JOIN: Final[dict[str, Callable[[Sequence[Any], int], Any]]] = {
     "min": lambda parts, _: np.min(parts),
@@ -243,3 +232,36 @@ def _cast(value: Any, dtype: "np.dtype[Any]", operation: str) -> np.generic:
     elif operation in {"sum", "prod"}:
         scalar = np.uint64 if kind == "u" else np.int64
     return scalar(value)
+
+
+def reduced_value(value: Array | np.generic) -> Any:
+    """Return a computed scalar, or a saved array of one element, as one kind of scalar.
+
+    It is a numpy scalar: it can be hashed, formatted and compared. Its only element has index 0, as
+    documented. Values of other types, such as booleans, are plain numpy scalars.
+
+    >>> mean = reduced_value(np.array([2.5], np.float32))
+    >>> float(mean), float(mean[0]), f"{mean:.2f}", bool(mean < 3), np.array([mean, mean]).shape
+    (2.5, 2.5, '2.50', True, (2,))
+    """
+    if value.size != 1:  # a damaged trial
+        return value
+    scalar = value if isinstance(value, np.generic) else value.reshape(())[()]
+    indexed_type = _INDEXED_TYPES.get(type(scalar))
+    return scalar if indexed_type is None else indexed_type(scalar)
+
+
+def _element(scalar: Any, index: Any) -> Any:
+    """Return the scalar for its only element, otherwise what an array of shape (1,) returns."""
+    return scalar if index in (0, -1) else np.asarray(scalar).reshape(1)[index]
+
+
+_INDEXED: Final = (
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64", "complex64", "complex128"),
+)
+# numpy finds the data type of a scalar by its first base class: a second one would break it.
+_INDEXED_TYPES: Final[dict[type, type]] = {
+    getattr(np, name): type(name, (getattr(np, name),), {"__slots__": (), "__getitem__": _element})
+    for name in _INDEXED
+}

@@ -25,18 +25,12 @@ def parse_integer(key: str, value: object) -> int:
     (7, 7)
     """
     try:
-        if not isinstance(value, str):
-            value = operator.index(value) if hasattr(value, "__index__") else _integral(value)
-        return int(value)
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+        return int(value) if isinstance(value, str) else int(operator.index(cast("Any", value)))
     except (TypeError, ValueError):
         msg = f"{key} must be an integer, got {value!r}."
         raise SMDebugValueError(msg) from None
-
-
-def _integral(value: object) -> int:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    raise TypeError(value)
 
 
 def interval(key: str, value: object) -> int:

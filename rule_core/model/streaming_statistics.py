@@ -83,14 +83,14 @@ class StreamingStatistic(Hashable, Protocol):
     Avoid tuples: tuples of different classes are equal if their fields are.
     """
 
-    def part(self, piece: Piece, before: Piece | None = None) -> Any:
+    def part(self, piece: Piece, before: Piece | None = None, /) -> Any:
         """Return the partial result of a piece and, if given, the same piece of the earlier value.
 
         The result must not reference the pieces, whose memory is reused.
         """
         ...
 
-    def join(self, parts: Sequence[Any], size: int, dtype: "np.dtype[Any]") -> Any:
+    def join(self, parts: Sequence[Any], size: int, dtype: "np.dtype[Any]", /) -> Any:
         """Combine the partial results of `size` elements that were saved as `dtype`."""
         ...
 

@@ -4,7 +4,7 @@ Steps whose records have the same offsets are read by the same calls into the sa
 is prepared once, so that little Python code runs for each piece.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -122,41 +122,35 @@ class ChunkedReadPlan:
             np.frombuffer(b"".join(frame[side] for frame in framed), np.uint8) for side in (0, 1)
         )
         self._frames = bytearray(len(self._head))
-        operations = [_operations(reading) for reading in readings]
-        self._backs = sorted(
-            {
-                back
-                for reading, of_kernel in zip(readings, operations, strict=True)
-                if of_kernel
-                for back in reading.backs
-            }
-        )
+        programs = [(reading, _operations(reading)) for reading in readings]
+        by_kernel = (reading.backs for reading, operations in programs if operations)
+        self._backs = sorted(set[int]().union(*by_kernel))
         swept: list[SweptPiece] = []
         tensors: list[SweptTensor] = []
         self._swept_frames: dict[str, slice] = {}  # by tensor
-        others = (
-            unit
-            for reading, of_kernel in zip(readings, operations, strict=True)
-            if not of_kernel
+        here = (
+            sum(map(_room, unit))
+            for reading, operations in programs
+            if not operations
             for unit in reading.units
         )
-        self._memory = np.empty(max(map(_needed, others), default=0), np.uint8)
+        self._memory = np.empty(max(here, default=0), np.uint8)
         self._spares: dict[int, Bytes] = {}
         self._slots: dict[Any, tuple[memoryview, Any]] = {}
         self._tensors: list[_Tensor] = []
         offset = 0
-        for reading, of_kernel in zip(readings, operations, strict=True):
+        for reading, operations in programs:
             start, first, pieces = offset, len(swept), []
             for unit in reading.units:
-                if of_kernel:
+                if operations:
                     reads = self._reads(reading, unit, offset)
-                    swept.append(SweptPiece(reading.layout.dtype, reads, of_kernel))
+                    swept.append(SweptPiece(reading.layout.dtype, reads, operations))
                 else:
                     pieces.append(self._piece(reading, unit, offset))
                 offset += sum(part.head + part.tail for part in unit)
             frames = slice(start, offset)
             name, wants, layout = reading[:3]
-            if of_kernel:
+            if operations:
                 own = range(first, len(swept))
                 tensors.append(SweptTensor(name, layout.size, layout.dtype, wants, own))
                 self._swept_frames[name] = frames
@@ -283,11 +277,6 @@ class ChunkedReadPlan:
             elements.flags.writeable = False
             self._slots[key] = content.data, elements
         return self._slots[key]
-
-
-def _needed(parts: Iterable[RecordPart]) -> int:
-    """Return the bytes of memory that the elements of parts need."""
-    return sum(map(_room, parts))
 
 
 def _room(part: RecordPart) -> int:

@@ -11,12 +11,7 @@ from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.wait_budget import WaitEndedError
 
 PROBLEMS_KEPT: Final = 1000
-UNREADABLE: Final = (
-    TrialFileError,
-    ObjectNotFoundError,
-    StorageUnavailableError,
-    WaitEndedError,
-)
+UNREADABLE: Final = (TrialFileError, ObjectNotFoundError, StorageUnavailableError, WaitEndedError)
 
 
 class Unread(NamedTuple):

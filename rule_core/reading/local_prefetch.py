@@ -19,8 +19,13 @@ from rule_core.kernels.cores import measuring_threads
 from rule_core.kernels.sweep import has_kernel
 from rule_core.model.streaming_statistics import Want
 from rule_core.reading.measuring.measurer import Measurer, PartMeasures, Question
-from rule_core.reading.measuring.part_reads import PartAhead, Values, measure_part, plan_for
-from rule_core.reading.measuring.step_ahead import StepAhead
+from rule_core.reading.measuring.part_reads import (
+    PartAhead,
+    StepAhead,
+    Values,
+    measure_part,
+    plan_for,
+)
 from rule_core.reading.step_read_plan import Layouts, Names, StepPlan
 from rule_core.storage.base import FileStore
 
@@ -202,11 +207,11 @@ class LocalPrefetch:
         """Return the shape of a prefetched value, or None."""
         if step != self._step:
             self._turn_to(step)
-        part = self._part(worker, name) if self._places else worker
-        measures = self._measures.get(part or "")
+        part = (self._part(worker, name) if self._places else worker) or ""
+        measures = self._measures.get(part)
         if measures is not None and name in measures.shapes:
             return measures.shapes[name]
-        for prefetched in self._results.get(part or "", {}).values():
+        for prefetched in self._results.get(part, {}).values():
             if name in prefetched.values:
                 return prefetched.plan.shapes[name]
         return None
@@ -246,8 +251,7 @@ class LocalPrefetch:
         """Learn from the previous step, and measure the new one."""
         if step > self._step:
             self._learn()
-        self._step, self._results, self._missed = step, {}, {}
-        self._measures = {}
+        self._step, self._results, self._missed, self._measures = step, {}, {}, {}
         self._present = self._files.get(step, {})
         self._places = {}
         if self._present.keys() != self._plain_parts and has_several_modes(self._present):
@@ -261,7 +265,8 @@ class LocalPrefetch:
         elif self._present.keys() != self._plain_parts:
             self._plain_parts = {*self._present}
         if self.measurer is not None:
-            self._measure_elsewhere(self.measurer)
+            answers = ((part, self.measurer.measures(step, part)) for part in self._present)
+            self._measures = {part: measures for part, measures in answers if measures is not None}
         if self._store is None or not self._present:
             return
         if step <= self._front:
@@ -279,13 +284,6 @@ class LocalPrefetch:
             ahead.close()
         self._measure_here(self._store, {})
         self._read_ahead(self._store, is_expected)
-
-    def _measure_elsewhere(self, measurer: Measurer) -> None:
-        """Take what the measurer has measured of the step."""
-        for part in self._present:
-            measures = measurer.measures(self._step, part)
-            if measures is not None:
-                self._measures[part] = measures
 
     def _measure_here(self, store: FileStore, ahead: Mapping[str, PartAhead]) -> None:
         """Measure what was queried of the previous steps, unless it was measured ahead."""

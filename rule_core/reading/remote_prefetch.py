@@ -135,11 +135,7 @@ class RemotePrefetch:
 
     def _fetch(self, key: str, ranges: list[ByteRange], byte_range: ByteRange) -> None:
         """Read the range that contains the queried bytes, and the others in the background."""
-        (now,) = (
-            candidate
-            for candidate in ranges
-            if candidate.start <= byte_range.start < candidate.stop
-        )
+        (now,) = (each for each in ranges if each.start <= byte_range.start < each.stop)
         for candidate in ranges:
             if candidate is not now:
                 self._reader.read_ahead(key, candidate)

@@ -279,11 +279,10 @@ class SavedTensors:
         layout = entry.layout
         if layout is None or layout.length < LARGE or file.event_key is None:
             return None
-        if layout.dtype.kind not in "biufV":
-            return None
-        if isinstance(statistic, Reduction) and not is_in_pieces(
+        is_whole = isinstance(statistic, Reduction) and not is_in_pieces(
             statistic, layout.dtype, layout.size
-        ):
+        )
+        if layout.dtype.kind not in "biufV" or is_whole:
             return None
         earlier = None
         if before is not None:

@@ -4,9 +4,11 @@ import math
 import time
 from array import array
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from heapq import merge
+from itertools import chain, groupby
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from rule_core.environment import number
 from rule_core.exceptions import CorruptFileError
 from rule_core.format import paths
-from rule_core.format.index_file import Entry, IndexFile, Layout, shared_names
+from rule_core.format.index_file import Entry, IndexFile, Layout, Span, shared_names
 from rule_core.model.collection import Collection
 from rule_core.model.parameter_names import parameter_collection
 from rule_core.model.segments import (
@@ -32,7 +34,6 @@ from rule_core.reading.source import FinishingSource, Source
 from rule_core.reading.source_record import (
     NUMBER,
     WORKER,
-    Column,
     Lane,
     SourceRecord,
     TensorName,
@@ -112,6 +113,7 @@ class SourceIndex:
         self._search_due = time.monotonic() + SEARCH_EVERY_S
         self._steps = array("q")
         self.steps: Sequence[int] = self._steps
+        self._members: dict[str, set[str]] = {}  # tensors of each collection
         self._add(sources)
         self._merged: dict[str, int] = {}  # number of steps of each lane that `steps` has
         self._counts: tuple[int, ...] = ()
@@ -120,7 +122,7 @@ class SourceIndex:
         self._passed = -1  # the last step that the other sources were waited for
         self._searched = -1  # the last step that was known at the last search
         self._names = 0
-        self._members = 0
+        self._members_collected = 0  # number of them in `collections`
         self._files = _FilesByStep(self._lanes)
         self.files: Mapping[int, SourceFiles] = self._files
         self.mode_steps: Mapping[ModeKeys, Mapping[int, int]] = {}
@@ -147,6 +149,7 @@ class SourceIndex:
             shared = self._steps if not self._records and self.range_steps is None else None
             report = self.file_problems.report
             record = SourceRecord(key, prefix, self._name, report, mode, self._parameter, shared)
+            record.members = self._members
             for other in self._records:
                 other.own_steps()
             self._records.append(record)
@@ -191,8 +194,7 @@ class SourceIndex:
         self._last_write = max((source.last_write() for source in self.sources), default=0.0)
         if 0 < before < self._last_write:
             self._longest_pause = max(self._longest_pause, self._last_write - before)
-        quiet = number(QUIET_VARIABLE, QUIET_S, "seconds")
-        quiet = max(quiet, PAUSES * self._longest_pause)
+        quiet = max(number(QUIET_VARIABLE, QUIET_S, "seconds"), PAUSES * self._longest_pause)
         if 0 < self._last_write < time.time() - quiet:
             return f"nothing was written for {quiet:.0f} s"
         return ""
@@ -229,17 +231,19 @@ class SourceIndex:
         del whole, ended
         self._search()
         self.tensors.failures.turn_to(None)
-        for source, record in zip(self.sources, self._records, strict=True):
-            try:
-                while source.read_new(record):
-                    pass
-            except ObjectNotFoundError as err:
-                record.problem(str(err), err.key)
+        self._each_source(_read)
         if self._update():
             return True
         settled = self.settled_step
         self._settle()
         return self.settled_step > settled
+
+    def _each_source(self, read: Callable[[Source, SourceRecord], None]) -> None:
+        for source, record in zip(self.sources, self._records, strict=True):
+            try:
+                read(source, record)
+            except ObjectNotFoundError as err:
+                record.problem(str(err), err.key)
 
     def _update(self) -> bool:
         """Take over what the sources have read; return whether there are new steps or names."""
@@ -313,13 +317,10 @@ class SourceIndex:
         self.names_by_mode = {
             mode: _StepsByName([lane for lane in lanes if lane.mode is mode]) for mode in modes
         }
-        members: dict[str, set[str]] = {}
-        for record in self._records:
-            for collection, names in record.members.items():
-                members.setdefault(collection, set()).update(names)
+        members = self._members
         size = sum(map(len, members.values()))
-        if size != self._members:
-            self._members = size
+        if size != self._members_collected:
+            self._members_collected = size
             self.collections = {
                 name: Collection(name, (), names) for name, names in sorted(members.items())
             }
@@ -342,20 +343,14 @@ class SourceIndex:
         first_open = max(min(lasts), min(self._passed + 1, max(lasts)))
         if all(lane.files for lane in self._lanes()):  # the log of checkpoints may come after them
             first_open = min(first_open, self._searched)
-        position = bisect_left(self.steps, first_open)
-        position = max(position, len(self.steps) - 1 - self.window)
+        position = max(bisect_left(self.steps, first_open), len(self.steps) - 1 - self.window)
         if position > 0:
             settled = self.steps[position - 1]
             self.last_complete_step = self.settled_step = max(settled, self.settled_step)
 
     def finish(self) -> None:
         """Consider everything read complete, since the run has ended."""
-        for source, record in zip(self.sources, self._records, strict=True):
-            if isinstance(source, FinishingSource):
-                try:
-                    source.finish(record)
-                except ObjectNotFoundError as err:
-                    record.problem(str(err), err.key)
+        self._each_source(_finish)
         self._update()
         self.settle_all()
 
@@ -387,11 +382,8 @@ class SourceIndex:
         self, mode: ModeKeys, mode_step: int, horizon: int | None = None
     ) -> int | None:
         """Return the global step of a mode step; see `TrialIndex`."""
-        steps = self.mode_steps.get(mode)
-        if steps is None:
-            return None
         if horizon is None:
-            return steps.get(mode_step)
+            return self.mode_steps.get(mode, {}).get(mode_step)
         step = first_of_segment(horizon) + mode_step
         return step if position_in(self._positions(mode), step) >= 0 else None
 
@@ -412,17 +404,16 @@ class SourceIndex:
 
     def row_time(self, step: int, part: str) -> float:
         """Return when a step was written, in seconds since the epoch; NaN if unknown."""
-        for lane in self._lanes():
-            if part.startswith(lane.part):
-                position = position_in(lane.steps, step)
-                return (lane.times[position] or math.nan) if position >= 0 else math.nan
-        return math.nan
+        lane = self._lane(part)
+        position = position_in(lane.steps, step) if lane else -1
+        return (lane.times[position] or math.nan) if lane and position >= 0 else math.nan
 
     def row_value(
         self, name: str, step: int, part: str, reduction: tuple[str, bool] | None = None
     ) -> Array:
         """Return a value, of shape (1,) for a number, or a reduction; read-only."""
-        column = self._column(name, part)
+        lane = self._lane(part)
+        column = lane.columns.get(name) if lane else None
         key = self.files[step][part].key
         if column is None:
             raise ObjectNotFoundError(key)
@@ -436,11 +427,8 @@ class SourceIndex:
         result.flags.writeable = False
         return result
 
-    def _column(self, name: str, part: str) -> Column | None:
-        for lane in self._lanes():
-            if lane.part == part:
-                return lane.columns.get(name)
-        return None
+    def _lane(self, part: str) -> Lane | None:
+        return next((lane for lane in self._lanes() if part.startswith(lane.part)), None)
 
     @property
     def source_files(self) -> list[str]:
@@ -456,72 +444,49 @@ class SourceIndex:
         return [first for first, _ in segments_of(self.steps)]
 
 
+def _read(source: Source, record: SourceRecord) -> None:
+    while source.read_new(record):
+        pass
+
+
+def _finish(source: Source, record: SourceRecord) -> None:
+    if isinstance(source, FinishingSource):
+        source.finish(record)
+
+
 class _FilesByStep(Mapping[int, SourceFiles]):
     """Global step -> part -> what it holds, made when it is asked for."""
 
     def __init__(self, lanes: Any) -> None:
         self._lanes = lanes
-        self._cached: OrderedDict[int, SourceFiles] = OrderedDict()
-        self._layouts: dict[tuple[Any, ...], Layout] = {}
+        self._at = lru_cache(STEPS_CACHED)(self._files_at)
+        self.forget = self._at.cache_clear  # for all steps, when the sources were read again
+        self._layout = lru_cache(STEPS_CACHED)(_layout_of)
 
     def __getitem__(self, step: int) -> SourceFiles:
-        cached = self._cached.get(step)
-        if cached is not None:
-            return cached
+        return self._at(step)
+
+    def _files_at(self, step: int) -> SourceFiles:
         files: dict[str, IndexFile] = {}
+        mode_step = step_in_segment(step)
         for lane in self._lanes():
             if position_in(lane.steps, step) < 0:
                 continue
-            layout = self._layout(lane, step)
-            if layout.names:
+            columns = lane.columns.values()
+            names = tuple(column.name for column in columns if position_in(column.steps, step) >= 0)
+            if names:
+                layout = self._layout(lane, names)
                 files[lane.part] = IndexFile(
-                    step,
-                    WORKER,
-                    lane.key,
-                    lane.mode,
-                    step_in_segment(step),
-                    None,
-                    layout,
-                    layout.entries,
+                    step, WORKER, lane.key, lane.mode, mode_step, None, layout, layout.entries
                 )
             files.update(lane.files.get(step, {}))
         if not files:
             raise KeyError(step)
-        self._cached[step] = files
-        if len(self._cached) > STEPS_CACHED:
-            self._cached.popitem(last=False)
         return files
 
-    def forget(self) -> None:
-        """Make all steps anew: the sources were read again."""
-        self._cached.clear()
-
-    def _layout(self, lane: Lane, step: int) -> Layout:
-        columns = [
-            column for column in lane.columns.values() if position_in(column.steps, step) >= 0
-        ]
-        key = tuple(column.name for column in columns)
-        layout = self._layouts.get((lane.part, key))
-        if layout is None:
-            entries = {
-                column.name: NUMBER
-                if column.reductions is None
-                else Entry(reductions=dict.fromkeys(column.reductions, NUMBER.raw))  # type: ignore[arg-type]
-                for column in columns
-            }
-            names = shared_names(tuple(sorted(key)))
-            layout = Layout(entries, names, {}, has_records=False, first_record=None, end=0)
-            if len(self._layouts) > STEPS_CACHED:
-                self._layouts.clear()
-            self._layouts[lane.part, key] = layout
-        return layout
-
     def __iter__(self) -> Iterator[int]:
-        last = -1
-        for step in merge(*(lane.steps for lane in self._lanes())):
-            if step != last:
-                yield step
-                last = step
+        every = merge(*(lane.steps for lane in self._lanes()))
+        return (step for step, _ in groupby(every))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -532,20 +497,30 @@ class _FilesByStep(Mapping[int, SourceFiles]):
         )
 
 
+def _layout_of(lane: Lane, names: tuple[str, ...]) -> Layout:
+    """Return the layout of steps at which these columns of a lane have values."""
+    entries = {
+        name: NUMBER
+        if (reductions := lane.columns[name].reductions) is None
+        else Entry(reductions=dict.fromkeys(reductions, Span(0, 0)))
+        for name in names
+    }
+    names = shared_names(tuple(sorted(names)))
+    return Layout(entries, names, {}, has_records=False, first_record=None, end=0)
+
+
 class _StepsByName(Mapping[str, Sequence[int]]):
     """Tensor name -> the global steps that have it, ascending."""
 
     def __init__(self, lanes: Sequence[Lane]) -> None:
         self._lanes = lanes
         self._merged: dict[str, tuple[int, Sequence[int]]] = {}
-        self._in_files: dict[str, list[int]] = {}
-        self._files = -1
 
     def __getitem__(self, name: str) -> Sequence[int]:
+        series: list[Sequence[int]]
         series = [lane.columns[name].steps for lane in self._lanes if name in lane.columns]
-        in_files = self._steps_in_files().get(name)
-        if in_files is not None:
-            series.append(in_files)  # type: ignore[arg-type]
+        if name in self._in_files:
+            series.append(self._in_files[name])
         if not series:
             raise KeyError(name)
         if len(series) == 1:
@@ -556,22 +531,19 @@ class _StepsByName(Mapping[str, Sequence[int]]):
             cached = self._merged[name] = size, array("q", sorted(set().union(*series)))
         return cached[1]
 
-    def _steps_in_files(self) -> dict[str, list[int]]:
-        count = sum(lane.changes for lane in self._lanes)
-        if count != self._files:
-            self._files = count
-            steps: dict[str, set[int]] = {}
-            for lane in self._lanes:
-                for step, parts in lane.files.items():
-                    for file in parts.values():
-                        for name in file.entries:
-                            steps.setdefault(name, set()).add(step)
-            self._in_files = {name: sorted(its_steps) for name, its_steps in steps.items()}
-        return self._in_files
+    @cached_property
+    def _in_files(self) -> dict[str, list[int]]:
+        """The steps of tensors in files; they are found anew for each change of the lanes."""
+        steps: dict[str, set[int]] = {}
+        for lane in self._lanes:
+            for step, parts in lane.files.items():
+                for name in chain.from_iterable(file.entries for file in parts.values()):
+                    steps.setdefault(name, set()).add(step)
+        return {name: sorted(its_steps) for name, its_steps in steps.items()}
 
     def __iter__(self) -> Iterator[str]:
         names = dict.fromkeys(name for lane in self._lanes for name in lane.columns)
-        names.update(dict.fromkeys(self._steps_in_files()))
+        names.update(dict.fromkeys(self._in_files))
         return iter(names)
 
     def __len__(self) -> int:
@@ -602,8 +574,7 @@ class _StepsByModeStep(Mapping[int, int]):
         segments = segment_of(positions[-1]) if positions else -1
         for segment in range(segments, -1, -1):
             step = segment * SEGMENT_STEPS + mode_step
-            place = bisect_right(positions, step) - 1
-            if place >= 0 and positions[place] == step:
+            if position_in(positions, step) >= 0:
                 return step
         raise KeyError(mode_step)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from rule_core.format.index_file import Entry, IndexFile, Layout, Span
@@ -280,49 +281,39 @@ class SourceRecord:
         grows = np.diff(positions) > 0
         grows[starts[1:] - 1] = True  # where another name begins
         lasts = np.array([max([column.last, *column.steps[-1:]]) for column in columns])
-        if not grows.all() or (positions[starts] <= lasts).any():
+        has_histograms = any(column.reductions for column in columns)
+        if has_histograms or not grows.all() or (positions[starts] <= lasts).any():
             return False
-        if any(column.reductions for column in columns):
-            return False
-        by_lane: dict[Lane, list[int]] = {}
-        for place, column in enumerate(columns):
-            by_lane.setdefault(column.lane, []).append(place)
-        added = self._steps_by_lane(by_lane, order, starts, steps + self._base)
+        added = self._new_steps(columns, order, starts, steps + self._base)
         if added is None:
             return False
-        sorted_values = values[order]
-        ends = [*starts[1:].tolist(), len(order)]
-        parts = {
-            column: slice(start, end)
-            for column, start, end in zip(columns, starts.tolist(), ends, strict=True)
-        }
+        parts = (np.split(numbers, starts[1:]) for numbers in (positions, values[order]))
+        by_column: dict[Column | None, tuple[NDArray[np.int64], NDArray[np.float64]]]
+        by_column = dict(zip(columns, zip(*parts, strict=True), strict=True))
         for lane, chosen in added:
             new = steps[chosen] + self._base
-            of_leader = positions[parts[lane.leader]] if lane.leader in parts else _NO_STEPS
+            of_leader, _ = by_column.get(lane.leader, (_NO_STEPS, None))
             if not np.array_equal(new, of_leader):
                 lane.has_no_leader()
             lane.extend(new, times[chosen])
-        for column, part in parts.items():
-            column.extend(positions[part], sorted_values[part])
+        for column in columns:
+            column.extend(*by_column[column])
         return True
 
     @staticmethod
-    def _steps_by_lane(
-        by_lane: Mapping[Lane, Sequence[int]],
+    def _new_steps(
+        columns: Sequence[Column],
         order: NDArray[np.int64],
         starts: NDArray[np.int64],
         positions: NDArray[np.int64],
     ) -> list[tuple[Lane, NDArray[np.int64]]] | None:
         """Return which numbers have a new step of each lane; None if the steps of one go back."""
+        lanes = list(dict.fromkeys(column.lane for column in columns))
+        sizes = np.diff(starts, append=len(order))
+        lane_of = np.empty(len(order), np.int64)
+        lane_of[order] = np.repeat([lanes.index(column.lane) for column in columns], sizes)
         added = []
-        lane_of = np.zeros(len(order), np.int64)
-        if len(by_lane) > 1:
-            lane_of_column = np.zeros(len(starts), np.int64)
-            for number, places in enumerate(by_lane.values()):
-                lane_of_column[places] = number
-            sizes = np.diff(starts, append=len(order))
-            lane_of[order] = np.repeat(lane_of_column, sizes)
-        for number, lane in enumerate(by_lane):
+        for number, lane in enumerate(lanes):
             own = np.flatnonzero(lane_of == number)
             growth = np.diff(positions[own], prepend=lane.last)
             if (growth < 0).any():
@@ -371,12 +362,7 @@ class SourceRecord:
         kind = "numbers" if column.reductions is None else "histograms"
         self.problem(f"{column.name!r} names numbers and histograms; only {kind} are read.")
 
-    def files(
-        self,
-        step: int,
-        layouts: Mapping[str, Layout],
-        time: float = 0.0,
-    ) -> int | None:
+    def files(self, step: int, layouts: Mapping[str, Layout], time: float = 0.0) -> int | None:
         """Add files that hold tensors of a step, such as a checkpoint.
 
         Parameters
@@ -414,18 +400,9 @@ class SourceRecord:
             parts = lane.files.get(position)
             if parts:
                 lane.changes += 1
+                empty = {"event_file": None, "layout": NO_TENSORS, "entries": NO_TENSORS.entries}
                 lane.files[position] = {
-                    part: IndexFile(
-                        position,
-                        WORKER,
-                        file.own_key,
-                        file.mode,
-                        file.mode_step,
-                        None,
-                        NO_TENSORS,
-                        NO_TENSORS.entries,
-                    )
-                    for part, file in parts.items()
+                    part: replace(file, **empty) for part, file in parts.items()
                 }
 
     def begin_segment(self) -> bool:

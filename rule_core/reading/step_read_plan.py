@@ -12,19 +12,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from rule_core.format.index_file import Entry, Span
-from rule_core.format.record_layout import (
-    ORDER,
-    RecordLayout,
-    RecordLocation,
-    store_layout,
-)
-from rule_core.kernels.sweep import (
-    Read,
-    Sweep,
-    SweepCall,
-    SweptPiece,
-    is_supported,
-)
+from rule_core.format.record_layout import ORDER, RecordLayout, RecordLocation, store_layout
+from rule_core.kernels.sweep import Read, Sweep, SweepCall, SweptPiece, is_supported
 from rule_core.model.reductions import Reduction, is_in_pieces
 from rule_core.model.streaming_statistics import PIECE_BYTES, Want
 from rule_core.model.swept_tensors import Results, SweptTensor, SweptTensors, of_rows

@@ -11,11 +11,10 @@ from typing import Any, ClassVar, Final
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.model import patterns
+from rule_core.model.reduction_config import TRUTHS
 
 # The values of missing parameters in the service's string map, and from the old SDK's `str(None)`.
 _NOT_GIVEN: Final = frozenset({"", "None"})
-_TRUE: Final = frozenset({"true", "1", "yes"})
-_FALSE: Final = frozenset({"false", "0", "no"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +47,7 @@ class Param:
     required: bool = False
 
     type_name: ClassVar[str]
+    noun: ClassVar[str]
 
     def __post_init__(self) -> None:
         if self.default is not None:
@@ -56,7 +56,7 @@ class Param:
     @property
     def expected(self) -> str:
         """The requirement on the value, as the end of "must be ..."."""
-        raise NotImplementedError
+        return f"{self.noun} {self.range_text}".rstrip()
 
     @property
     def range_text(self) -> str:
@@ -134,11 +134,6 @@ class FloatParam(Param):
             return f"{'>' if self.minimum_open else '>='} {low}"
         return high and f"{'<' if self.maximum_open else '<='} {high}"
 
-    @property
-    def expected(self) -> str:
-        """The requirement on the value, as the end of "must be ..."."""
-        return f"{self.noun} {self.range_text}".rstrip()
-
     def _read(self, raw: object) -> float:
         if isinstance(raw, bool) or not isinstance(raw, (str, Real)):
             raise TypeError
@@ -177,17 +172,13 @@ class BoolParam(Param):
     """True or False; also ``1``, ``0``, ``yes`` and ``no``, in any case."""
 
     type_name: ClassVar[str] = "bool"
-
-    @property
-    def expected(self) -> str:
-        """The requirement on the value, as the end of "must be ..."."""
-        return "true, false, 1, 0, yes or no"
+    noun: ClassVar[str] = "true, false, 1, 0, yes or no"
 
     def _read(self, raw: object) -> bool:
-        word = str(raw).strip().lower()
-        if word not in _TRUE | _FALSE:
+        truth = TRUTHS.get(str(raw).strip().lower())
+        if truth is None:
             raise ValueError
-        return word in _TRUE
+        return truth
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,11 +240,7 @@ class NamesParam(Param):
     """A tuple of names, given as comma-separated text or as a list."""
 
     type_name: ClassVar[str] = "names"
-
-    @property
-    def expected(self) -> str:
-        """The requirement on the value, as the end of "must be ..."."""
-        return "comma-separated names"
+    noun: ClassVar[str] = "comma-separated names"
 
     def _read(self, raw: object) -> tuple[str, ...]:
         if not isinstance(raw, (str, list, tuple)):
@@ -288,6 +275,7 @@ class PatternsParam(NamesParam):
     collection: str = ""
 
     type_name: ClassVar[str] = "patterns"
+    noun: ClassVar[str] = "comma-separated regular expressions"
 
     def parse(self, raw: object) -> Any:
         """Parse patterns as `Param.parse`; the default includes `also`."""
@@ -298,11 +286,6 @@ class PatternsParam(NamesParam):
     def whole_default(self) -> tuple[str, ...]:
         """The default including `also`."""
         return self.parse(None) or ()
-
-    @property
-    def expected(self) -> str:
-        """The requirement on the value, as the end of "must be ..."."""
-        return "comma-separated regular expressions"
 
     def _checked(self, part: str) -> str:
         try:

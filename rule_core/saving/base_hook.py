@@ -11,12 +11,11 @@ from rule_core.error_guard import FailSafe
 from rule_core.exceptions import SMDebugTypeError
 from rule_core.failures import Contained
 from rule_core.model.collection import Collection
-from rule_core.model.collection_manager import CollectionManager
 from rule_core.modes import ModeKeys
 from rule_core.profiler.recording.config import RecordingConfig
 from rule_core.profiler.recording.recorder import open_recorder
 from rule_core.saving.save_policy import SavePolicy
-from rule_core.saving.tensor_adapter import NumpyAccess, TensorAccess, check_names
+from rule_core.saving.tensor_adapter import NumpyAccess, check_names
 from rule_core.saving.tensorboard_writer import TensorBoardWriter
 from rule_core.saving.trial_recorder import TrialRecorder
 from rule_core.saving.trial_writer import TrialWriter, reject_existing_trial
@@ -51,6 +50,8 @@ class BaseHook(FailSafe):
     ----------
     saves_nothing
         Whether only steps are counted, and perhaps profiled.
+    collection_manager
+        The collections.
     profiler
         Records the steps; None if nothing is profiled.
     """
@@ -58,7 +59,7 @@ class BaseHook(FailSafe):
     FRAMEWORK: ClassVar[str] = "pytorch"  # in names of folders with profiles
     # Whether a step begins where the one before ended; otherwise the framework tells when.
     STEPS_JOIN: ClassVar[bool] = False
-    access: TensorAccess = NumpyAccess()
+    access = NumpyAccess()
     tensorboard_dir: str | None = None
 
     def __init__(
@@ -85,6 +86,7 @@ class BaseHook(FailSafe):
         self.saves_nothing = dry_run or workers == "none"
         self._output = output
         self._policy = policy
+        self.collection_manager = policy.manager
         self._ranks = (rank, world_size)
         self._resume = resume
         self._max_queue_bytes = max_queue_bytes
@@ -101,11 +103,6 @@ class BaseHook(FailSafe):
             if dry_run
             else open_recorder(self.rank, self.world_size, profiling, self.FRAMEWORK)
         )
-
-    @property
-    def collection_manager(self) -> CollectionManager:
-        """The hook's collections."""
-        return self._policy.manager
 
     def get_collection(self, name: str) -> Collection:
         """Return a collection, created if missing; configure it before the first step."""
@@ -237,15 +234,12 @@ class BaseHook(FailSafe):
         if self.profiler is not None:
             self.profiler.end_step()
         if self._recorder is not None and self._saving:
-            self._save_scalars(self._recorder)
+            for name, (array, wall_time) in self._scalars.items():
+                self._recorder.add_array(name, array, wall_time)
+                self._record_membership(name, self._recorder)
+            self._scalars.clear()
             self._recorder.end()
         self._saving = frozenset()
-
-    def _save_scalars(self, recorder: TrialRecorder) -> None:
-        for name, (array, wall_time) in self._scalars.items():
-            recorder.add_array(name, array, wall_time)
-            self._record_membership(name, recorder)
-        self._scalars.clear()
 
     def _record(self, name: str, tensor: Any) -> None:
         """Save what a tensor's collections require at the current step."""

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, Self
 
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
-from rule_core.model.collection import Collection, CollectionKeys
+from rule_core.model.collection import Collection
 from rule_core.model.reduction_config import ReductionConfig
 from rule_core.model.save_config import SaveConfig, SaveConfigMode
 from rule_core.modes import ModeKeys
 from rule_core.profiler.recording.config import config_of
 from rule_core.saving.base_hook import BaseHook
 from rule_core.saving.hook_config import DEFAULT_OUT_DIR, load_hook_config
-from rule_core.saving.presets import PRESETS, Preset
+from rule_core.saving.presets import OF_OPTIMIZER, OPTIMIZER, PRESETS, Preset
 from rule_core.saving.save_policy import SavePolicy
 from rule_core.saving.tensor_adapter import check_names
 from rule_core.sources.names import NameTable
@@ -22,13 +22,7 @@ from rule_core.storage import open_output
 
 MAX_QUEUE_BYTES: Final = 1 << 28
 # The collections to which scalars belong by their names; losses have patterns of their own.
-NAMED_SCALARS: Final = frozenset(
-    {
-        CollectionKeys.GRADIENT_NORMS,
-        CollectionKeys.LEARNING_RATES,
-        CollectionKeys.LOSS_SCALES,
-    }
-)
+NAMED_SCALARS: Final = frozenset(OF_OPTIMIZER) - {OPTIMIZER}
 
 
 class Hook(BaseHook):
@@ -81,6 +75,11 @@ class Hook(BaseHook):
         What to profile: a `ProfilerConfig` of an SDK, or its request as a mapping. By default the
         file that ``SMPROFILER_CONFIG_PATH`` names, then
         ``/opt/ml/input/config/profilerconfig.json``, if it exists.
+
+    Attributes
+    ----------
+    save_config, reduction_config
+        The defaults of collections.
 
     Raises
     ------
@@ -179,6 +178,7 @@ class Hook(BaseHook):
             raises=check_choice(("disable", "raise"), "on_error", on_error) == "raise",
             profiling=None if profiler_config is None else config_of(profiler_config),
         )
+        self.save_config, self.reduction_config = policy.save_config, policy.reduction_config
         self._name_table = NameTable()
         if not resume and self._writes:
             self._reject_existing_trial()
@@ -219,22 +219,11 @@ class Hook(BaseHook):
         """Names of the saved collections."""
         return set(self._policy.included)
 
-    @property
-    def save_config(self) -> SaveConfig:
-        """The default save configuration of collections."""
-        return self._policy.save_config
-
-    @property
-    def reduction_config(self) -> ReductionConfig:
-        """The default reduction configuration of collections."""
-        return self._policy.reduction_config
-
     def add_collection(self, collection: Collection | str) -> None:
         """Add a collection and save it; it replaces one of the same name."""
-        self._policy.include(collection)
+        added = self._policy.include(collection)
         if self._recorder is not None:
-            name = collection if isinstance(collection, str) else collection.name
-            self._recorder.add_collection(self.get_collection(name))
+            self._recorder.add_collection(added)
 
     def set_mode(self, mode: ModeKeys) -> None:
         """Set the mode of the steps that begin from now on."""

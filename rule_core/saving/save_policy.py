@@ -146,14 +146,14 @@ class SavePolicy:
         """Return whether a collection is saved by its own name, not as a part of ``all``."""
         return collection in self._included
 
-    def include(self, collection: str | Collection) -> None:
-        """Add a collection and save it; an object replaces a collection of the same name."""
-        self.manager.add(collection)
-        name = collection if isinstance(collection, str) else collection.name
-        self._included.add(name)
+    def include(self, collection: str | Collection) -> Collection:
+        """Add a collection, save and return it; one of the same name is replaced by an object."""
+        added = self.manager.add(collection)
+        self._included.add(added.name)
         if self.is_prepared:
-            self._complete(self.manager.get(name))
+            self._complete(added)
             self._clear_caches()
+        return added
 
     def prepare(self) -> None:
         """Check and complete the collections; call it before the first step.

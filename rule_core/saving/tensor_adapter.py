@@ -1,11 +1,11 @@
-"""TensorAccess: a hook's access to the tensors of a framework, here of numpy."""
+"""NumpyAccess: a hook's access to arrays; the base class of accesses to tensors of frameworks."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from numpy.typing import NDArray
 
-from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
+from rule_core.exceptions import SMDebugTypeError
 from rule_core.format.tensor_proto import NUMBERS
 from rule_core.model import reductions
 from rule_core.saving.step_writer import to_array
@@ -15,38 +15,12 @@ Array = NDArray[Any]
 TEXT: Final = "OUS"  # dtype kinds of strings
 
 
-class TensorAccess(Protocol):
-    """Shape, copy and reductions of a framework's tensors.
+class NumpyAccess:
+    """Shape, copy and reductions of numpy arrays, numbers, strings and lists of them.
 
     Its methods raise `SMDebugTypeError` for a tensor that the format does not support. The hook
     then skips that tensor with one warning.
     """
-
-    def shape(self, tensor: Any) -> tuple[int, ...]:
-        """Return the shape of a tensor."""
-        ...
-
-    def nbytes(self, tensor: Any) -> int:
-        """Return the size in bytes of a copy of the elements."""
-        ...
-
-    def copy(self, tensor: Any) -> Array:
-        """Return a copy of the elements in host memory."""
-        ...
-
-    def reduce(
-        self, tensor: Any, keys: Sequence[ReductionKey]
-    ) -> Iterable[tuple[ReductionKey, Any]]:
-        """Yield the reductions that exist, as scalars on the tensor's device, for `collect`."""
-        ...
-
-    def collect(self, scalars: Sequence[Any]) -> Sequence[Array]:
-        """Return the results of `reduce` as host arrays, in one transfer."""
-        ...
-
-
-class NumpyAccess:
-    """Access to numpy arrays, numbers, strings and lists of them."""
 
     _array = staticmethod(to_array)
 
@@ -55,11 +29,11 @@ class NumpyAccess:
         return self._array(tensor).shape
 
     def nbytes(self, tensor: Any) -> int:
-        """Return the size of the elements in bytes."""
+        """Return the size in bytes of a copy of the elements."""
         return int(self._array(tensor).nbytes)
 
     def copy(self, tensor: Any) -> Array:
-        """Return a copy of the elements."""
+        """Return a copy of the elements in host memory."""
         array = self._array(tensor)
         check(array)
         return array.copy()
@@ -67,20 +41,17 @@ class NumpyAccess:
     def reduce(
         self, tensor: Any, keys: Sequence[ReductionKey]
     ) -> Iterable[tuple[ReductionKey, Any]]:
-        """Yield reductions; strings have none."""
+        """Yield the reductions that exist, as scalars on the tensor's device, for `collect`."""
         array = self._array(tensor)
         check(array)
         if array.dtype.kind in TEXT:
             return
-        try:
-            yield from reductions.compute_all(array, keys).items()
-        except SMDebugValueError:  # the array is empty, and some reductions need an element
-            for key in keys:
-                if array.size or key[0] not in reductions.NEED_ELEMENTS:
-                    yield key, reductions.compute(array, *key)
+        if not array.size:
+            keys = [key for key in keys if key[0] not in reductions.NEED_ELEMENTS]
+        yield from reductions.compute_all(array, keys).items()
 
     def collect(self, scalars: Sequence[Any]) -> Sequence[Array]:
-        """Return the scalars with shape ``(1,)``, as smdebug does."""
+        """Return the results of `reduce` as host arrays, here with shape ``(1,)`` as in smdebug."""
         return [to_array(scalar) for scalar in scalars]
 
 

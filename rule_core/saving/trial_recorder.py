@@ -10,7 +10,7 @@ from rule_core.model.collection import Collection
 from rule_core.modes import ModeKeys
 from rule_core.saving.save_policy import Plan
 from rule_core.saving.step_writer import StepWriter
-from rule_core.saving.tensor_adapter import Array, ReductionKey, TensorAccess
+from rule_core.saving.tensor_adapter import Array, NumpyAccess, ReductionKey
 from rule_core.saving.tensorboard_writer import TensorBoardWriter
 from rule_core.saving.trial_writer import TrialWriter
 from rule_core.saving.write_queue import WriteQueue
@@ -46,7 +46,7 @@ class TrialRecorder:
         self,
         writer: TrialWriter,
         queue: WriteQueue,
-        access: TensorAccess,
+        access: NumpyAccess,
         *,
         drop: bool,
         tensorboard: TensorBoardWriter | None = None,

@@ -1,5 +1,6 @@
 """TrialAddress: a path as a user gives it, with or without the format in front."""
 
+import os
 import re
 from difflib import get_close_matches
 from pathlib import Path
@@ -11,6 +12,9 @@ from rule_core.sources.formats import MODULES, formats
 from rule_core.storage.uri import is_s3
 
 _KIND: Final = re.compile(r"\s*([A-Za-z][A-Za-z_-]+):(?!//)(.*)", re.DOTALL)
+_SAGEMAKER_FOLDERS: Final = frozenset({"debug-output", "profiler-output"})
+_ML: Final = Path("/opt/ml")
+_ML_FOLDERS: Final = frozenset({"ml", "data", "input", "output", "outputs", "processing"})
 
 
 class TrialAddress(NamedTuple):
@@ -21,6 +25,61 @@ class TrialAddress(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.path}" if self.kind else self.path
+
+    @property
+    def is_in_s3(self) -> bool:
+        """Whether the trial is in S3.
+
+        >>> address_of("csv:s3://bucket/log.csv").is_in_s3, address_of("csv:log.csv").is_in_s3
+        (True, False)
+        """
+        return is_s3(self.path)
+
+    @property
+    def name(self) -> str:
+        """The last part of the path, or the name of the training job for SageMaker's folders.
+
+        SageMaker uses the same folder names for all jobs, below a folder with the name of the job.
+
+        >>> address_of("/runs/mnist/").name, address_of("s3://bucket/mnist-42/debug-output/").name
+        ('mnist', 'mnist-42')
+        """
+        folder = Path(self.path) if Path(self.path).name else Path(self.path).resolve()
+        if folder.name in _SAGEMAKER_FOLDERS:
+            job = (folder if folder.parent.name else folder.resolve()).parent
+            mounted = job.is_relative_to(_ML) and job.name in _ML_FOLDERS
+            folder = folder if mounted or not job.name else job
+        return folder.name or "trial"
+
+    @property
+    def canonical(self) -> str:
+        """The address in the spelling that all spellings of it share.
+
+        >>> address_of(" S3://bucket/runs/mnist/").canonical
+        's3://bucket/runs/mnist'
+        """
+        path = self.path.strip()
+        if self.is_in_s3:
+            from rule_core.storage.s3.bucket import parse_s3
+
+            bucket, prefix = parse_s3(self.path)
+            path = f"s3://{bucket}/{prefix}".removesuffix("/")
+        elif not (self.kind and "://" in path):
+            path = os.path.realpath(Path(path).expanduser())
+        return str(self._replace(path=path))
+
+    @property
+    def folder(self) -> Path | None:
+        """The local folder of the trial, or that of its file; None if it is elsewhere.
+
+        >>> address_of("csv:/etc/passwd").folder, address_of("mlflow:http://localhost").folder
+        (PosixPath('/etc'), None)
+        """
+        path = self.path.strip()
+        if "://" in path and not path.lower().startswith("file://"):
+            return None
+        folder = Path(unquote(urlsplit(path).path) if "://" in path else path)
+        return folder.parent if folder.is_file() else folder
 
 
 def parse_address(text: str) -> TrialAddress:
@@ -58,39 +117,16 @@ def parse_address(text: str) -> TrialAddress:
     return TrialAddress(kind, path)
 
 
-def split_kind(text: str) -> tuple[str, str]:
-    """Return the format with its colon, and the path of ``KIND:PATH``; never raises.
+def address_of(text: str) -> TrialAddress:
+    """Return the parts of ``PATH`` or ``KIND:PATH``; a text that is no address is a path.
 
-    >>> split_kind("csv:runs/log.txt"), split_kind("runs/log.txt")
-    (('csv:', 'runs/log.txt'), ('', 'runs/log.txt'))
+    >>> address_of("csv:runs/log.txt"), address_of("cvs:runs/log.txt").kind
+    (TrialAddress(kind='csv', path='runs/log.txt'), '')
     """
     try:
-        kind, path = parse_address(text)
+        return parse_address(text)
     except SMDebugValueError:
-        return "", text
-    return (f"{kind}:" if kind else ""), path
-
-
-def is_in_s3(text: str) -> bool:
-    """Return whether the path of a trial is in S3.
-
-    >>> is_in_s3("csv:s3://bucket/log.csv"), is_in_s3("s3://bucket"), is_in_s3("csv:log.csv")
-    (True, True, False)
-    """
-    return is_s3(split_kind(text)[1])
-
-
-def folder_of(text: str) -> Path | None:
-    """Return the local folder of a trial, or that of its file; None if it is elsewhere.
-
-    >>> folder_of("csv:/etc/passwd"), folder_of("/etc"), folder_of("mlflow:http://localhost")
-    (PosixPath('/etc'), PosixPath('/etc'), None)
-    """
-    path = split_kind(text)[1].strip()
-    if "://" in path and not path.lower().startswith("file://"):
-        return None
-    folder = Path(unquote(urlsplit(path).path) if "://" in path else path)
-    return folder.parent if folder.is_file() else folder
+        return TrialAddress("", text)
 
 
 def _listed(kinds: set[str]) -> str:

@@ -53,6 +53,33 @@ class SourceFolder(NamedTuple):
     list_folder: Callable[[str], Sequence[str]]
     head: Callable[[str], bytes]
 
+    def head_text(self, name: str) -> str:
+        """Return the start of a file as text, without the mark of its encoding."""
+        return self.head(name).decode("utf-8", "replace").removeprefix("\ufeff")
+
+
+class FileSource:
+    """A reader of files that do not say whether the run has ended; see `Source`.
+
+    Attributes
+    ----------
+    written
+        When the files were last written, in seconds since the epoch; 0 if unknown.
+    """
+
+    def __init__(self, kind: str, description: str) -> None:
+        self.kind = kind
+        self.description = description
+        self.written = 0.0
+
+    def has_ended(self) -> bool | None:
+        """Return whether the run has ended; None: the files do not say it."""
+        return None
+
+    def last_write(self) -> float:
+        """Return when the files were last written; see `Source`."""
+        return self.written
+
 
 class SourceFormat(Protocol):
     """One format; each module of this package has one, named ``FORMAT``.

@@ -19,7 +19,7 @@ CHECKPOINTS: Final = "safetensors"
 # precision come before those that are written rarely or rounded.
 MODULES: Final = {
     "tensorboard": "tensorboard",
-    "mlflow": "mlflow",
+    "mlflow": "mlflow.format",
     "jsonl": "rows.json_lines",
     "csv": "rows.csv_table",
     "trainer-state": "rows.trainer_state",
@@ -75,12 +75,16 @@ def _load(plugin: "EntryPoint") -> "SourceFormat | str":
     subject = f"Format {plugin.name!r} of the entry point {plugin.value!r}"
     if plugin.name in MODULES:
         return f"{subject} is ignored: a format of rule-runner has the same name."
-    loaded = attempt(plugin.load, lambda err: f"{subject} cannot be loaded: {reason_of(err)}.")
-    if isinstance(loaded, str):
-        return loaded
-    instance: object = attempt(loaded, lambda _: loaded) if isinstance(loaded, type) else loaded
+
+    def load() -> object:
+        loaded = plugin.load()
+        return loaded() if isinstance(loaded, type) else loaded
+
+    instance = attempt(load, lambda err: f"{subject} cannot be loaded: {reason_of(err)}.")
+    if isinstance(instance, str):
+        return instance
     for name in ("kind", "recognize", "open"):
-        if isinstance(instance, type) or not hasattr(instance, name):
+        if not hasattr(instance, name):
             return f"{subject} is not a SourceFormat: it lacks {name!r}."
     source_format = cast("SourceFormat", instance)
     if source_format.kind != plugin.name:
@@ -105,7 +109,5 @@ def format_named(kind: str) -> "SourceFormat":
     available = formats()
     if kind in available.by_kind:
         return available.by_kind[kind]
-    if kind in available.problems:
-        raise SMDebugValueError(available.problems[kind])
-    msg = f"Format {kind!r} is not installed."
+    msg = available.problems.get(kind, f"Format {kind!r} is not installed.")
     raise SMDebugValueError(msg)

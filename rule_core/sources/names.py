@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from string import digits
 from typing import Final, NamedTuple
@@ -26,122 +26,87 @@ _NUMBER: Final = re.compile(r"(?: [0-9]+)+(?= )")
 _SLASH: Final = re.compile(r" ?/ +")
 
 
-class CollectionRow(NamedTuple):
-    """The collection of names that have one of some phrases among their words.
+class PhraseRow(NamedTuple):
+    """The meaning of names that have one of some phrases among their words.
 
     Attributes
     ----------
-    collection
-        "" for none.
+    meaning
+        A mode, or a collection ("" for none).
     where
-        Where the phrase must be: `ANYWHERE` or `LAST`.
+        Where the phrase must be: `ANYWHERE`, `FIRST_OF_A_PART` (a part stands between slashes) or
+        `LAST`. A mode that is `LAST` is for losses and metrics only, since "val" is often short for
+        "value".
     phrases
-        Words in lower case; a number may follow the last one.
+        Words in lower case, separated by ``", "``; a number may follow the last one.
     """
 
-    collection: str
+    meaning: str | ModeKeys
     where: str
-    phrases: tuple[str, ...]
-
-
-class ModeRow(NamedTuple):
-    """The mode of names that have one of some words.
-
-    Attributes
-    ----------
-    where
-        `ANYWHERE`, `FIRST_OF_A_PART` (a part stands between slashes) or `LAST`. `LAST` is for
-        losses and metrics only, since "val" is often short for "value".
-    """
-
-    mode: ModeKeys
-    where: str
-    phrases: tuple[str, ...]
-
-
-def _phrases(text: str) -> tuple[str, ...]:
-    return tuple(text.split(", "))
+    phrases: str
 
 
 # The first row that matches decides.
 ROWS: Final = (
-    CollectionRow(
+    PhraseRow(
         "",
         LAST,
-        _phrases(
-            "weight, weights, coef, coeff, coefficient, factor, threshold, momentum, decay, "
-            "beta, std, var, variance, count, counts, mask, time, seconds, runtime, elapsed, "
-            "patience"
-        ),
+        "weight, weights, coef, coeff, coefficient, factor, threshold, momentum, decay, "
+        "beta, std, var, variance, count, counts, mask, time, seconds, runtime, elapsed, "
+        "patience",
     ),
-    CollectionRow(
+    PhraseRow(
         "",
         ANYWHERE,
-        _phrases(
-            "best, max grad norm, max gradient norm, clip grad norm, grad norm clip, "
-            "gradient norm clip, step time, iter time, total flos, num tokens, grad scale growth"
-        ),
+        "best, max grad norm, max gradient norm, clip grad norm, grad norm clip, "
+        "gradient norm clip, step time, iter time, total flos, num tokens, grad scale growth",
     ),
-    CollectionRow(
-        "loss_scales", ANYWHERE, _phrases("loss scale, loss scaler, loss scaling, grad scale")
-    ),
-    CollectionRow(
+    PhraseRow("loss_scales", ANYWHERE, "loss scale, loss scaler, loss scaling, grad scale"),
+    PhraseRow(
         "gradient_norms",
         ANYWHERE,
-        _phrases(
-            "gnorm, grad norm, grad norms, gradnorm, gradient norm, gradient norms, grads norm, "
-            "gradients norm, grad global norm, gradient global norm, grad total norm, "
-            "grad l2 norm, gradient l2 norm, norm grad, norm gradient, norm gradients"
-        ),
+        "gnorm, grad norm, grad norms, gradnorm, gradient norm, gradient norms, grads norm, "
+        "gradients norm, grad global norm, gradient global norm, grad total norm, "
+        "grad l2 norm, gradient l2 norm, norm grad, norm gradient, norm gradients",
     ),
-    CollectionRow("learning_rates", ANYWHERE, _phrases("lr, learning rate, learning rates")),
-    CollectionRow(
+    PhraseRow("learning_rates", ANYWHERE, "lr, learning rate, learning rates"),
+    PhraseRow(
         "throughputs",
         ANYWHERE,
-        _phrases(
-            "throughput, per second, per sec, per s, tokens s, samples s, it s, tps, tgs, fps, "
-            "wps, ups, mfu, hfu, flops, tflops, tflop s"
-        ),
+        "throughput, per second, per sec, per s, tokens s, samples s, it s, tps, tgs, fps, "
+        "wps, ups, mfu, hfu, flops, tflops, tflop s",
     ),
-    CollectionRow("metrics", ANYWHERE, _phrases("ppl, perplexity")),
-    CollectionRow(
-        "losses", ANYWHERE, _phrases("cross entropy, crossentropy, logloss, mlogloss, nll")
-    ),
-    CollectionRow(
+    PhraseRow("metrics", ANYWHERE, "ppl, perplexity"),
+    PhraseRow("losses", ANYWHERE, "cross entropy, crossentropy, logloss, mlogloss, nll"),
+    PhraseRow(
         "",
         ANYWHERE,
-        _phrases(
-            "policy loss, policy gradient loss, pg loss, actor loss, surrogate loss, entropy loss, "
-            "loss policy, loss actor, loss entropy"
-        ),
+        "policy loss, policy gradient loss, pg loss, actor loss, surrogate loss, entropy loss, "
+        "loss policy, loss actor, loss entropy",
     ),
-    CollectionRow("losses", ANYWHERE, _phrases("loss, losses")),
-    CollectionRow(
+    PhraseRow("losses", ANYWHERE, "loss, losses"),
+    PhraseRow(
         "metrics",
         ANYWHERE,
-        _phrases(
-            "acc, accuracy, accuracies, top1, top5, f1, auc, auroc, auprc, aucpr, ap, map, "
-            "precision, recall, fitness, iou, miou, dice, bleu, sacrebleu, rouge, rouge1, rouge2, "
-            "rougel, rougelsum, meteor, chrf, wer, cer, bpb, bpc, exact match, "
-            "mae, mse, rmse, mape, r2, error, errors, merror, mcc, matthews correlation, kappa, "
-            "pearson, spearmanr, ndcg, mrr, psnr, ssim, fid, reward, rewards, rew mean, win rate"
-        ),
+        "acc, accuracy, accuracies, top1, top5, f1, auc, auroc, auprc, aucpr, ap, map, "
+        "precision, recall, fitness, iou, miou, dice, bleu, sacrebleu, rouge, rouge1, rouge2, "
+        "rougel, rougelsum, meteor, chrf, wer, cer, bpb, bpc, exact match, "
+        "mae, mse, rmse, mape, r2, error, errors, merror, mcc, matthews correlation, kappa, "
+        "pearson, spearmanr, ndcg, mrr, psnr, ssim, fid, reward, rewards, rew mean, win rate",
     ),
 )
 
 # The first of these words in the name decides; a name without one has mode TRAIN.
 MODE_ROWS: Final = (
-    ModeRow(ModeKeys.TRAIN, ANYWHERE, _phrases("train, training")),
-    ModeRow(
+    PhraseRow(ModeKeys.TRAIN, ANYWHERE, "train, training"),
+    PhraseRow(
         ModeKeys.EVAL,
         ANYWHERE,
-        _phrases(
-            "eval, evaluation, validation, metrics map, metrics precision, metrics recall, "
-            "metrics accuracy top"
-        ),
+        "eval, evaluation, validation, metrics map, metrics precision, metrics recall, "
+        "metrics accuracy top",
     ),
-    ModeRow(ModeKeys.EVAL, FIRST_OF_A_PART, _phrases("val, valid, test, dev")),
-    ModeRow(ModeKeys.EVAL, LAST, _phrases("val, valid, test")),
+    PhraseRow(ModeKeys.EVAL, FIRST_OF_A_PART, "val, valid, test, dev"),
+    PhraseRow(ModeKeys.EVAL, LAST, "val, valid, test"),
 )
 
 
@@ -173,16 +138,13 @@ class NameTable:
 
     def _meaning(self, name: str) -> TensorName:
         rule = self._rule(name)
+        mode, collection = _built_in(name)
         if rule is None:
-            return _built_in(name)
-        mode, collection = rule.mode, rule.collection
-        if mode is None or collection is None:
-            usual = _built_in(name)
-            return TensorName(
-                usual.mode if mode is None else ModeKeys[mode],
-                usual.collection if collection is None else collection,
-            )
-        return TensorName(ModeKeys[mode], collection)
+            return TensorName(mode, collection)
+        return TensorName(
+            mode if rule.mode is None else ModeKeys[rule.mode],
+            collection if rule.collection is None else rule.collection,
+        )
 
     def parameter(self, name: str) -> str:
         """Return the collection of a tensor in a checkpoint; "" for none."""
@@ -235,39 +197,32 @@ def words_of(name: str) -> str:
     return _SLASH.sub("/", _NUMBER.sub("", words)).rstrip()
 
 
-def _pattern(where: str, phrases: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the pattern of phrases in words; each part of a name begins with a slash."""
-    before = "/" if where == FIRST_OF_A_PART else r"(?<![^/ ])"
-    after = r"\Z" if where == LAST else r"(?![^/ ])"
-    listed = "|".join(map(re.escape, phrases)).replace(r"\ ", "[ /]+")
-    return re.compile(rf"{before}(?:{listed})[0-9]*{after}")
+def _pattern(row: PhraseRow) -> re.Pattern[str]:
+    """Return the pattern of a row's phrases in words; each part of a name begins with a slash."""
+    before = "/" if row.where == FIRST_OF_A_PART else r"(?<![^/ ])"
+    after = r"\Z" if row.where == LAST else r"(?![^/ ])"
+    phrases = row.phrases.replace(" ", "[ /]+").replace(",[ /]+", "|")
+    return re.compile(rf"{before}(?:{phrases})[0-9]*{after}")
 
 
-class _Phrases(NamedTuple):
-    """Searches the words of a name for the phrases of a row."""
-
-    search: Callable[[str], re.Match[str] | None]
-    row: CollectionRow | ModeRow
-
-
-def _by_first_word(rows: Sequence[CollectionRow | ModeRow]) -> dict[str, list[int]]:
+def _by_first_word(rows: Sequence[PhraseRow]) -> dict[str, list[int]]:
     """Return the positions of the rows by the first words of their phrases, without numbers."""
     positions: dict[str, list[int]] = {}
     for position, row in enumerate(rows):
-        for word in {phrase.split()[0].rstrip(digits) for phrase in row.phrases}:
+        for word in {phrase.split()[0].rstrip(digits) for phrase in row.phrases.split(", ")}:
             positions.setdefault(word, []).append(position)
     return positions
 
 
-_ALL: Final[tuple[CollectionRow | ModeRow, ...]] = (*ROWS, *MODE_ROWS)
+_ALL: Final = (*ROWS, *MODE_ROWS)
 _BY_FIRST_WORD: Final = _by_first_word(_ALL)
 _LAST_COUNTS: Final = frozenset({"losses", "metrics"})
 
 
 @cache
-def _compiled() -> list[_Phrases]:
-    """Return what searches for each row; compiling takes longer than starting without it."""
-    return [_Phrases(_pattern(row.where, row.phrases).search, row) for row in _ALL]
+def _compiled() -> list[re.Pattern[str]]:
+    """Return the pattern of each row; compiling takes longer than starting without it."""
+    return [*map(_pattern, _ALL)]
 
 
 def _built_in(name: str) -> TensorName:
@@ -279,14 +234,12 @@ def _built_in(name: str) -> TensorName:
     collection: str | None = None
     mode, first = ModeKeys.TRAIN, len(words)
     for position in sorted(positions):
-        search, row = compiled[position]
-        if isinstance(row, CollectionRow):
-            if collection is None and search(words):
-                collection = row.collection
+        meaning, where, _ = _ALL[position]
+        match = compiled[position].search(words)
+        if match is None:
             continue
-        match = search(words)
-        if match is None or match.start() >= first:
-            continue
-        if row.where != LAST or collection in _LAST_COUNTS:
-            mode, first = row.mode, match.start()
+        if isinstance(meaning, str):
+            collection = meaning if collection is None else collection
+        elif match.start() < first and (where != LAST or collection in _LAST_COUNTS):
+            mode, first = meaning, match.start()
     return TensorName(mode, collection or "")

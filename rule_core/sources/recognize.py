@@ -15,8 +15,8 @@ from rule_core.storage.base import (
     ObjectNotFoundError,
     StorageUnavailableError,
     TrialStore,
+    list_folder,
 )
-from rule_core.storage.list_folder import list_folder
 
 ENTRIES: Final = 10_000  # looked at in one folder
 TRAINER: Final = "trainer-state"
@@ -172,15 +172,15 @@ def _add_logs_below(
 
     A trainer that is resumed logs to a new folder, while its state contains the whole history.
     """
-    if "tensorboard" in recognized or "tensorboard" not in by_kind:
+    tensorboard = by_kind.get("tensorboard")
+    if "tensorboard" in recognized or tensorboard is None:
         return
-    logs = []
+    logs: list[list[Recognized]] = []
     folders = [name for name in _LOG_FOLDERS if name in folder.names]
     for name in folders:
         below = [name, *(name + inner for inner in folder.list_folder(name) if inner[-1:] == "/")]
-        for inner in below[:ENTRIES]:
-            logs += [[*by_kind["tensorboard"].recognize(_inner(folder, inner))]]
-    logs = [items for items in logs if items]
+        each = ([*tensorboard.recognize(_inner(folder, inner))] for inner in below[:ENTRIES])
+        logs += filter(None, each)
     if len(logs) == 1:
         recognized["tensorboard"] = logs[0]
         owned |= {*_folders_of(logs[0], folder.key)}

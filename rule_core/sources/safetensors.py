@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from rule_core.exceptions import CorruptFileError, SMDebugValueError, TruncatedFileError
 from rule_core.format.index_file import Layout
@@ -20,7 +21,7 @@ from rule_core.format.safetensors_header import LENGTH, header_end, is_header, p
 from rule_core.modes import ModeKeys
 from rule_core.reading.source import Source
 from rule_core.reading.source_record import NO_TENSORS, SourceRecord, is_step
-from rule_core.sources.format import Recognized, SourceFolder
+from rule_core.sources.format import FileSource, Recognized, SourceFolder
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage.base import (
     ByteRange,
@@ -165,9 +166,7 @@ def locate(key: str) -> CheckpointFile | None:
     *folders, name = key.split("/")
     if not name.endswith(SUFFIX) or len(folders) >= MAX_DEPTH or name.startswith("."):
         return None
-    stem = name.removesuffix(SUFFIX)
-    shard = _SHARD.fullmatch(stem)
-    stem = stem if shard is None else shard["stem"]
+    stem = _family(name)
     step = step_in(folders[0], is_folder=True) if folders else step_in(stem)
     if folders and step is None:
         return None
@@ -175,9 +174,8 @@ def locate(key: str) -> CheckpointFile | None:
     beside = _BESIDE.fullmatch(stem)
     if beside is not None and (folders or not beside[2].lower().startswith("model")):
         prefix += "optimizer/" if beside[2].lower().startswith("optim") else f"{beside[2]}/"
-    if step is None:
-        return CheckpointFile(None, is_epoch=False, prefix=prefix)
-    return CheckpointFile(step[0], step[1], prefix)
+    number, is_epoch = step or (None, False)
+    return CheckpointFile(number, is_epoch, prefix)
 
 
 def refusal(names: Iterable[str]) -> str | None:
@@ -251,7 +249,7 @@ class SafetensorsFormat:
         return SafetensorsSource(store, recognized.key, recognized.reason)
 
 
-class SafetensorsSource:
+class SafetensorsSource(FileSource):
     """The checkpoints of a run; see `Source`.
 
     A checkpoint is passed on once all its files are as long as their headers say. One that is
@@ -268,13 +266,10 @@ class SafetensorsSource:
         Why it was recognised, as the end of a sentence.
     """
 
-    kind = KIND
-
     def __init__(self, store: TrialStore, key: str, reason: str = "") -> None:
         folder, slash, name = key.rpartition("/")
-        self.description = (
-            f"Checkpoints in {key or 'the folder'!r}: {reason or 'they are safetensors'}."
-        )
+        reason = reason or "they are safetensors"
+        super().__init__(KIND, f"Checkpoints in {key or 'the folder'!r}: {reason}.")
         self._store = store
         self._folder = folder + slash
         self._file = name
@@ -282,7 +277,6 @@ class SafetensorsSource:
         own = step_in(own_name, is_folder=True) if _OWN.match(own_name) else None
         self._own_step = own[0] if own is not None else 0
         self._has_steps = True
-        self._last_write = 0.0
         self._files: dict[str, _ReadFile] = {}  # read before, by key
         self._layouts: dict[bytes, Layout] = {}  # by digest of the header, and prefix
         parallel = store.costs.parallel
@@ -290,18 +284,11 @@ class SafetensorsSource:
         self._delivered: dict[int, _Delivered] = {}  # by step
         self._incomplete: dict[int, str] = {}  # by step
 
-    def has_ended(self) -> bool | None:
-        """Return None: checkpoints do not say whether the run has ended."""
-        return None
-
-    def last_write(self) -> float:
-        """Return when the last checkpoint was written; see `Source`."""
-        return self._last_write
-
     def read_new(self, record: SourceRecord) -> bool:
         """Pass on the checkpoints that are complete; see `Source`."""
         listed = self._checkpoints(record)
         self._lose_deleted(record, listed)
+        self._incomplete.clear()  # those that still are will be read again
         was_read = False
         for step in sorted(listed):
             if self._is_new(record, step, listed[step]):
@@ -316,7 +303,9 @@ class SafetensorsSource:
         by_step: dict[int, list[str]] = {}
         epochs: dict[int, list[str]] = {}
         without: list[str] = []
-        for name in self._names():
+        for name in self._listed():
+            if self._file and _family(name) != _family(self._file):
+                continue
             file = locate(name.removesuffix(INDEX_SUFFIX) + SUFFIX * name.endswith(INDEX_SUFFIX))
             if file is None:
                 continue
@@ -332,14 +321,6 @@ class SafetensorsSource:
         if without and not self._has_steps:
             return {self._own_step: sorted(without)}
         return {step: sorted(keys) for step, keys in (by_step or epochs).items()}
-
-    def _names(self) -> Iterator[str]:
-        """Yield the names of files that may be checkpoints, relative to the folder."""
-        for name in self._listed():
-            if name.endswith((SUFFIX, INDEX_SUFFIX)) and (
-                not self._file or _family(name) == _family(self._file)
-            ):
-                yield name
 
     def _listed(self) -> Iterator[str]:
         """Yield the files of the folder and its checkpoint folders."""
@@ -365,15 +346,16 @@ class SafetensorsSource:
         for step, delivered in self._delivered.items():
             present = set(listed.get(step, ()))
             if not present.issuperset(delivered.files):
-                self._lose(record, step)
-                self._delivered[step] = _Delivered(None, {}, present)
+                self._lose(record, step, present)
             elif delivered.leftovers:
                 self._delivered[step] = delivered._replace(leftovers=delivered.leftovers & present)
 
-    def _lose(self, record: SourceRecord, step: int) -> None:
+    def _lose(self, record: SourceRecord, step: int, leftovers: set[str]) -> None:
+        """Forget the files of a checkpoint; others of its step may remain."""
         position = self._delivered[step].position
         if position is not None:
             record.lose_files(position)
+        self._delivered[step] = _Delivered(None, {}, leftovers)
 
     def _is_new(self, record: SourceRecord, step: int, keys: Sequence[str]) -> bool:
         """Return whether a checkpoint must be read, because it is new or was replaced."""
@@ -392,11 +374,10 @@ class SafetensorsSource:
                 "It was replaced. Only its first content is judged, since its name has no step.",
                 keys[0],
             )
-        self._lose(record, step)
-        self._delivered[step] = _Delivered(None, {}, set())
+        self._lose(record, step, set())
         return self._has_steps
 
-    def _was_replaced(self, step: int, delivered: "_Delivered") -> bool:
+    def _was_replaced(self, step: int, delivered: _Delivered) -> bool:
         """Return whether a file was written again; of remote checkpoints, only the last counts."""
         if self._store.costs.parallel > 1 and step != max(self._delivered):
             return False
@@ -412,7 +393,6 @@ class SafetensorsSource:
 
     def _read_checkpoint(self, record: SourceRecord, step: int, keys: Sequence[str]) -> bool:
         """Pass on a checkpoint if it is complete."""
-        self._incomplete.pop(step, None)
         try:
             files = self._complete_files(keys)
         except (_IncompleteError, TruncatedFileError, ObjectNotFoundError) as err:
@@ -423,20 +403,20 @@ class SafetensorsSource:
                 raise
             record.problem(f"{err} The checkpoint is skipped.", err.key)
             return False
-        files = _with_unique_names(files)
+        files = [*_with_unique_names(files)]
         for file in files:
             if file.problem:
                 record.problem(file.problem, file.key)
             _report_damaged(record, file)
         modified = max((file.status.modified for file in files), default=0.0)
-        self._last_write = max(self._last_write, modified)
+        self.written = max(self.written, modified)
         layouts = {file.key: file.layout for file in files if file.layout.names}
         position = record.files(step, layouts, modified) if layouts else None
         by_key = {file.key: file for file in files}
         self._delivered[step] = _Delivered(position, by_key, set(keys) - by_key.keys())
         return position is not None
 
-    def _complete_files(self, keys: Sequence[str]) -> list["_ReadFile"]:
+    def _complete_files(self, keys: Sequence[str]) -> list[_ReadFile]:
         """Return the files of a checkpoint, with the entries that count.
 
         Raises
@@ -447,7 +427,10 @@ class SafetensorsSource:
             If a file cannot be read.
         """
         indexes = {_family(key): key for key in keys if key.endswith(INDEX_SUFFIX)}
-        families = _families(key for key in keys if key.endswith(SUFFIX))
+        families: dict[str, set[str]] = {}
+        for key in keys:
+            if key.endswith(SUFFIX):
+                families.setdefault(_family(key), set()).add(key)
         for family in indexes.keys() - families.keys():
             raise _IncompleteError(indexes[family], "its shards do not exist")
         files = []
@@ -456,9 +439,9 @@ class SafetensorsSource:
             expected = _expected(family, members, shards)
             for key in sorted(expected - members):
                 raise _IncompleteError(key, "it does not exist")
-            for key, file in zip(sorted(expected), self._files_at(sorted(expected)), strict=True):
-                names = None if shards is None else shards[key.rpartition("/")[2]]
-                files.append(file if names is None else _as_assigned(file, names))
+            for file in self._files_at(sorted(expected)):
+                name = file.key.rpartition("/")[2]
+                files.append(file if shards is None else _as_assigned(file, shards[name]))
         return files
 
     def _shards(self, key: str) -> dict[str, set[str]]:
@@ -473,14 +456,14 @@ class SafetensorsSource:
             shards.setdefault(shard, set()).add(name)
         return shards
 
-    def _files_at(self, keys: Sequence[str]) -> list["_ReadFile"]:
+    def _files_at(self, keys: Sequence[str]) -> list[_ReadFile]:
         """Return some files, of a remote store in parallel; see `_file_at`."""
         if self._pool is None:
             return [self._file_at(key) for key in keys]
         pending = [self._pool.submit(partial(self._file_at, key)) for key in keys]
         return [future.result() for future in pending]
 
-    def _file_at(self, key: str) -> "_ReadFile":
+    def _file_at(self, key: str) -> _ReadFile:
         """Return a file, or one without tensors if it is damaged; see `_complete_files`."""
         status = self._store.status(key)
         cached = self._files.get(key)
@@ -551,13 +534,6 @@ def _family(name: str) -> str:
     return stem if shard is None else shard["stem"]
 
 
-def _families(keys: Iterable[str]) -> dict[str, set[str]]:
-    families: dict[str, set[str]] = {}
-    for key in keys:
-        families.setdefault(_family(key), set()).add(key)
-    return families
-
-
 def _expected(family: str, members: set[str], shards: Mapping[str, set[str]] | None) -> set[str]:
     """Return the keys that a complete set has."""
     if shards is not None:
@@ -573,43 +549,39 @@ def _expected(family: str, members: set[str], shards: Mapping[str, set[str]] | N
     return {f"{family}-{place:0{width}}-of-{count}{SUFFIX}" for place in range(1, int(count) + 1)}
 
 
-def _as_assigned(file: "_ReadFile", names: set[str]) -> "_ReadFile":
+def _as_assigned(file: _ReadFile, names: set[str]) -> _ReadFile:
     """Return a shard with the tensors that the index assigns to it."""
     layout = file.layout
     assigned = {file.prefix + name for name in names}
     stray = [name for name in layout.names if name not in assigned]
     absent = assigned.difference(layout.names, layout.damaged) if not file.problem else ()
-    if not stray and not absent:
-        return file
-    damaged = {
-        **layout.damaged,
-        **dict.fromkeys(stray, "The index does not assign it to this file; it is skipped."),
-        **dict.fromkeys(sorted(absent), "The index assigns it to this file, which lacks it."),
-    }
-    return file._replace(layout=_without(layout, stray, damaged))
+    reasons = dict.fromkeys(stray, "The index does not assign it to this file; it is skipped.")
+    reasons |= dict.fromkeys(sorted(absent), "The index assigns it to this file, which lacks it.")
+    return _without(file, reasons)
 
 
-def _with_unique_names(files: Sequence["_ReadFile"]) -> list["_ReadFile"]:
-    """Return files in which no tensor occurs twice; the first one counts."""
-    seen: dict[str, str] = {}
-    unique = []
+def _with_unique_names(files: Iterable[_ReadFile]) -> Iterator[_ReadFile]:
+    """Yield files in which no tensor occurs twice; the first one counts."""
+    first_keys: dict[str, str] = {}
     for file in files:
-        twice = [name for name in file.layout.names if name in seen]
-        if twice:
-            texts = {name: f"It is in {seen[name]!r} too; this one is skipped." for name in twice}
-            damaged = {**file.layout.damaged, **texts}
-            unique.append(file._replace(layout=_without(file.layout, twice, damaged)))
-        else:
-            unique.append(file)
-        for name in file.layout.names:
-            seen.setdefault(name, file.key)
-    return unique
+        reasons = {
+            name: f"It is in {first_keys[name]!r} too; this one is skipped."
+            for name in file.layout.names
+            if name in first_keys
+        }
+        yield _without(file, reasons)
+        first_keys |= dict.fromkeys(file.layout.entries.keys() - first_keys.keys(), file.key)
 
 
-def _without(layout: Layout, names: Iterable[str], damaged: dict[str, str]) -> Layout:
-    removed = set(names)
-    entries = {name: entry for name, entry in layout.entries.items() if name not in removed}
-    return msgspec.structs.replace(layout, entries=entries, names=tuple(entries), damaged=damaged)
+def _without(file: _ReadFile, reasons: Mapping[str, str]) -> _ReadFile:
+    """Return a file without some tensors, given the reason for each."""
+    if not reasons:
+        return file
+    layout = file.layout
+    entries = {name: entry for name, entry in layout.entries.items() if name not in reasons}
+    damaged = {**layout.damaged, **reasons}
+    layout = replace(layout, entries=entries, names=tuple(entries), damaged=damaged)
+    return file._replace(layout=layout)
 
 
 def _with_prefix(layout: Layout, prefix: str) -> Layout:
@@ -617,7 +589,7 @@ def _with_prefix(layout: Layout, prefix: str) -> Layout:
         return layout
     entries = {prefix + name: entry for name, entry in layout.entries.items()}
     damaged = {prefix + name: text for name, text in layout.damaged.items()}
-    return msgspec.structs.replace(layout, entries=entries, names=tuple(entries), damaged=damaged)
+    return replace(layout, entries=entries, names=tuple(entries), damaged=damaged)
 
 
 def _files_below(folder: SourceFolder, name: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Final
 
 from rule_core.modes import ModeKeys
 from rule_core.reading.source_record import SourceRecord
-from rule_core.sources.format import Recognized, SourceFolder
+from rule_core.sources.format import FileSource, Recognized, SourceFolder
 from rule_core.sources.options import SourceOptions
 from rule_core.sources.tensorboard_events import EventDecoder, RecordHeaderError, first_tag
 from rule_core.storage.base import ObjectNotFoundError, TrialStore
@@ -36,6 +36,12 @@ def is_event_file(name: str) -> bool:
     False
     """
     return _STARTED.match(name) is not None and not name.endswith(VERDICTS)
+
+
+def _order(name: str) -> tuple[int, str]:
+    """Return what orders event files by the times at which they were begun."""
+    started = _STARTED.match(name)
+    return int(started[1]) if started else 0, name
 
 
 class TensorBoardFormat:
@@ -88,7 +94,7 @@ def _mode_of_scalars(folder: SourceFolder, name: str) -> ModeKeys | None:
     return mode if is_curve else None
 
 
-class TensorBoardSource:
+class TensorBoardSource(FileSource):
     """The event files of one folder; see `Source`.
 
     Parameters
@@ -99,15 +105,12 @@ class TensorBoardSource:
         Why it was recognised.
     """
 
-    kind = KIND
-
     def __init__(self, store: TrialStore, folder: str, reason: str) -> None:
-        self.description = f"{folder or 'The folder'} is read as {KIND}: {reason}."
+        super().__init__(KIND, f"{folder or 'The folder'} is read as {KIND}: {reason}.")
         self._store = store
         self.folder = folder
         self._files: dict[str, _EventFile] = {}
         self._decoder = EventDecoder()
-        self._last_write = 0.0
 
     def read_new(self, record: SourceRecord) -> bool:
         """Pass on what was written; see `Source`."""
@@ -118,33 +121,18 @@ class TensorBoardSource:
                     any_new = True
             except ObjectNotFoundError:  # removed meanwhile; what was read stays
                 continue
-            self._last_write = max(self._last_write, file.modified)
+            self.written = max(self.written, file.growing.modified)
         return any_new
 
     def _listed(self) -> list["_EventFile"]:
         """Return the files that exist, in the order in which they were begun."""
-        keys = [
-            key
-            for key in self._store.list_keys(self.folder + PREFIX)
-            if is_event_file(key.removeprefix(self.folder))
-        ]
-        for key in keys:
-            if key not in self._files:
-                number = len(self._files)
-                self._files[key] = _EventFile(self._store, key, self._decoder, number)
-        return [self._files[key] for key in sorted(keys, key=self._order)]
-
-    def _order(self, key: str) -> tuple[int, str]:
-        name = key.removeprefix(self.folder)
-        started = _STARTED.match(name)
-        return int(started[1]) if started else 0, name
-
-    def has_ended(self) -> None:
-        """Return None: event files have no end mark."""
-
-    def last_write(self) -> float:
-        """Return when the last file was written; see `Source`."""
-        return self._last_write
+        keys = self._store.list_keys(self.folder + PREFIX)
+        names = [*filter(is_event_file, (key.removeprefix(self.folder) for key in keys))]
+        for name in names:
+            if name not in self._files:
+                key, number = self.folder + name, len(self._files)
+                self._files[name] = _EventFile(self._store, key, self._decoder, number)
+        return [self._files[name] for name in sorted(names, key=_order)]
 
 
 class _EventFile:
@@ -152,21 +140,16 @@ class _EventFile:
 
     def __init__(self, store: TrialStore, key: str, decoder: EventDecoder, number: int) -> None:
         self._number = number
-        self._file = GrowingFile(store, key)
+        self.growing = GrowingFile(store, key)
         self._decoder = decoder
         self._partial = b""  # the start of a record whose end is not yet written
         self._skipped = 0  # bytes of a record that are still to be passed over
         self._is_damaged = False
         self._reported: set[str] = set()
 
-    @property
-    def modified(self) -> float:
-        """When the file was last written, in seconds since the epoch."""
-        return self._file.modified
-
     def read_new(self, record: SourceRecord) -> bool:
         """Pass on the numbers in the next bytes; return whether there were bytes."""
-        new = self._file.read()
+        new = self.growing.read()
         if new.restarted:
             self._partial, self._skipped, self._is_damaged = b"", 0, False
             record.begin_segment()
@@ -179,12 +162,12 @@ class _EventFile:
         return True
 
     def _decode(self, data: bytes, record: SourceRecord) -> None:
-        start = self._file.position - len(data)
+        start = self.growing.position - len(data)
 
         def report(text: str, position: int) -> None:
             if text not in self._reported:
                 self._reported.add(text)
-                record.problem(f"At byte {start + position}, {text}.", self._file.key)
+                record.problem(f"At byte {start + position}, {text}.", self.growing.key)
 
         try:
             used = self._decoder.decode(data, record, report)

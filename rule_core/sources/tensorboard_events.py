@@ -8,7 +8,7 @@ by field, as are histograms. Images, texts, graphs and the like are passed over.
 
 import struct
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rule_core.exceptions import CorruptFileError, TruncatedFileError
-from rule_core.format.tensor_proto import MORE, fields
+from rule_core.format.event_encoder import varint
+from rule_core.format.tensor_proto import MORE
 from rule_core.format.tfrecord import (
     FOOTER,
     HEADER,
@@ -33,13 +34,11 @@ from rule_core.sources.tensorboard_values import (
     Histogram,
     Scalar,
     parse_event,
-    parse_value,
-    varint,
+    values_of,
 )
 
 MAX_CACHED: Final = 1 << 17  # record headers, and layouts
 TIME, STEP, SUMMARY = 0x09, 0x10, 0x2A  # the bytes before time, step and summary of an event
-VALUE, FLOAT = 0x0A, 0x15  # the bytes before a value of a summary, and before its float
 TIME_END: Final = 9  # offset in an event
 SHORTEST: Final = 20  # bytes of an event with a scalar
 HOLES: Final = ("<f", "<d", "<e")  # types of numbers that layouts may surround
@@ -83,10 +82,8 @@ class Hole(NamedTuple):
     width: int
     code: str
 
-    def number_in(self, payload: bytes) -> float:
-        """Return the number in an event."""
-        (number,) = struct.unpack_from(self.code, payload, len(payload) - self.back)
-        return float(number)
+
+LAST_FLOAT: Final = Hole(4, 4, "<f")  # in most events
 
 
 class EventDecoder:
@@ -95,7 +92,6 @@ class EventDecoder:
     def __init__(self) -> None:
         self._lengths: dict[bytes, int] = {}  # of payloads, by the header before them
         self._layouts: dict[bytes, int] = {}  # the number of a tag
-        self._tags: list[str] = []
         self._numbers: dict[str, int] = {}
         self._plugins: dict[str, str] = {}  # of tags; some writers name it once
         self._holes: dict[Hole, dict[bytes, int]] = {}  # the tags of layouts around a number
@@ -121,7 +117,7 @@ class EventDecoder:
         RecordHeaderError
             If a header is wrong; what stands before it has been passed on.
         """
-        events = _ScalarEvents(data, self._tags, record, report)
+        events = _ScalarEvents(data, self._numbers, record, report)
         try:
             return self._decode(data, events)
         finally:
@@ -190,27 +186,29 @@ class EventDecoder:
         """Pass on the numbers of an event that does not end in a float of a known tag."""
         if after and self._add_known(payload, after, end, events):
             return
+        problem = self._add_parsed(payload, after, end, events)
+        if problem:
+            events.report(problem, end - len(payload) - HEADER.size)
+
+    def _add_parsed(self, payload: bytes, after: int, end: int, events: "_ScalarEvents") -> str:
+        """Parse an event and pass on its numbers; return what is wrong with it, or ""."""
         if FOOTER.unpack_from(events.data, end)[0] != masked_crc(payload):
-            events.report(WRONG_CHECKSUM, end - len(payload) - HEADER.size)
-            return
+            return WRONG_CHECKSUM
         try:
             event, values = self._parse(payload)
         except (CorruptFileError, TruncatedFileError):
-            events.report(NO_EVENT, end - len(payload) - HEADER.size)
-            return
-        if not values:
-            return
-        if not is_step(event.step):
-            events.report(NO_STEP, end - len(payload) - HEADER.size)
-            return
+            return NO_EVENT
+        if values and not is_step(event.step):
+            return NO_STEP
         for value in values:
             if isinstance(value, Histogram):
                 events.flush()
                 events.record.summary(value.tag, event.step, value.reductions, event.time)
             else:
-                events.add(self._number(value.tag), event, value.number)
+                events.add(self._number(value.tag), value.number, event=event)
         if len(values) == 1 and isinstance(values[0], Scalar):
             self._learn(payload, after, event, values[0])
+        return ""
 
     def _add_known(self, payload: bytes, after: int, end: int, events: "_ScalarEvents") -> bool:
         """Add a scalar whose layout surrounds its number; return whether it is one."""
@@ -218,40 +216,30 @@ class EventDecoder:
             place = len(payload) - hole.back
             number = layouts.get(payload[after:place] + payload[place + hole.width :])
             if number is not None and place >= after:
-                events.add_with(number, payload, after, end, hole.number_in(payload))
+                (value,) = struct.unpack_from(hole.code, payload, place)
+                events.add(number, float(value), payload, after, end)
                 return True
         return False
 
     def _parse(self, payload: bytes) -> tuple[Event, list[Scalar | Histogram]]:
         event = parse_event(memoryview(payload))
-        values = [
-            value
-            for summary in event.summaries
-            for number, content in fields(summary, EVENT)
-            if number == 1 and (value := parse_value(content, self._plugins)) is not None
-        ]
-        return event, values
+        return event, [*values_of(event, self._plugins)]
 
     def _learn(self, payload: bytes, after: int, event: Event, scalar: Scalar) -> None:
         """Remember the layout of an event with one scalar."""
         number = self._number(scalar.tag)
-        layout = scalar_layout(payload, event, scalar)
-        if layout:
-            if len(self._layouts) >= MAX_CACHED:
-                self._layouts.clear()
-            self._layouts[layout] = number
-            return
         searches = self._searches.get(number, 0)
-        if not has_usual_head(payload, after, event) or searches >= MAX_SEARCHES:
+        if searches >= MAX_SEARCHES or not has_usual_head(payload, after, event):
             return
         self._searches[number] = searches + 1
         hole = self._hole(payload, after, event, scalar)
-        if hole is not None and (hole in self._holes or len(self._holes) < MAX_HOLES):
-            layouts = self._holes.setdefault(hole, {})
-            if len(layouts) >= MAX_CACHED:
-                layouts.clear()
-            place = len(payload) - hole.back
-            layouts[payload[after:place] + payload[place + hole.width :]] = number
+        if hole is None or (hole not in self._holes and len(self._holes) >= MAX_HOLES):
+            return
+        layouts = self._layouts if hole == LAST_FLOAT else self._holes.setdefault(hole, {})
+        if len(layouts) >= MAX_CACHED:
+            layouts.clear()
+        place = len(payload) - hole.back
+        layouts[payload[after:place] + payload[place + hole.width :]] = number
 
     def _hole(self, payload: bytes, after: int, event: Event, scalar: Scalar) -> Hole | None:
         """Return where the number of a scalar is stored; None if that is not known for sure.
@@ -282,10 +270,7 @@ class EventDecoder:
         return values == [Scalar(tag, probe)] and other[:2] == event[:2]
 
     def _number(self, tag: str) -> int:
-        number = self._numbers.setdefault(tag, len(self._tags))
-        if number == len(self._tags):
-            self._tags.append(tag)
-        return number
+        return self._numbers.setdefault(tag, len(self._numbers))
 
 
 class _ScalarEvents:
@@ -303,31 +288,28 @@ class _ScalarEvents:
         That of its payload, which is compared later.
     """
 
-    def __init__(self, data: bytes, tags: list[str], record: SourceRecord, report: Report) -> None:
+    def __init__(
+        self, data: bytes, tags: Iterable[str], record: SourceRecord, report: Report
+    ) -> None:
         self.data = data
         self.record = record
         self.report = report
-        self.numbers = array("q")
-        self.starts = array("q")
-        self.ends = array("q")
-        self.afters = array("q")
-        self.checksums = array("q")
+        self._columns = tuple(array("q") for _ in range(5))
+        self.numbers, self.starts, self.ends, self.afters, self.checksums = self._columns
         self._tags = tags
-        self._parsed: list[tuple[int, Event, float]] = []  # position, and what was parsed
-        self._values: list[tuple[int, float]] = []  # likewise
+        self._known: list[tuple[int, float, Event | None]] = []
 
-    def add(self, number: int, event: Event, value: float) -> None:
-        """Add a scalar that was parsed."""
-        self._parsed.append((len(self.numbers), event, value))
-        self.numbers.append(number)
-        self.starts.append(0)
-        self.ends.append(FOOTER.size)
-        self.afters.append(TIME_END)
-        self.checksums.append(0)
-
-    def add_with(self, number: int, payload: bytes, after: int, end: int, value: float) -> None:
-        """Add a scalar of which the value is known, and the rest stands in the data."""
-        self._values.append((len(self.numbers), value))
+    def add(
+        self,
+        number: int,
+        value: float,
+        payload: bytes = b"",
+        after: int = TIME_END,
+        end: int = FOOTER.size,
+        event: Event | None = None,
+    ) -> None:
+        """Add a scalar of which the value is known; all else is in the data, or in `event`."""
+        self._known.append((len(self.numbers), value, event))
         self.numbers.append(number)
         self.starts.append(end - len(payload))
         self.ends.append(end)
@@ -338,30 +320,30 @@ class _ScalarEvents:
         """Pass the events on, and forget them."""
         if not self.numbers:
             return
-        columns = self.numbers, self.starts, self.ends, self.afters, self.checksums
         # Copies: a view forbids to clear what it shows, and profilers may keep it for a while.
-        numbers, starts, ends, afters, checksums = (np.array(each, np.int64) for each in columns)
+        numbers, starts, ends, afters, checksums = (
+            np.array(column, np.int64) for column in self._columns
+        )
         is_right = self._at(ends, "<u4") == masked(checksums)
         times = self._at(starts + 1, "<f8")
         steps = _varints(self._at(starts + TIME_END + 1, "<u8"), afters - TIME_END - 1)
         with np.errstate(invalid="ignore"):  # signalling NaNs
             values = self._at(ends - FOOTER.size, "<f4").astype(np.float64)
-        for position, event, value in self._parsed:
-            is_right[position] = True
-            times[position], steps[position], values[position] = event.time, event.step, value
-        for position, value in self._values:
+        for position, value, event in self._known:
             values[position] = value
+            if event is not None:
+                is_right[position] = True
+                times[position], steps[position] = event.time, event.step
         if not is_right.all():
             first = int(starts[np.argmin(is_right)])
             self.report(WRONG_CHECKSUM, first - HEADER.size)
             numbers, steps, values, times = (
                 each[is_right] for each in (numbers, steps, values, times)
             )
-        self.record.points(self._tags, numbers, steps, values, times)
-        for column in columns:
+        self.record.points([*self._tags], numbers, steps, values, times)
+        for column in self._columns:
             del column[:]
-        self._parsed.clear()
-        self._values.clear()
+        self._known.clear()
 
     def _at(self, offsets: NDArray[np.int64], dtype: str) -> NDArray[Any]:
         """Return the numbers at offsets in the data."""
@@ -388,11 +370,8 @@ def first_tag(head: bytes) -> str | None:
     with suppress(TruncatedFileError, CorruptFileError):
         while True:
             end = HEADER.size + payload_length(rest, EVENT)
-            for summary in parse_event(rest[HEADER.size : end]).summaries:
-                for number, content in fields(summary, EVENT):
-                    value = parse_value(content, {}) if number == 1 else None
-                    if value is not None:
-                        return value.tag
+            for value in values_of(parse_event(rest[HEADER.size : end]), {}):
+                return value.tag
             rest = rest[end + FOOTER.size :]
     return None
 
@@ -420,23 +399,3 @@ def _varints(words: NDArray[np.uint64], lengths: NDArray[np.int64]) -> NDArray[n
         group = words >> np.uint64(8 * place) & np.uint64(MORE - 1)
         result |= group << np.uint64(7 * place)
     return result.astype(np.int64)
-
-
-def scalar_layout(payload: bytes, event: Event, scalar: Scalar) -> bytes | None:
-    """Return the bytes of an event between its step and its float.
-
-    Events that have these bytes between a step and four last bytes have the same tag. Returns None
-    if the event contains something else, or in another order.
-    """
-    tag = scalar.tag.encode()
-    value = bytes([VALUE]) + varint(len(tag)) + tag + bytes([FLOAT])
-    summary = bytes([VALUE]) + varint(len(value) + 4) + value
-    layout = bytes([SUMMARY]) + varint(len(summary) + 4) + summary
-    step = bytes([STEP]) + varint(event.step) if event.step else b""
-    is_usual = (
-        len(payload) >= SHORTEST
-        and len(step) <= LONGEST_STEP + 1
-        and payload[:1] == bytes([TIME])
-        and payload[TIME_END:-4] == step + layout
-    )
-    return layout if is_usual else None

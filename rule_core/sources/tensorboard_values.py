@@ -2,17 +2,19 @@
 
 import math
 import struct
-from collections.abc import Callable, MutableMapping
+from collections.abc import Iterator, MutableMapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rule_core.exceptions import CorruptFileError
-from rule_core.format.tensor_proto import DTYPES, MORE, decode_shape, fields
+from rule_core.exceptions import CorruptFileError, TruncatedFileError
+from rule_core.format.tensor_proto import DTYPES, decode_shape, fields, read_varint
 from rule_core.reading.source_record import Reductions
 
 EVENT: Final = "event"  # what messages call it
+SIMPLE_VALUE, HISTOGRAM, TENSOR = 2, 5, 8  # fields of a Summary.Value
 MAX_TAG: Final = 4096  # bytes of a name
 SCALARS, HISTOGRAMS = "scalars", "histograms"  # plugins
 ONE_BUCKET: Final = 1.0  # the width that TensorFlow gives to the only bucket of equal numbers
@@ -69,6 +71,15 @@ def parse_event(payload: memoryview) -> Event:
     return Event(time, step, summaries)
 
 
+def values_of(event: Event, plugins: MutableMapping[str, str]) -> Iterator[Scalar | Histogram]:
+    """Yield the numbers and histograms of an event; see `parse_value`."""
+    for summary in event.summaries:
+        for number, content in fields(summary, EVENT):
+            value = parse_value(content, plugins) if number == 1 else None
+            if value is not None:
+                yield value
+
+
 def parse_value(message: Field, plugins: MutableMapping[str, str]) -> Scalar | Histogram | None:
     """Return the number or histogram of a Summary.Value message; None for anything else.
 
@@ -83,30 +94,27 @@ def parse_value(message: Field, plugins: MutableMapping[str, str]) -> Scalar | H
         If it is no such message.
     """
     tag = plugin = ""
-    parse: Callable[[str, Field, str], Scalar | Histogram | None] | None = None
-    content: Field = 0
+    kind, content = 0, message
     for number, value in fields(_bytes(message), EVENT):
         if number == 1:
             tag = _text(value)
-        elif number in _PARSERS:
-            parse, content = _PARSERS[number], value
+        elif number in {SIMPLE_VALUE, HISTOGRAM, TENSOR}:
+            kind, content = number, value
         elif number == 9:  # noqa: PLR2004 - the field `metadata`
             plugin = _plugin(value)
-    if parse is None or not tag:
+    if not kind or not tag:
         return None
     if plugin:
         plugins[tag] = plugin
-    return parse(tag, content, plugin or plugins.get(tag, ""))
+    if kind == SIMPLE_VALUE:
+        return Scalar(tag, _float(content, _FLOAT))
+    if kind == HISTOGRAM:
+        return _histogram(tag, content)
+    return _tensor(tag, content, plugin or plugins.get(tag, ""))
 
 
-def _simple_value(tag: str, content: Field, plugin: str) -> Scalar:
-    del plugin
-    return Scalar(tag, _float(content, _FLOAT))
-
-
-def _histogram(tag: str, content: Field, plugin: str) -> Histogram | None:
+def _histogram(tag: str, content: Field) -> Histogram | None:
     """Return what a HistogramProto tells; None if it is one of no numbers."""
-    del plugin
     statistics = dict.fromkeys(_STATISTICS, 0.0)  # protobuf leaves out those of 0
     for number, value in fields(_bytes(content), EVENT):
         if number in _STATISTICS:
@@ -199,15 +207,11 @@ def _from_values(value: Field, stored: str, dtype: "np.dtype[Any]") -> NDArray[A
 def _packed(content: memoryview) -> list[int]:
     """Return the varints in a packed field."""
     integers = []
-    value = shift = 0
-    for byte in content:
-        value |= (byte & (MORE - 1)) << shift
-        shift += 7
-        if byte < MORE:
-            integers.append(value & 0xFFFFFFFFFFFFFFFF)
-            value = shift = 0
-        elif shift >= 70:  # noqa: PLR2004 - ten groups of seven bits hold 64
-            raise CorruptFileError(EVENT, "a varint of at most 10 bytes", "a longer one")
+    offset = 0
+    with suppress(TruncatedFileError):  # the last one may be cut off
+        while offset < len(content):
+            value, offset = read_varint(content, offset, EVENT)
+            integers.append(value)
     return integers
 
 
@@ -228,20 +232,6 @@ def signed(number: int) -> int:
     (5, -1)
     """
     return number - (1 << 64) if number >> 63 else number
-
-
-def varint(number: int) -> bytes:
-    r"""Return an integer >= 0 as protobuf writes it.
-
-    >>> varint(5), varint(300)
-    (b'\x05', b'\xac\x02')
-    """
-    groups = bytearray()
-    while number >= MORE:
-        groups.append(number & (MORE - 1) | MORE)
-        number >>= 7
-    groups.append(number)
-    return bytes(groups)
 
 
 def _root(square: float) -> float:
@@ -267,6 +257,3 @@ def _text(value: Field) -> str:
     if len(content) > MAX_TAG:
         raise CorruptFileError(EVENT, f"a name of at most {MAX_TAG} bytes", str(len(content)))
     return content.decode("utf-8", "replace")
-
-
-_PARSERS: Final = {2: _simple_value, 5: _histogram, 8: _tensor}

@@ -2,12 +2,7 @@
 
 from collections.abc import Iterator
 
-from rule_core.storage.base import (
-    ByteRange,
-    FileStatus,
-    ObjectNotFoundError,
-    ReadCosts,
-)
+from rule_core.storage.base import ByteRange, FileStatus, ObjectNotFoundError, ReadCosts
 
 
 class AddressStore:

@@ -21,12 +21,13 @@ _TRANSIENT: Final = frozenset(
     {
         *("Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled"),
         *("RequestThrottledException", "TooManyRequestsException", "SlowDown"),
+        *("ProvisionedThroughputExceededException", "RequestLimitExceeded"),
         *(
-            "ProvisionedThroughputExceededException",
-            "RequestLimitExceeded",
             "LimitExceededException",
+            "BandwidthLimitExceeded",
+            "PriorRequestNotComplete",
+            "TransactionInProgressException",
         ),
-        *("BandwidthLimitExceeded", "PriorRequestNotComplete", "TransactionInProgressException"),
         *("RequestTimeout", "RequestTimeoutException", "InternalError", "InternalFailure"),
         *("InternalServiceError", "InternalServerError", "ServiceUnavailable"),
         *("ServiceUnavailableException", "OperationAborted", "500", "502", "503", "504"),
@@ -173,7 +174,8 @@ def call(
     try:
         return retry(
             request,
-            is_transient=lambda err: isinstance(err, kinds) and is_retryable(fault(err)),
+            kinds,
+            is_transient=lambda err: is_retryable(fault(err)),
             deadline_s=deadline_s,
             clock=clock,
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import groupby
 from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from rule_core.exceptions import SMDebugError
@@ -120,6 +121,36 @@ class TrialStore(Protocol):
     def status(self, key: str) -> FileStatus:
         """Return the size and time of `key`; raises what `read` does."""
         ...
+
+
+@runtime_checkable
+class ListedStore(TrialStore, Protocol):
+    """A store that lists one folder without the folders below it."""
+
+    def list_folder(self, folder: str) -> Iterator[str]:
+        """Yield the names in a folder; names of folders end with a slash, as does `folder`.
+
+        Raises
+        ------
+        ObjectNotFoundError
+            If the folder does not exist (not in stores without folders).
+        StorageUnavailableError
+            If the store fails.
+        """
+        ...
+
+
+def list_folder(store: TrialStore, folder: str) -> Iterator[str]:
+    """Yield the names in a folder of any store; see `ListedStore`.
+
+    >>> from rule_core.storage.local import LocalStore
+    >>> "etc/" in list_folder(LocalStore("/"), "")
+    True
+    """
+    if isinstance(store, ListedStore):
+        return store.list_folder(folder)
+    keys = (key[len(folder) :].partition("/") for key in store.list_keys(folder))
+    return (name for name, _ in groupby(name + slash for name, slash, _ in keys))
 
 
 class OpenFile(Protocol):

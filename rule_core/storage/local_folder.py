@@ -56,14 +56,12 @@ def scan(fd: int) -> tuple[list[str], list[str]]:
 
     Links and pipes count as files, so that reading them reports what they are.
     """
-    with os.scandir(fd) as iterator:
-        entries = list(iterator)
-    folders = sorted([entry.name for entry in entries if entry.is_dir(follow_symlinks=False)])
-    files = sorted([entry.name for entry in entries])
-    if folders:
-        inner = {*folders}
-        files = [name for name in files if name not in inner]
-    return files, folders
+    files: list[str] = []
+    folders: list[str] = []
+    with os.scandir(fd) as entries:
+        for entry in entries:
+            (folders if entry.is_dir(follow_symlinks=False) else files).append(entry.name)
+    return sorted(files), sorted(folders)
 
 
 def walk(

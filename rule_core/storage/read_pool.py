@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final, Generic, TypeVar
 
-from rule_core.storage.base import TrialStore
+from rule_core.storage.base import ByteRange, TrialStore
 
 IN_FLIGHT: Final = 4  # files per thread to read ahead, when many are read in order
 
@@ -75,20 +75,23 @@ def _end(jobs: SimpleQueue[Any], threads: int) -> None:
 
 
 def read_each(
-    store: TrialStore, pool: ReadPool[memoryview] | None, keys: Iterable[str]
+    store: TrialStore,
+    pool: ReadPool[memoryview] | None,
+    keys: Iterable[str],
+    byte_range: ByteRange | None = None,
 ) -> Iterator[tuple[str, Read]]:
-    """Yield each key, in order, with a function that returns its content or raises its error.
+    """Yield each key, in order, with a function that returns its bytes or raises its error.
 
     With a pool, the next files are read ahead. Without one, the function reads the file.
     """
+    reads = ((key, partial(store.read, key, byte_range)) for key in keys)
     if pool is None:
-        for key in keys:
-            yield key, partial(store.read, key)
+        yield from reads
         return
     pending: deque[tuple[str, Future[memoryview]]] = deque()
     try:
-        for key in keys:
-            pending.append((key, pool.submit(partial(store.read, key))))
+        for key, read in reads:
+            pending.append((key, pool.submit(read)))
             if len(pending) > IN_FLIGHT * pool.size:
                 first, future = pending.popleft()
                 yield first, future.result

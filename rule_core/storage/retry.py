@@ -1,19 +1,22 @@
 """retry: repeats calls after transient errors, until a deadline."""
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Final, TypeVar
 
 from rule_core.clock import Clock, jittered, pause_after
 
 T = TypeVar("T")
+E = TypeVar("E", bound=Exception)
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 5.0
 
 
 def retry(
     call: Callable[[], T],
+    errors: type[E] | tuple[type[E], ...],
     *,
-    is_transient: Callable[[Exception], bool],
+    is_transient: Callable[[E], bool] = attrgetter("transient"),
     deadline_s: float,
     clock: Clock,
 ) -> T:
@@ -25,8 +28,10 @@ def retry(
 
     Parameters
     ----------
+    errors
+        The exceptions that may be transient; all others are raised at once.
     is_transient
-        Returns whether an exception is transient.
+        Returns whether one of these is transient; by default its attribute of this name.
     deadline_s
         Seconds from now; pauses do not exceed it.
     """
@@ -35,7 +40,7 @@ def retry(
     while True:
         try:
             return call()
-        except Exception as err:
+        except errors as err:
             remaining = end - clock.monotonic()
             least = getattr(err, "retry_after", 0.0)
             if remaining <= 0 or least > remaining or not is_transient(err):

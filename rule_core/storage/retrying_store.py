@@ -1,13 +1,19 @@
 """RetryingStore: repeats requests to a store after transient errors."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from rule_core.clock import Clock
 from rule_core.logger import get_logger
-from rule_core.storage.base import ByteRange, FileStatus, StorageUnavailableError, TrialStore
-from rule_core.storage.list_folder import list_folder
+from rule_core.storage.base import (
+    ByteRange,
+    FileStatus,
+    StorageUnavailableError,
+    TrialStore,
+    list_folder,
+)
 from rule_core.storage.retry import retry
 
 if TYPE_CHECKING:
@@ -105,14 +111,21 @@ class RetryingStore:
         clock = patience or self.clock
         began = clock.monotonic()
         deadline_s = 0.0 if once else self.deadline_s
+
+        def is_transient(err: StorageUnavailableError) -> bool:
+            """Return whether to retry, and log the reason."""
+            if not err.transient or (patience is not None and patience.remaining_s() <= 0):
+                return False
+            get_logger("storage").info("Retrying %r: %s.", err.key, err.reason)
+            return True
+
         try:
-            if patience is None:
-                return retry(call, is_transient=_is_transient, deadline_s=deadline_s, clock=clock)
             return retry(
-                lambda: patience.call(call),
-                is_transient=lambda err: patience.remaining_s() > 0 and _is_transient(err),
+                call if patience is None else partial(patience.call, call),
+                StorageUnavailableError,
+                is_transient=is_transient,
                 deadline_s=deadline_s,
-                clock=patience,
+                clock=clock,
             )
         except StorageUnavailableError as err:
             if not err.transient or not deadline_s:
@@ -126,11 +139,3 @@ def _effort(err: StorageUnavailableError, tried_s: float, deadline_s: float) -> 
     if err.retry_after > deadline_s - tried_s > 0:
         return f"the store asks to retry after {err.retry_after:.0f} s"
     return f"tried for {tried_s:.0f} s"
-
-
-def _is_transient(err: Exception) -> bool:
-    """Return whether to retry, and log the reason."""
-    if not isinstance(err, StorageUnavailableError) or not err.transient:
-        return False
-    get_logger("storage").info("Retrying %r: %s.", err.key, err.reason)
-    return True

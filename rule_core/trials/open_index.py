@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -56,14 +56,14 @@ class TrialPlace(NamedTuple):
 
 
 def open_index(
-    text: str,
+    address: TrialAddress | str,
     open_at: Callable[[str], TrialStore] = open_store,
     *,
     options: SourceOptions = DEFAULT,
     range_steps: tuple[int | None, int | None] | None = None,
     window: int = 1000,
 ) -> TrialIndex:
-    """Return the index of the trial at ``PATH`` or ``KIND:PATH``, without reading its numbers.
+    """Return the index of the trial at an address, without reading its numbers.
 
     Saved tensors come first, then files in other formats. Of a folder that holds neither, the
     index has no files, and is `unrecognized`, as it is if the store does not answer.
@@ -78,7 +78,7 @@ def open_index(
     SMDebugValueError
         If the address is not valid, or names a file that cannot be read.
     """
-    address = parse_address(text)
+    address = parse_address(address) if isinstance(address, str) else address
     named = _named(address)
     if named is not None:
         from rule_core.sources.open import open_sources
@@ -106,7 +106,7 @@ def _named(address: TrialAddress) -> tuple[TrialStore, Recognized] | None:
     has an ID.
     """
     kind, path = address
-    if not kind or _is_file_address(path):
+    if not kind or is_s3(path) or path.strip().lower().startswith("file://"):
         return None
     if "://" in path or (_RUN_ID.fullmatch(path) and not Path(path).exists()):
         return AddressStore(path), Recognized(kind, path, SAID_SO)
@@ -138,8 +138,9 @@ def _open_place(
     elif len(runs) != 1:
         return None
     sources = runs[0].sources if runs else ()
-    more = partial(_runs_of, find)
-    index = open_sources(place.store, sources, options, range_steps, window, more)
+    index = open_sources(
+        place.store, sources, options, range_steps, window, find_runs=lambda: find().runs
+    )
     index.set_aside = [
         f"{item.key or 'The folder'!r} is not read: {sources[0][1].kind} describes the same run. "
         f"To read it, give {item.kind}:PATH."
@@ -148,10 +149,6 @@ def _open_place(
     for problem in recognition.problems:
         index.file_problems.report("", problem)
     return index
-
-
-def _runs_of(find: Callable[[], Recognition]) -> Sequence[SourceRun]:
-    return find().runs
 
 
 def find_runs(place: TrialPlace, kind: str = "") -> Recognition:
@@ -200,10 +197,6 @@ def _is_native(store: TrialStore) -> bool:
     """Return whether a folder holds saved tensors."""
     folder = source_folder(store, "")
     return has_marks(folder.names, TENSORS, folder.list_folder)
-
-
-def _is_file_address(path: str) -> bool:
-    return is_s3(path) or path.strip().lower().startswith("file://")
 
 
 def _check_young(place: TrialPlace, address: TrialAddress) -> None:

@@ -10,21 +10,22 @@ from rule_core.environment import number
 from rule_core.exceptions import NoMoreProfilerData, StepNotYetAvailable
 from rule_core.logger import get_logger
 from rule_core.modes import ModeKeys
+from rule_core.profiler.converted.format import FLIGHT_RECORDER, KINETO
 from rule_core.profiler.files.stop_signal import GRACE_S, StopSignal
+from rule_core.profiler.kineto.trace_names import recorded_traces
 from rule_core.profiler.readers.source import ProfilerSource
 from rule_core.profiler.system.legacy_parser import ProfilerSystemEvent, events_of_samples
 from rule_core.profiler.system.samples import SystemSamples
 from rule_core.profiler.traces.event import TraceEvent
 from rule_core.storage.base import TrialStore
 from rule_core.storage.uri import open_store
-from rule_core.trials.profiler_range import ProfilerRange
-from rule_core.trials.snapshot_view import LOOK_EVERY_S, POLL_S, WARN_AFTER_S
+from rule_core.trials.snapshot_view import LOOK_EVERY_S, POLL_S, WARN_AFTER_S, Refreshing
 
 SYSTEM: Final = "system metrics"
 FRAMEWORK: Final = "framework metrics"
 
 
-class ProfilerTrial(ProfilerRange):
+class ProfilerTrial(Refreshing):
     """The profiler data of one training job, opened by `create_trial` with ``profiler=True``.
 
     It has no steps and no tensors: rules evaluate time ranges. Times are epoch microseconds.
@@ -44,6 +45,12 @@ class ProfilerTrial(ProfilerRange):
     ----------
     name, path, trial_dir, output_dir
         The arguments.
+    source
+        The reader of the files, shared by all views of the trial.
+    store
+        The store with the files.
+    stop_files, stop_grace
+        Local stop files; the data end `stop_grace` seconds after the time in such a file.
     temp_dir
         A folder for temporary files in `output_dir`, which the platform does not upload.
     dynamic_refresh
@@ -73,17 +80,15 @@ class ProfilerTrial(ProfilerRange):
         self.path = self.trial_dir = os.fspath(trial_dir).strip()
         self.clock = clock or SystemClock()
         self.logger = get_logger()
-        self.dynamic_refresh = True
-        self.horizon: int | None = None
-        self.judged: int | None = None
-        self.is_whole = False
-        self.reads = 0
         self.waited_until = 0
         self.missed: dict[str, None] = {}
         self._has_read: set[str] = set()
         self.output_dir = output_dir
         self.temp_dir = _make_temp_dir(output_dir)
-        super().__init__(self._open_source() if source is None else source)
+        self.source = self._open_source() if source is None else source
+        self.store = self.source.store
+        self.stop_files = self.source.signal.files
+        self.stop_grace = self.source.signal.grace_s
 
     @classmethod
     def over(
@@ -128,12 +133,97 @@ class ProfilerTrial(ProfilerRange):
     def __repr__(self) -> str:
         return f"ProfilerTrial(name={self.name!r}, path={self.path!r})"
 
-    # -- times -------------------------------------------------------------------------------
+    # -- what is loaded; nothing of this looks for new files ---------------------------------
 
-    def get_first_timestamp(self) -> int:
-        """Return the start of the data; 0 without data."""
-        self._look()
-        return self.first_timestamp
+    @property
+    def first_timestamp(self) -> int:
+        """The start of the data; 0 without data."""
+        return self.source.first_us
+
+    @property
+    def newest_timestamp(self) -> int:
+        """The end of the newest data; 0 without data."""
+        return self.source.newest_us
+
+    @property
+    def settled_timestamp(self) -> int:
+        """The time before which the data are complete; see `ProfilerSource.settled_us`."""
+        return self.source.settled_us
+
+    def next_timestamp(self, time_us: int) -> int | None:
+        """Return the first time from `time_us` on that may have data, or None."""
+        return self.source.next_us(time_us)
+
+    def silent_nodes(self, start_us: int, end_us: int) -> list[str]:
+        """Return the nodes with system metrics before a time range but not in it."""
+        return self.source.silent_nodes(start_us, end_us)
+
+    @property
+    def loaded_all_steps(self) -> bool:
+        """Whether the job has ended and all its files have been loaded."""
+        return self.source.is_complete
+
+    @property
+    def nodes(self) -> list[str]:
+        """The nodes with system metrics, or else those with timelines, sorted."""
+        return self.source.nodes
+
+    @property
+    def has_framework_data(self) -> bool:
+        """Whether a timeline file exists."""
+        return bool(self.source.files.traces)
+
+    @property
+    def has_torch_traces(self) -> bool:
+        """Whether the data comes from traces of torch.profiler."""
+        return KINETO in self.source.files.store.formats
+
+    @property
+    def has_flight_recorder_dumps(self) -> bool:
+        """Whether the data comes from dumps of torch.distributed's flight recorder."""
+        return FLIGHT_RECORDER in self.source.files.store.formats
+
+    def torch_traces(self, start_us: int, end_us: int) -> list[str]:
+        """Return the keys of traces of torch.profiler from a time range, by time.
+
+        Raises
+        ------
+        StorageUnavailableError
+            If the store is unavailable.
+        """
+        store = self.source.files.store
+        if self.has_torch_traces:
+            return store.files_ending(start_us)
+        return [
+            trace.key
+            for trace in recorded_traces(store)
+            if trace.start_us < end_us and trace.end_us >= start_us
+        ]
+
+    def has_system_metric(self, dimension: str = "") -> bool:
+        """Return whether the trial has samples of a metric, or of any before the first read."""
+        keys = self.source.keys
+        if not (dimension and keys):
+            return bool(self.source.files.system)
+        return any(key.dimension == dimension for key in keys)
+
+    @property
+    def damaged(self) -> int:
+        """The number of unreadable lines, records and files."""
+        return self.source.files.problems.count
+
+    @property
+    def problems(self) -> list[str]:
+        """A sentence for each problem with the files."""
+        problems = [
+            f"{key}: {message}" for key, message in self.source.files.problems.problems.items()
+        ]
+        if late := self.source.late:
+            files = "file" if late == 1 else "files"
+            problems.append(f"{late} {files} arrived too late to be evaluated completely.")
+        return problems
+
+    # -- times -------------------------------------------------------------------------------
 
     def get_latest_timestamp(self) -> int:
         """Return the time up to which all kinds of data exist; 0 without data.
@@ -152,10 +242,6 @@ class ProfilerTrial(ProfilerRange):
     def job_finished(self) -> bool:
         """Return whether the job has ended, by its end mark or the platform's stop signal."""
         return self.source.has_ended()
-
-    def stop_signalled(self) -> bool:
-        """Return whether the platform sent its stop signal and the grace period is over."""
-        return self.source.stop_signalled()
 
     def wait_for_data(self, end_time: int, start_time: int) -> None:
         """Wait until all data before `end_time` exist or the job has ended.
@@ -179,8 +265,8 @@ class ProfilerTrial(ProfilerRange):
                 raise StepNotYetAvailable(self.horizon, ModeKeys.GLOBAL)
             if not has_logged and self.clock.monotonic() - began >= WARN_AFTER_S:
                 has_logged = True
-                text = "Profiler trial %r: waiting for data up to %d us; data exist up to %d us."
-                self.logger.info(text, self.path, end_time, self.settled_timestamp)
+                message = "Profiler trial %r: waiting for data up to %d us; data exist up to %d us."
+                self.logger.info(message, self.path, end_time, self.settled_timestamp)
             self.source.refresh()
             if end_time > self.settled_timestamp and not self.source.is_complete:
                 self.clock.sleep(self.pause_s)
@@ -267,8 +353,8 @@ def _make_temp_dir(output_dir: str | None) -> str | None:
     try:
         temp_dir.mkdir(parents=True, exist_ok=True)
     except OSError as err:
-        text = "Output folder %r cannot be created: %s. Choose another output_dir."
-        get_logger().warning(text, output_dir, err.strerror)
+        message = "Output folder %r cannot be created: %s. Choose another output_dir."
+        get_logger().warning(message, output_dir, err.strerror)
     return str(temp_dir)
 
 
@@ -297,8 +383,8 @@ def open_profiler_trial(
             raise error
         if waited >= WARN_AFTER_S and not has_warned:
             has_warned = True
-            text = "Profiler trial %r: no metrics after %.0f s. Still waiting; check the path."
-            trial.logger.warning(text, trial.path, waited)
+            message = "Profiler trial %r: no metrics after %.0f s. Still waiting; check the path."
+            trial.logger.warning(message, trial.path, waited)
         trial.clock.sleep(trial.pause_s)
         trial.refresh()
     return trial

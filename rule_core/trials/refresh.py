@@ -4,18 +4,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
+from rule_core.model.reduction_config import TRUTHS
 from rule_core.trials.snapshot_view import Refreshing, Trials
 
 T = TypeVar("T", bound=Trials)
 
 
-def _as_list(trials: Trials) -> list[Refreshing]:
-    return list(trials) if isinstance(trials, Iterable) else [trials]
-
-
 @contextmanager
 def _set(trials: T, refreshing: bool) -> Iterator[T]:
-    previous = [(trial, trial.dynamic_refresh) for trial in _as_list(trials)]
+    several: Iterable[Refreshing] = trials if isinstance(trials, Iterable) else [trials]
+    previous = [(trial, trial.dynamic_refresh) for trial in several]
     for trial, _ in previous:
         trial.dynamic_refresh = refreshing
         if refreshing:
@@ -68,12 +66,8 @@ def parse_bool(arg: object, default: bool = False) -> bool:
     >>> parse_bool("True"), parse_bool("no"), parse_bool(None, default=True)
     (True, False, True)
     """
-    if arg is None:
-        return default
-    text = str(arg).strip().lower()
-    if text in {"true", "1", "yes"}:
-        return True
-    if text in {"false", "0", "no"}:
-        return False
-    msg = f"A boolean must be true or false, got {arg!r}."
-    raise ValueError(msg)
+    truth = default if arg is None else TRUTHS.get(str(arg).strip().lower())
+    if truth is None:
+        msg = f"A boolean must be true or false, got {arg!r}."
+        raise ValueError(msg)
+    return truth

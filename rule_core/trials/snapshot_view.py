@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from operator import attrgetter
-from typing import Any, Final, NoReturn, Protocol, TypeVar
-
-from numpy.typing import NDArray
+from typing import Any, Final, NoReturn, TypeVar
 
 from rule_core.clock import Clock, SystemClock
 from rule_core.environment import number
@@ -27,9 +25,8 @@ from rule_core.modes import ModeKeys
 from rule_core.reading.file_problems import UNREADABLE
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage.base import ObjectNotFoundError
-from rule_core.trials.tensor import StepState, TensorLocation
+from rule_core.trials.tensor import Array, StepState, TensorLocation
 
-Array = NDArray[Any]
 T = TypeVar("T")
 POLL_S: Final = 0.25
 LOOK_EVERY_S: Final = 1.0  # in remote trials, regardless of the number of queries
@@ -39,16 +36,33 @@ EVENT_FILE_TRY_S: Final = 2.0
 _SHOWN: Final = attrgetter("horizon", "judged", "dynamic_refresh")
 
 
-class Refreshing(Protocol):
-    """The attributes of a trial that these context managers set."""
+class Refreshing:
+    """What context managers and rules set of a trial, and what it counts.
 
-    dynamic_refresh: bool
-    horizon: int | None
-    judged: int | None
-    is_whole: bool
+    Attributes
+    ----------
+    dynamic_refresh
+        Whether queries look for new files.
+    horizon
+        The global step that a rule is evaluating; later steps, and those of other segments, are
+        hidden. Otherwise, and in a trial that `is_whole`, None.
+    judged
+        The global step that a rule is evaluating, or None.
+    is_whole
+        Whether rules see the whole trial at each step: they compare another trial with it.
+    reads
+        The number of values and reductions read so far; in a profiler trial, of queries with data.
+    """
+
+    dynamic_refresh: bool = True
+    horizon: int | None = None
+    judged: int | None = None
+    is_whole: bool = False
+    reads: int = 0
 
     def expire(self) -> None:
         """Make the next query look for new files, even shortly after the last look."""
+        raise NotImplementedError
 
 
 Trials = Refreshing | Iterable[Refreshing]
@@ -72,24 +86,11 @@ def snapshot(trials: Trials, step: int) -> Iterator[None]:
             trial.horizon, trial.judged, trial.dynamic_refresh = state
 
 
-class TrialView:
+class TrialView(Refreshing):
     """A view of a `TrialIndex`, optionally limited to a step or to the files already loaded.
-
-    It implements `TensorSource` for its tensors.
 
     Attributes
     ----------
-    dynamic_refresh
-        Whether queries look for new files.
-    horizon
-        The global step that a rule is evaluating; later steps, and those of other segments, are
-        hidden. Otherwise, and in a trial that `is_whole`, None.
-    judged
-        The global step that a rule is evaluating, or None.
-    is_whole
-        Whether rules see the whole trial at each step: they compare another trial with it.
-    reads
-        The number of values and reductions read so far.
     damaged
         The number that could not be read.
     """
@@ -97,11 +98,6 @@ class TrialView:
     def __init__(self, index: TrialIndex, clock: Clock | None = None) -> None:
         self.index = index
         self.clock = clock or SystemClock()
-        self.dynamic_refresh = True
-        self.horizon: int | None = None
-        self.judged: int | None = None
-        self.is_whole = False
-        self.reads = 0
         self.damaged = 0
         self._ascents: dict[tuple[str, ModeKeys], tuple[int, int, int, bool]] = {}
 
@@ -259,14 +255,14 @@ class TrialView:
         return seconds if math.isfinite(seconds) else math.nan
 
     def original_name(self, name: str) -> str | None:
-        """Return the framework's own name of a tensor; see `TensorSource`."""
+        """Return the framework's own name of a tensor, if shapes were saved."""
         index = self.index
         return index.tensors.original_name(name, self._visible(index.names.get(name, [])))
 
     def tensor_steps(
         self, name: str, mode: ModeKeys | None, show_incomplete_steps: bool
     ) -> list[int]:
-        """Return the steps of a tensor; see `TensorSource`."""
+        """Return the steps of `mode` at which anything of a tensor was saved, ascending."""
         self._look()
         mode = mode or ModeKeys.GLOBAL
         index = self.index
@@ -278,7 +274,7 @@ class TrialView:
         return sorted({index.mode_step_at(step, mode) for step in global_steps})
 
     def steps_back(self, name: str, step: int, mode: ModeKeys | None) -> Iterator[int]:
-        """Yield the steps of a tensor up to a step, the latest first; see `TensorSource`."""
+        """Yield the steps of `mode` up to `step` at which a tensor was saved, the latest first."""
         self._look()
         mode = mode or ModeKeys.GLOBAL
         index = self.index
@@ -317,7 +313,7 @@ class TrialView:
         return index.names if mode is ModeKeys.GLOBAL else index.names_by_mode.get(mode, {})
 
     def first_step(self, name: str) -> int:
-        """Return the first visible global step of a known tensor; see `TensorSource`."""
+        """Return the first visible global step at which anything of a known tensor was saved."""
         steps, horizon = self.index.names[name], self.horizon
         if horizon is None or horizon < SEGMENT_STEPS:
             return steps[0]
@@ -343,7 +339,7 @@ class TrialView:
         return ascend
 
     def tensor_workers(self, name: str, step: int, mode: ModeKeys | None) -> list[str]:
-        """Return the workers of a tensor at a step; see `TensorSource`."""
+        """Return the workers that saved a tensor at a step of `mode`."""
         mode = mode or ModeKeys.GLOBAL
         _, parts = self._find_parts(name, step, mode)
         if not parts:
@@ -382,16 +378,14 @@ class TrialView:
 
     def _parts(self, name: str, step: int, mode: ModeKeys) -> tuple[int, list[str]]:
         global_step = self._global(step, mode)
-        return (
-            (-1, [])
-            if global_step is None
-            else (global_step, self.index.tensors.parts_with(name, global_step, mode))
-        )
+        if global_step is None:
+            return -1, []
+        return global_step, self.index.tensors.parts_with(name, global_step, mode)
 
     def find(
         self, name: str, step: int, mode: ModeKeys | None, worker: str | None
     ) -> TensorLocation:
-        """Return the location of a tensor; see `TensorSource`."""
+        """Return the location of a tensor, or raise as `Tensor.value` documents."""
         mode = mode or ModeKeys.GLOBAL
         global_step, parts = self._find_parts(name, step, mode)
         if not parts:
@@ -414,14 +408,14 @@ class TrialView:
     def read(
         self, name: str, location: TensorLocation, reduction: tuple[str, bool] | None = None
     ) -> Array:
-        """Return a saved value or reduction; see `TensorSource`."""
+        """Return the saved value, or one saved reduction, read-only."""
         step, worker = location.step, location.worker
         return self._read_when_written(
             name, location, lambda: self.index.tensors.value(name, step, worker, reduction)
         )
 
     def shape(self, name: str, location: TensorLocation) -> tuple[int, ...]:
-        """Return the shape of a saved value; see `TensorSource`."""
+        """Return the shape of the saved value."""
         prefetch = self.index.tensors.local_prefetch
         shape = None
         if prefetch is not None and location.step == self.judged:
@@ -439,7 +433,7 @@ class TrialView:
         statistic: StreamingStatistic,
         before: int | None = None,
     ) -> Any:
-        """Return the prefetched result of a statistic, or None; see `TensorSource`."""
+        """Return the prefetched result of a statistic at a global step, or None."""
         prefetch = self.index.tensors.local_prefetch
         if prefetch is None or step != self.judged:
             return None
@@ -486,7 +480,7 @@ class TrialView:
         statistic: StreamingStatistic,
         before: int | None = None,
     ) -> Any:
-        """Return a statistic of a saved value; see `TensorSource`."""
+        """Return a statistic of the saved value, compared with its value at step `before`."""
         step, worker = location.step, location.worker
         tensors = self.index.tensors
         return self._read_when_written(

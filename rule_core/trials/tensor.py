@@ -3,7 +3,7 @@
 import enum
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from numpy.typing import NDArray
 
@@ -13,10 +13,12 @@ from rule_core.exceptions import (
     TensorUnavailableForStep,
 )
 from rule_core.format.index_file import Entry
-from rule_core.model.reduced_value import reduced_value
-from rule_core.model.reductions import Reduction
+from rule_core.model.reductions import Reduction, reduced_value
 from rule_core.model.streaming_statistics import StreamingStatistic
 from rule_core.modes import ModeKeys
+
+if TYPE_CHECKING:
+    from rule_core.trials.snapshot_view import TrialView
 
 Array = NDArray[Any]
 
@@ -37,69 +39,6 @@ class TensorLocation(NamedTuple):
     entry: Entry
 
 
-class TensorSource(Protocol):
-    """The queries of a tensor to its trial."""
-
-    def original_name(self, name: str) -> str | None:
-        """Return the framework's own name of a tensor, if shapes were saved."""
-        ...
-
-    def tensor_steps(
-        self, name: str, mode: ModeKeys | None, show_incomplete_steps: bool
-    ) -> list[int]:
-        """Return the steps of `mode` at which anything of a tensor was saved, ascending."""
-        ...
-
-    def steps_back(self, name: str, step: int, mode: ModeKeys | None) -> Iterator[int]:
-        """Yield the steps of `mode` up to `step` at which a tensor was saved, the latest first."""
-        ...
-
-    def first_step(self, name: str) -> int:
-        """Return the first global step at which anything of a known tensor was saved."""
-        ...
-
-    def tensor_workers(self, name: str, step: int, mode: ModeKeys | None) -> list[str]:
-        """Return the workers that saved a tensor at a step of `mode`."""
-        ...
-
-    def find(
-        self, name: str, step: int, mode: ModeKeys | None, worker: str | None
-    ) -> TensorLocation:
-        """Return the location of a tensor, or raise as `Tensor.value` documents."""
-        ...
-
-    def read(
-        self, name: str, location: TensorLocation, reduction: tuple[str, bool] | None = None
-    ) -> Array:
-        """Return the saved value, or one saved reduction, read-only."""
-        ...
-
-    def shape(self, name: str, location: TensorLocation) -> tuple[int, ...]:
-        """Return the shape of the saved value."""
-        ...
-
-    def prefetched(
-        self,
-        name: str,
-        step: int,
-        worker: str | None,
-        statistic: StreamingStatistic,
-        before: int | None = None,
-    ) -> Any:
-        """Return the prefetched result of a statistic at a global step, or None."""
-        ...
-
-    def measure(
-        self,
-        name: str,
-        location: TensorLocation,
-        statistic: StreamingStatistic,
-        before: int | None = None,
-    ) -> Any:
-        """Return a statistic of the saved value, compared with its value at step `before`."""
-        ...
-
-
 class Tensor:
     """One tensor of a trial, returned by `trial.tensor(name)`.
 
@@ -108,7 +47,7 @@ class Tensor:
     the step.
     """
 
-    def __init__(self, name: str, trial: TensorSource) -> None:
+    def __init__(self, name: str, trial: "TrialView") -> None:
         self.name = name
         self.trial = trial
 

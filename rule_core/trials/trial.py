@@ -4,7 +4,7 @@ Several trials can share one `TrialIndex`: each rule has its own trial, with its
 and horizon, over the same data.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple, Self
 
@@ -16,9 +16,8 @@ from rule_core.model.collection import Collection
 from rule_core.model.segments import SEGMENT_STEPS, segment_of
 from rule_core.modes import ModeKeys
 from rule_core.reading.trial_index import TrialIndex
-from rule_core.trials.snapshot_view import Array, TrialView
-from rule_core.trials.step_modes import StepModes
-from rule_core.trials.tensor import StepState, Tensor
+from rule_core.trials.snapshot_view import TrialView
+from rule_core.trials.tensor import Array, StepState, Tensor
 
 MISSED_KEPT: Final = 20
 SELECTIONS_KEPT: Final = 256  # of names by a pattern or collection
@@ -64,7 +63,6 @@ class Trial(TrialView):
         self.missed: dict[str, None] = {}
         self._tensors: dict[str, Tensor] = {}
         self._collections: dict[str, Collection] = {}
-        self._collections_version = -1
         self._copied_versions: dict[str, int] = {}  # by name of a collection
         # By the identity of the names, and the name of a collection or patterns.
         self._selections: dict[tuple[int, str | tuple[str, ...]], _Selection] = {}
@@ -341,7 +339,7 @@ class Trial(TrialView):
         return self.index.tensors.modes_at(global_step) if self._is_visible(global_step) else {}
 
     @property
-    def _global_to_mode(self) -> StepModes:
+    def _global_to_mode(self) -> "StepModes":
         """The mode and mode step of each global step; public rules read it as in smdebug."""
         return StepModes(self)
 
@@ -366,10 +364,8 @@ class Trial(TrialView):
 
     def collections(self) -> dict[str, Collection]:
         """Return the collections by name; changes to them affect this trial object only."""
-        if self._collections_version != self.index.collections_version:
-            self._collections_version = self.index.collections_version
-            for name in self.index.collections:
-                self.collection(name)
+        for name in self.index.collections:
+            self.collection(name)
         return self._collections
 
     def collection(self, coll_name: str) -> Collection:
@@ -452,3 +448,26 @@ class Trial(TrialView):
                     raise NoMoreData(step, mode, last)
                 raise StepUnavailable(step, mode)
             self.clock.sleep(self.pause_s)
+
+
+class StepModes(Mapping[int, tuple[ModeKeys, int]]):
+    """A live view of a trial: ``trial._global_to_mode[step]`` is ``(mode, mode_step)``."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+
+    def __getitem__(self, global_step: int) -> tuple[ModeKeys, int]:
+        """Return the mode and mode step of a visible global step."""
+        mode, mode_step = self._trial.mode_modestep(global_step)
+        if mode is None or mode_step is None:
+            raise KeyError(global_step)
+        return mode, mode_step
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._trial.steps(show_incomplete_steps=True))
+
+    def __len__(self) -> int:
+        return len(self._trial.steps(show_incomplete_steps=True))
+
+    def __repr__(self) -> str:
+        return repr(dict(self))

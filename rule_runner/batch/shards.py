@@ -71,7 +71,12 @@ def find_shard(option: str | None, count: int | None, environment: Mapping[str, 
             )
             raise UsageError(msg)
         return WHOLE
-    return _ENGINES[present[0]](environment, count)
+    (name,) = present
+    index = _number(environment, name)
+    subject = f"{name}={index}"
+    if count is None:
+        index, count = _ENGINES[name](environment, index)
+    return _checked(index, count, subject)
 
 
 def _parsed(text: str) -> Shard:
@@ -103,52 +108,44 @@ def _number(environment: Mapping[str, str], name: str) -> int:
     return int(text)
 
 
-def _of_kubernetes(environment: Mapping[str, str], count: int | None) -> Shard:
-    index = _number(environment, KUBERNETES)
-    if count is None:
-        msg = (
-            f"{KUBERNETES} is {index}, but Kubernetes does not say how many there are. "
-            "Give --shards N, the job's number of completions."
-        )
-        raise UsageError(msg)
-    return _checked(index, count, f"{KUBERNETES}={index}")
+def _of_kubernetes(environment: Mapping[str, str], index: int) -> tuple[int, int]:
+    del environment
+    msg = (
+        f"{KUBERNETES} is {index}, but Kubernetes does not say how many there are. "
+        "Give --shards N, the job's number of completions."
+    )
+    raise UsageError(msg)
 
 
-def _of_batch(environment: Mapping[str, str], count: int | None) -> Shard:
-    index = _number(environment, BATCH)
-    if count is None and BATCH_SIZE not in environment:
+def _of_batch(environment: Mapping[str, str], index: int) -> tuple[int, int]:
+    if BATCH_SIZE not in environment:
         msg = (
             f"{BATCH} is {index}, but {BATCH_SIZE} is not set. Give --shards N, the size of the "
             "array."
         )
         raise UsageError(msg)
-    size = _number(environment, BATCH_SIZE) if count is None else count
-    return _checked(index, size, f"{BATCH}={index}")
+    return index, _number(environment, BATCH_SIZE)
 
 
-def _of_slurm(environment: Mapping[str, str], count: int | None) -> Shard:
-    task = _number(environment, SLURM)
-    subject = f"{SLURM}={task}"
-    if count is not None:
-        return _checked(task, count, subject)
+def _of_slurm(environment: Mapping[str, str], task: int) -> tuple[int, int]:
     names = [f"SLURM_ARRAY_TASK_{name}" for name in ("COUNT", "MIN", "STEP")]
     missing = [name for name in names[:2] if name not in environment]
     if missing:
         msg = f"{SLURM} is {task}, but {' and '.join(missing)} are not set. Give --shards N."
         raise UsageError(msg)
-    size, first = (_number(environment, name) for name in names[:2])
-    step = _number(environment, names[2]) if names[2] in environment else 1
-    place, rest = divmod(task - first, max(step, 1))
-    if rest or not 0 <= place < size:
+    size, first, step = (_number({names[2]: "1", **environment}, name) for name in names)
+    index, remainder = divmod(task - first, max(step, 1))
+    if remainder or not 0 <= index < size:
         msg = (
-            f"{subject} has no place in its array of {size} tasks from {first} in steps of {step}. "
-            "Give --shards N: then the index is the task's ID."
+            f"{SLURM}={task} has no place in its array of {size} tasks from {first} in steps of "
+            f"{step}. Give --shards N: then the index is the task's ID."
         )
         raise UsageError(msg)
-    return _checked(place, size, subject)
+    return index, size
 
 
-_ENGINES: Final[Mapping[str, Callable[[Mapping[str, str], int | None], Shard]]] = {
+# The index and the number of shards of an array, as each engine says them.
+_ENGINES: Final[Mapping[str, Callable[[Mapping[str, str], int], tuple[int, int]]]] = {
     KUBERNETES: _of_kubernetes,
     BATCH: _of_batch,
     SLURM: _of_slurm,

@@ -4,17 +4,16 @@ from typing import Literal
 
 import click
 
-from rule_runner.cli.endpoint import endpoint_option
-from rule_runner.cli.evaluation import FAIL_ON, TAG_RUN, takes, without
-from rule_runner.cli.reporting import reporting
-from rule_runner.cli.standard_output import results_alone
+from rule_runner.cli.evaluation import FAIL_ON, FOLLOW, TAG_RUN
+from rule_runner.cli.options import endpoint_option, flag, takes, text, without
+from rule_runner.cli.reporting import reporting, results_alone
 
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--follow", is_flag=True, help="Follow trials that have not ended until they do.")
-@click.option("--output", metavar="DIR", help="Output folder; by default rule-output/check-TIME.")
-@click.option("--overwrite", is_flag=True, help="Replace results in the output folder.")
+@FOLLOW
+@text("--output", "DIR", "Output folder; by default rule-output/check-TIME.")
+@flag("--overwrite", "Replace results in the output folder.")
 @without("report", "Write no report.html, and collect no measurements for it.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 @click.option(

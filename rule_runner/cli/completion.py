@@ -11,13 +11,12 @@ from rule_runner.config.defaults import EVERY_RULE, FITTING_RULES, RuleMode
 from rule_runner.errors import RuleRunnerError
 
 
-def rule_names(context: Context, parameter: Parameter, incomplete: str) -> list[CompletionItem]:
+def rule_names(_: Context, parameter: Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete ``[ID=]NAME``: the name of a built-in rule."""
     from rule_runner.loading.loader import every_builtin
     from rule_runner.loading.rule_packages import rule_packages
     from rule_runner.report.rule_pages import sentence
 
-    del context
     rule_id, equals, word = incomplete.rpartition("=")
     rules = every_builtin()
     words = {name: sentence(rules[name]) for name in rules if name.startswith(word)}
@@ -29,13 +28,10 @@ def rule_names(context: Context, parameter: Parameter, incomplete: str) -> list[
     return _items(words, word, rule_id + equals)
 
 
-def rule_parameters(
-    context: Context, parameter: Parameter, incomplete: str
-) -> list[CompletionItem]:
+def rule_parameters(context: Context, _: Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete ``[ID.]KEY=VALUE`` with parameters of the preceding rules and their defaults."""
     from rule_runner.loading.loader import load_named
 
-    del parameter
     rules = _rules(context)
     words = {}
     for rule_id, name in rules.items():
@@ -46,19 +42,17 @@ def rule_parameters(
     return _items(words, incomplete)
 
 
-def modes(context: Context, parameter: Parameter, incomplete: str) -> list[CompletionItem]:
+def modes(context: Context, _: Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete ``[ID=]MODE``, with the IDs of the preceding rules."""
-    del parameter
     words = [str(mode) for mode in RuleMode]
     words += [f"{rule_id}={mode}" for rule_id in _rules(context) for mode in RuleMode]
     return _items(dict.fromkeys(words, ""), incomplete)
 
 
-def regions(context: Context, parameter: Parameter, incomplete: str) -> list[CompletionItem]:
+def regions(_context: Context, _parameter: Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete the name of an AWS region."""
     from rule_runner.images.aws_images import NAMES
 
-    del context, parameter
     return _items(dict.fromkeys(sorted(NAMES), ""), incomplete)
 
 

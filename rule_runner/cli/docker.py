@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from rule_runner.cli.evaluation import DOCKER, ISOLATIONS, takes, with_request
+from rule_runner.cli.evaluation import DOCKER, ISOLATIONS, with_request
+from rule_runner.cli.options import IMAGE, POSITIVE, choice, count, flag, number, takes, text, texts
 from rule_runner.cli.reporting import reporting
 from rule_runner.config.defaults import Isolation
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from rule_runner.config.request import EvaluationRequest
 
 CONTAINER: Final = "container"
-IMAGE: Final = "rule-runner:latest"
 
 
 @click.group()
@@ -24,7 +24,7 @@ def docker() -> None:
 @click.option(
     "--image", default=IMAGE, envvar="RULE_RUNNER_IMAGE", show_default=True, help="Image to run."
 )
-@click.option("--pull", is_flag=True, help="Pull the image from its registry first.")
+@flag("--pull", "Pull the image from its registry first.")
 @click.option(
     "--isolate",
     "isolation",
@@ -35,39 +35,21 @@ def docker() -> None:
     metavar="[none|process|container]",
     help="Isolation of each rule: its own process or container; without a value, a container.",
 )
-@click.option(
-    "--parallel",
-    type=click.IntRange(1),
-    default=2,
-    show_default=True,
-    metavar="N",
-    help="With --isolate: how many containers to run at a time.",
-)
-@click.option(
-    "--memory", default="4g", show_default=True, metavar="SIZE", help="Memory of each container."
-)
-@click.option(
+@count("--parallel", "With --isolate: how many containers to run at a time.", 2)
+@text("--memory", "SIZE", "Memory of each container.", default="4g", show_default=True)
+@number(
     "--cpus",
-    type=click.FloatRange(0, min_open=True),
+    "Processors of each container; by default 2, or all if there are fewer.",
+    allowed=POSITIVE,
     metavar="N",
-    help="Processors of each container; by default 2, or all if there are fewer.",
 )
-@click.option(
-    "--pids-limit",
-    type=click.IntRange(8),
-    default=256,
-    show_default=True,
-    metavar="N",
-    help="Most processes and threads of each container.",
-)
-@click.option(
+@count("--pids-limit", "Most processes and threads of each container.", 256, least=8)
+@text(
     "--network",
-    metavar="NAME",
-    help="Network of the engine; by default 'bridge', or none if the evaluation needs none.",
+    "NAME",
+    "Network of the engine; by default 'bridge', or none if the evaluation needs none.",
 )
-@click.option(
-    "--aws-config", is_flag=True, help="Mount ~/.aws read-only for AWS_PROFILE, and pass its name."
-)
+@flag("--aws-config", "Mount ~/.aws read-only for AWS_PROFILE, and pass its name.")
 @takes(DOCKER)
 @reporting
 @with_request
@@ -104,26 +86,17 @@ def run(
 
 @docker.command("build")
 @click.option("--tag", default=IMAGE, show_default=True, help="Name of the image.")
-@click.option("--base-image", metavar="IMAGE", help="Base with Python 3.11 or later.")
-@click.option("--network", metavar="NAME", help="Network of the build, such as host.")
-@click.option(
-    "--variant",
-    type=click.Choice(["slim", "full"]),
-    default="slim",
-    show_default=True,
-    help="'full' adds pandas, bokeh, matplotlib and every AWS service.",
+@text("--base-image", "IMAGE", "Base with Python 3.11 or later.")
+@text("--network", "NAME", "Network of the build, such as host.")
+@choice(
+    "--variant", ("slim", "full"), "'full' adds pandas, bokeh, matplotlib and every AWS service."
 )
-@click.option(
-    "--build-arg",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Another build argument for the Dockerfile.",
-)
+@texts("--build-arg", "KEY=VALUE", "Another build argument for the Dockerfile.")
 @reporting
 def build(
     tag: str, base_image: str | None, network: str | None, variant: str, build_arg: tuple[str, ...]
-) -> int:
+) -> None:
     """Build the image from the checkout of this command."""
     from rule_runner.containers.build import build_image
 
-    return build_image(tag, base_image, network, variant, build_arg)
+    build_image(tag, base_image, network, variant, build_arg)

@@ -1,17 +1,24 @@
 """evaluate, and the options that other commands share with it."""
 
-from collections.abc import Callable, Sequence
-from functools import reduce, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
-from click.shell_completion import CompletionItem
 
 from rule_runner.cli import completion
-from rule_runner.cli.endpoint import endpoint_option
-from rule_runner.cli.reporting import reporting
-from rule_runner.cli.standard_output import results_alone
+from rule_runner.cli.options import (
+    POSITIVE,
+    Command,
+    endpoint_option,
+    flag,
+    number,
+    takes,
+    text,
+    texts,
+    without,
+)
+from rule_runner.cli.reporting import reporting, results_alone
 from rule_runner.config import defaults
 from rule_runner.errors import UsageError
 from rule_runner.logs import configure
@@ -20,76 +27,41 @@ if TYPE_CHECKING:
     from rule_runner.config.job_file.definition import JobDefinition
     from rule_runner.config.request import EvaluationRequest
 
-Command = Callable[..., Any]
-_Option = Callable[[Command], Command]
-_Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
-
 FORMATS: Final = ("table", "json", "junit", "sarif")
 ISSUES: Final = ("error", "warning")
 ISOLATIONS: Final = tuple(isolation.value for isolation in defaults.Isolation)
-_NOT_NEGATIVE: Final = click.FloatRange(0)
-_POSITIVE: Final = click.FloatRange(0, min_open=True)
-
-
-def _text(name: str, metavar: str, meaning: str) -> _Option:
-    return click.option(name, metavar=metavar, help=meaning)
-
-
-def _texts(
-    names: Sequence[str], metavar: str, meaning: str, complete: _Complete | None = None
-) -> _Option:
-    return click.option(
-        *names, multiple=True, metavar=metavar, help=meaning, shell_complete=complete
-    )
-
-
-def _seconds(
-    name: str,
-    meaning: str,
-    default: float | None = None,
-    allowed: click.FloatRange = _NOT_NEGATIVE,
-) -> _Option:
-    return click.option(
-        name, type=allowed, default=default, show_default=bool(default), metavar="S", help=meaning
-    )
-
-
-def _flag(name: str, meaning: str) -> _Option:
-    return click.option(name, is_flag=True, help=meaning)
-
-
-def without(name: str, meaning: str) -> _Option:
-    """Return the option ``--no-NAME``, which sets the argument `name` to False."""
-    return click.option(f"--no-{name}", name, flag_value=False, default=True, help=meaning)
 
 
 _TRIAL_HELP: Final = "Root of the trial, or s3://bucket/prefix."
-_profiler_trial: Final = _text(
+_profiler_trial: Final = text(
     "--profiler-trial",
     "PATH",
     "Profiler data for profiler rules: the folder with 'system' and 'framework'.",
 )
 _RULES: Final = (
-    _texts(["--other-trial", "other_trials"], "PATH", "Another trial, for rules that compare."),
-    _texts(
-        ["--rule"],
+    texts("--other-trial", "PATH", "Another trial, for rules that compare.", "other_trials"),
+    texts(
+        "--rule",
         "[ID=]NAME",
         "A built-in rule, 'all' of them, or 'auto' for those that fit the trial; with --source, a "
         "class in that file.",
-        completion.rule_names,
+        shell_complete=completion.rule_names,
     ),
-    _texts(["--source"], "[ID=]FILE", "A file with a rule class: a path or s3:// address."),
-    _texts(
-        ["-p", "--param", "parameters"],
+    texts("--source", "[ID=]FILE", "A file with a rule class: a path or s3:// address."),
+    texts(
+        "-p",
         "[ID.]KEY=VALUE",
         "A parameter of a rule.",
-        completion.rule_parameters,
+        "--param",
+        "parameters",
+        shell_complete=completion.rule_parameters,
     ),
-    _texts(
-        ["--mode", "modes"],
+    texts(
+        "--mode",
         "[ID=]enforce|observe",
         "What a finding does: 'observe' only reports it, without actions or exit code 10.",
-        completion.modes,
+        "modes",
+        shell_complete=completion.modes,
     ),
     click.option("--start-step", type=click.IntRange(0), help="First global step to judge."),
     click.option(
@@ -97,42 +69,42 @@ _RULES: Final = (
         type=click.IntRange(0),
         help="End of the range of global steps, not judged itself.",
     ),
-    click.option(
+    number(
         "--min-coverage",
-        type=click.FloatRange(0, 1),
+        "Minimum share of steps, such as 0.9, that a rule must judge; NotEvaluated below it.",
+        allowed=click.FloatRange(0, 1),
         metavar="SHARE",
-        help="Minimum share of steps, such as 0.9, that a rule must judge; NotEvaluated below it.",
     ),
-    _flag("--keep-going", "Continue after the first finding of a rule."),
+    flag("--keep-going", "Continue after the first finding of a rule."),
 )
 _WAITS: Final = (
     without("wait", "Judge the steps saved so far; do not wait for more."),
-    _seconds("--wait-for-trial", "Wait this long for the trial to appear.", 0),
-    _seconds("--timeout", "End the evaluation after this time.", None, _POSITIVE),
-    _seconds(
+    number("--wait-for-trial", "Wait this long for the trial to appear.", 0),
+    number("--timeout", "End the evaluation after this time.", None, POSITIVE),
+    number(
         "--idle-timeout",
         "End after this time without a new file; 0 disables it.",
         defaults.DEFAULT_IDLE_TIMEOUT_S,
     ),
 )
 _LIMITS: Final = (
-    _seconds(
+    number(
         "--rule-timeout",
         "Time limit for a step; runs each rule in its own process.",
         None,
-        _POSITIVE,
+        POSITIVE,
     ),
-    _seconds(
+    number(
         "--end-grace",
         "Keep looking for files of slow workers after the end mark.",
         defaults.DEFAULT_END_GRACE_S,
     ),
-    _seconds(
+    number(
         "--event-file-wait",
         "How long to wait for an event file that an index file names.",
         defaults.DEFAULT_EVENT_FILE_WAIT_S,
     ),
-    _seconds(
+    number(
         "--poll-max",
         "Longest pause between looks at a trial in S3.",
         defaults.DEFAULT_POLL_MAX_S,
@@ -140,8 +112,8 @@ _LIMITS: Final = (
     ),
 )
 _OUTPUT: Final = (
-    _text("--output", "DIR", "Output folder, or s3://bucket/prefix."),
-    _flag("--overwrite", "Replace an evaluation in the output folder."),
+    text("--output", "DIR", "Output folder, or s3://bucket/prefix."),
+    flag("--overwrite", "Replace an evaluation in the output folder."),
 )
 FAIL_ON: Final = (
     click.option(
@@ -150,36 +122,38 @@ FAIL_ON: Final = (
         help="Exit with code 10 if a rule in mode enforce finds an issue that is at least so "
         "serious.",
     ),
-    _flag("--fail-on-issues", "The same as --fail-on warning."),
+    flag("--fail-on-issues", "The same as --fail-on warning."),
 )
+FOLLOW: Final = flag("--follow", "Follow trials that have not ended until they do.")
 _REPORT: Final = without("report", "Write no report.html, and no measurements for it.")
 _MESSAGES: Final = (
-    _texts(["--sink", "sinks"], "KIND[:TARGET][,region=R]", "Also send events there."),
-    _seconds(
+    texts("--sink", "KIND[:TARGET][,region=R]", "Also send events there.", "sinks"),
+    number(
         "--sink-deadline",
         "How long to wait at the end for sinks to accept the remaining events.",
         30.0,
     ),
-    _texts(
-        ["--action", "actions"],
+    texts(
+        "--action",
         "[ID=]KIND:TARGET",
         "Action on the first finding of a rule in mode enforce: stop-training:NAME, "
         "email:ADDRESS, sms:+NUMBER, webhook:URL or command:PROGRAM ARGUMENT...",
+        "actions",
     ),
-    _seconds(
+    number(
         "--action-timeout",
         "Time limit for each action.",
         defaults.DEFAULT_ACTION_TIMEOUT_S,
-        _POSITIVE,
+        POSITIVE,
     ),
-    _flag("--dry-run", "Print what actions would do, without doing it."),
+    flag("--dry-run", "Print what actions would do, without doing it."),
     click.option("--event-source", default="rule-runner", help="Source field of events."),
 )
 _RESULTS: Final = (
     _REPORT,
     click.option("--format", type=click.Choice(FORMATS), default="table"),
     *_MESSAGES,
-    _text("--training-job-name", "NAME", "Name of the training job in events."),
+    text("--training-job-name", "NAME", "Name of the training job in events."),
     *FAIL_ON,
     click.option(
         "--stop-on",
@@ -189,7 +163,7 @@ _RESULTS: Final = (
     ),
 )
 _LOGS: Final = (
-    _flag("--quiet", "Log errors only, and show no progress."),
+    flag("--quiet", "Log errors only, and show no progress."),
     endpoint_option,
     click.option("-v", "--verbose", count=True, help="Log progress; twice: log every step."),
 )
@@ -202,65 +176,60 @@ _isolate: Final = click.option(  # docker run has its own
     help="'process' runs each rule in its own process with a reduced environment. No sandbox.",
 )
 _MEASURING: Final = (  # a container measures by itself
-    _text(
+    text(
         "--measure-on",
         "EXECUTOR",
         "Measure the trial in worker processes, such as local:4; the verdicts are the same.",
     ),
-    _text(
+    text(
         "--measurements",
         "DIR",
         "Use what 'rule-runner measure' has measured: a folder, or s3://bucket/prefix.",
     ),
 )
-_retention: Final = _text(  # a container sees only its own output folder
+_retention: Final = text(  # a container sees only its own output folder
     "--retention",
     "N|TIME",
     "Keep only the newest evaluations beside the output folder, such as 50, or those "
     "that ended within a time, such as 30d.",
 )
-TAG_RUN: Final = _flag(  # a container reads trials only
+TAG_RUN: Final = flag(  # a container reads trials only
     "--tag-run",
     "Show the verdicts where the run is shown: as texts in TensorBoard, as tags in MLflow.",
 )
 _JOB: Final = (
-    _text(
+    text(
         "--job",
         "FILE",
         "Rules of a training job: a request in JSON or YAML, or a Python file that defines "
         "a list of rules.",
     ),
-    _texts(["--only"], "NAME", "With --job: evaluate only this rule."),
-    _texts(["--except", "exclude"], "NAME", "With --job: leave out this rule."),
+    texts("--only", "NAME", "With --job: evaluate only this rule."),
+    texts("--except", "NAME", "With --job: leave out this rule.", "exclude"),
 )
 _EVALUATE: Final = (
-    _text(
+    text(
         "--request",
         "FILE|-",
         "Evaluation request in JSON: a file, '-' for standard input, or the object itself. "
         "Other options replace its fields.",
     ),
-    _text("--trial", "PATH", f"{_TRIAL_HELP} Optional if a job file names it."),
+    text("--trial", "PATH", f"{_TRIAL_HELP} Optional if a job file names it."),
     _profiler_trial,
-    _text(
+    text(
         "--trial-name",
         "NAME",
         "Name of the trial in results, reports and events; by default its folder's name.",
     ),
     *_JOB,
-    _flag("--check", "With --job: only check the rules, and print what is wrong."),
-    _flag("--allow-code", "With --check: allow Python files to be run."),
+    flag("--check", "With --job: only check the rules, and print what is wrong."),
+    flag("--allow-code", "With --check: allow Python files to be run."),
     *(*_RULES, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS, TAG_RUN, _isolate, _retention),
     *_MEASURING,
 )
-MEASURE: Final = (
-    _text("--trial", "PATH", _TRIAL_HELP),
-    *_JOB,
-    *_RULES,
-    endpoint_option,
-)
+MEASURE: Final = (text("--trial", "PATH", _TRIAL_HELP), *_JOB, *_RULES, endpoint_option)
 DOCKER: Final = (
-    *(_text("--trial", "PATH", _TRIAL_HELP), _profiler_trial),
+    *(text("--trial", "PATH", _TRIAL_HELP), _profiler_trial),
     *(*_RULES, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS),
 )
 PLAN: Final = (*_JOB, *_RULES, *_LIMITS, _REPORT, *_MESSAGES, _isolate, endpoint_option)
@@ -273,11 +242,6 @@ _JOB_ONLY: Final = {
 }
 _NOT_WITH_JOB: Final = {"rule": "--rule", "source": "--source", "parameters": "--param"}
 _SOURCES: Final = frozenset({"request", "rule", "source", "job", "only", "exclude"})
-
-
-def takes(options: tuple[_Option, ...]) -> _Option:
-    """Return a decorator that gives a command several options."""
-    return lambda command: reduce(lambda target, option: option(target), options[::-1], command)
 
 
 def with_request(command: Command) -> Command:

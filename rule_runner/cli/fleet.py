@@ -1,14 +1,13 @@
-"""fleet: the commands for many trials."""
+"""fleet and measure: work on many trials, or on a large one, that machines share."""
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from rule_runner.cli.endpoint import endpoint_option
-from rule_runner.cli.evaluation import FAIL_ON, PLAN, takes, with_request
-from rule_runner.cli.reporting import reporting
-from rule_runner.cli.standard_output import results_alone
+from rule_runner.cli.evaluation import FAIL_ON, FOLLOW, MEASURE, PLAN, with_request
+from rule_runner.cli.options import count, endpoint_option, takes, text, texts
+from rule_runner.cli.reporting import reporting, results_alone
 
 if TYPE_CHECKING:
     from rule_runner.config.request import EvaluationRequest
@@ -24,18 +23,18 @@ def fleet() -> None:
 
 @fleet.command()
 @click.argument("roots", nargs=-1, required=True, metavar="ROOT...")
-@click.option(
+@text(
     "--output",
+    "DIR",
+    "Where each trial gets its output folder, or s3://bucket/prefix; a template may have {name} "
+    "and {id}.",
     required=True,
-    metavar="DIR",
-    help="Where each trial gets its output folder, or s3://bucket/prefix; a template may have "
-    "{name} and {id}.",
 )
 @click.option("-o", "--plan", "target", default="-", metavar="FILE", help="File of the plan.")
-@click.option("--since", metavar="TIME", help="Only trials written within 12h, 1d or 2w.")
-@click.option("--include", multiple=True, metavar="PATTERN", help="Only trials with such a path.")
-@click.option("--exclude", "left_out", multiple=True, metavar="PATTERN", help="Not such trials.")
-@click.option("--follow", is_flag=True, help="Follow trials that have not ended until they do.")
+@text("--since", "TIME", "Only trials written within 12h, 1d or 2w.")
+@texts("--include", "PATTERN", "Only trials with such a path.")
+@texts("--exclude", "PATTERN", "Not such trials.", "left_out")
+@FOLLOW
 @takes(PLAN)
 @reporting
 @results_alone()
@@ -66,18 +65,12 @@ def plan(
 
 @fleet.command()
 @click.option("--plan", "place", required=True, metavar="FILE|-", help="The plan; s3:// too.")
-@click.option("--shard", metavar="I/N", help="Judge only shard I of N; I counts from 0.")
-@click.option(
-    "--shards",
-    type=click.IntRange(1),
-    metavar="N",
-    help="The number of shards, if an engine gives the index of this one.",
-)
-@click.option(
+@text("--shard", "I/N", "Judge only shard I of N; I counts from 0.")
+@count("--shards", "The number of shards, if an engine gives the index of this one.")
+@text(
     "--executor",
-    metavar="SPEC",
-    help="Judge on worker processes: local[:N], ray[:N], ray://HOST:PORT, dask[:N] or "
-    "tcp://HOST:PORT.",
+    "SPEC",
+    "Judge on worker processes: local[:N], ray[:N], ray://HOST:PORT, dask[:N] or tcp://HOST:PORT.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "jsonl"]), default="text")
 @endpoint_option
@@ -98,9 +91,9 @@ def run(place: str, shard: str | None, shards: int | None, executor: str | None,
 
 @fleet.command()
 @click.argument("places", nargs=-1, required=True, metavar="PLAN_OR_OUTPUT...")
-@click.option("--report", metavar="FILE", help="Write one page with links to all reports.")
-@click.option("--junit", metavar="FILE", help="Write a JUnit report.")
-@click.option("--sarif", metavar="FILE", help="Write a SARIF log.")
+@text("--report", "FILE", "Write one page with links to all reports.")
+@text("--junit", "FILE", "Write a JUnit report.")
+@text("--sarif", "FILE", "Write a SARIF log.")
 @takes(FAIL_ON)
 @endpoint_option
 @reporting
@@ -109,7 +102,7 @@ def collect(
     report: str | None,
     junit: str | None,
     sarif: str | None,
-    fail_on: str | None,
+    fail_on: Literal["error", "warning"] | None,
     fail_on_issues: bool,
 ) -> int:
     """Collect the results of a plan or below an output folder.
@@ -117,9 +110,37 @@ def collect(
     Files and folders may be addresses, s3://bucket/prefix; a plan there has the suffix .jsonl.
     Results that are missing, cut off or not final are listed, and set exit code 1.
     """
-    from rule_core.severity import Severity
     from rule_runner.commands.fleet.collect import Targets
     from rule_runner.commands.fleet.collect import collect as collect_results
+    from rule_runner.config.request import EvaluationRequest
 
-    least = Severity.WARNING if fail_on_issues else Severity(fail_on) if fail_on else None
-    return collect_results(places, Targets(report, junit, sarif), least)
+    fails_on = EvaluationRequest(fail_on=fail_on, fail_on_issues=fail_on_issues).fails_on
+    return collect_results(places, Targets(report, junit, sarif), fails_on)
+
+
+@click.command()
+@text(
+    "--shard",
+    "I/N",
+    "The share to measure; I counts from 0. By default what Kubernetes, Batch or Slurm say, else "
+    "0/1.",
+)
+@count("--shards", "N, if the engine lacks it.")
+@text("--output", "DIR", "Folder, or s3:// address.", "folder", required=True)
+@takes(MEASURE)
+@reporting
+@results_alone()
+@with_request
+def measure(
+    request: "EvaluationRequest", shard: str | None, shards: int | None, folder: str
+) -> None:
+    """Measure a share of a trial for an evaluation elsewhere.
+
+    Pass the folder to 'rule-runner evaluate --measurements DIR'. The N shards may run on different
+    machines. Whatever they do not measure is measured by the evaluation, so that the verdicts are
+    the same.
+    """
+    from rule_runner.batch.shards import find_shard
+    from rule_runner.commands.measure import measure_trial
+
+    measure_trial(request, find_shard(shard, shards, os.environ), folder)

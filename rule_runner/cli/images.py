@@ -5,16 +5,16 @@ from pathlib import Path
 import click
 
 from rule_runner.cli import completion
-from rule_runner.cli.reporting import reporting
+from rule_runner.cli.options import IMAGE, choice, flag, text, texts
+from rule_runner.cli.reporting import reporting, verbose_reporting
 from rule_runner.escape import printable
-from rule_runner.logs import configure
 
-_region = click.option(
+_region = text(
     "--region",
+    "R",
+    "AWS region, such as eu-west-1.",
     required=True,
-    metavar="R",
     shell_complete=completion.regions,
-    help="AWS region, such as eu-west-1.",
 )
 _where = click.option(
     "--project/--user",
@@ -30,13 +30,7 @@ def images() -> None:
 
 @images.command("uri")
 @_region
-@click.option(
-    "--kind",
-    type=click.Choice(["builtin", "custom"]),
-    default="builtin",
-    show_default=True,
-    help="Kind of AWS's image; yours replaces both.",
-)
+@choice("--kind", ("builtin", "custom"), "Kind of AWS's image; yours replaces both.")
 @reporting
 def uri(region: str, kind: str) -> None:
     """Print the URI of your registered image, or else AWS's."""
@@ -58,7 +52,7 @@ def list_() -> None:
 
 @images.command("register")
 @_region
-@click.option("--uri", required=True, metavar="U", help="HOST/REPOSITORY:TAG or ...@sha256:...")
+@text("--uri", "U", "HOST/REPOSITORY:TAG or ...@sha256:...", required=True)
 @_where
 @reporting
 def register(region: str, uri: str, project: bool) -> None:
@@ -98,25 +92,14 @@ def trust(path: Path | None) -> None:
 
 
 @images.command("push")
-@click.option(
-    "--image",
-    default="rule-runner:latest",
-    show_default=True,
-    help="Name of the image in the engine.",
-)
-@click.option(
-    "--region",
-    "regions",
-    multiple=True,
-    metavar="R[,R]",
-    help="Push to your ECR in these regions.",
-)
-@click.option("--to", metavar="HOST/REPO", help="Push to another registry, and register nothing.")
+@click.option("--image", default=IMAGE, show_default=True, help="Name of the image in the engine.")
+@texts("--region", "R[,R]", "Push to your ECR in these regions.", "regions")
+@text("--to", "HOST/REPO", "Push to another registry, and register nothing.")
 @click.option("--repository", default="rule-runner", show_default=True, help="Repository in ECR.")
-@click.option("--tag", metavar="TAG", help="Tag in the registry; by default that of --image.")
-@click.option("--create", is_flag=True, help="Create the repository in ECR if it does not exist.")
+@text("--tag", "TAG", "Tag in the registry; by default that of --image.")
+@flag("--create", "Create the repository in ECR if it does not exist.")
 @_where
-@reporting
+@verbose_reporting
 def push(
     image: str,
     regions: tuple[str, ...],
@@ -132,7 +115,6 @@ def push(
     """
     from rule_runner.containers import push as pushing
 
-    configure(1)
     job = pushing.Push(image, repository, tag, create, project)
     for pushed in pushing.push_all(job, regions, to):
         click.echo(pushed)

@@ -1,15 +1,13 @@
 """profile: what a profiler saved, recorded, shown, reported on, merged into one timeline."""
 
-from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from rule_runner.cli.endpoint import endpoint_option
-from rule_runner.cli.reporting import reporting
-from rule_runner.logs import configure
+from rule_runner.cli.options import Command, Option, endpoint_option, flag, takes, text
+from rule_runner.cli.reporting import quiet_reporting, reporting
 
 if TYPE_CHECKING:
     from rule_runner.commands.profile.recording_options import RecordingOptions
@@ -24,7 +22,7 @@ _RECORDING: Final = (
 )
 
 
-def takes_recording(prefix: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def takes_recording(prefix: str = "") -> Option:
     """Return a decorator that gives a command the options of a recording.
 
     Parameters
@@ -34,7 +32,7 @@ def takes_recording(prefix: str = "") -> Callable[[Callable[..., Any]], Callable
         there are none of them.
     """
 
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(command: Command) -> Command:
         names = {f"recording_{name.replace('-', '_')}": name for name, *_ in _RECORDING}
 
         @wraps(command)
@@ -43,17 +41,18 @@ def takes_recording(prefix: str = "") -> Callable[[Callable[..., Any]], Callable
             recording = _options(recording_file, f"--{prefix}", **texts)
             return command(*args, recording=recording, **values)
 
-        decorated: Callable[..., Any] = run
-        for (name, metavar, meaning), key in reversed([*zip(_RECORDING, names, strict=True)]):
-            option = click.option(f"--{prefix}{name}", key, metavar=metavar, help=meaning)
-            decorated = option(decorated)
-        return click.option(
+        config = text(
             f"--{prefix}config",
+            "FILE",
+            "What to record: a ProfilerConfig as JSON, or a Python file that defines one.",
             "recording_file",
             type=click.Path(path_type=Path, exists=True, dir_okay=False),
-            metavar="FILE",
-            help="What to record: a ProfilerConfig as JSON, or a Python file that defines one.",
-        )(decorated)
+        )
+        options = [
+            text(f"--{prefix}{name}", metavar, meaning, key)
+            for (name, metavar, meaning), key in zip(_RECORDING, names, strict=True)
+        ]
+        return takes((config, *options))(run)
 
     return decorate
 
@@ -78,20 +77,19 @@ def profile() -> None:
 @profile.command()
 @_FOLDER
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
-@click.option("--check", is_flag=True, help="Read all data, and report what is damaged.")
+@flag("--check", "Read all data, and report what is damaged.")
 @endpoint_option
-@reporting
-def show(folder: str, form: str, check: bool) -> int:
+@quiet_reporting
+def show(folder: str, form: str, check: bool) -> None:
     """Show nodes, times and files of the profiler data in DIR."""
     from rule_runner.commands.profile.command import show_profile
 
-    configure(-1)
-    return show_profile(folder, form, check=check)
+    show_profile(folder, form, check=check)
 
 
 @profile.command(context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("-o", "--output", metavar="DIR", help="Folder of the profile, or s3://bucket/prefix.")
+@text("-o", "DIR", "Folder of the profile, or s3://bucket/prefix.", "--output")
 @takes_recording()
 @endpoint_option
 @reporting
@@ -112,9 +110,9 @@ def record(
 
 @profile.command()
 @_FOLDER
-@click.option("-o", "--output", metavar="FOLDER", help="Output folder.")
+@text("-o", "FOLDER", "Output folder.", "--output")
 @click.option("-p", "--param", multiple=True, metavar="RULE_KEY=VALUE", help="Parameter of a rule.")
-@click.option("--overwrite", is_flag=True, help="Replace an evaluation in the output folder.")
+@flag("--overwrite", "Replace an evaluation in the output folder.")
 @endpoint_option
 @reporting
 def report(folder: str, output: str | None, param: tuple[str, ...], overwrite: bool) -> int:
@@ -126,28 +124,27 @@ def report(folder: str, output: str | None, param: tuple[str, ...], overwrite: b
 
 @profile.command()
 @_FOLDER
-@click.option("--start", metavar="T", help="Start: epoch seconds, a time in ISO format, or a step.")
-@click.option("--end", metavar="T", help="End in the same notation; a step is not included.")
+@text("--start", "T", "Start: epoch seconds, a time in ISO format, or a step.")
+@text("--end", "T", "End in the same notation; a step is not included.")
 @click.option("--unit", type=click.Choice(["time", "step"]), default="time", show_default=True)
 @click.option("--mode", type=_MODE, help="Mode of the steps.")
 @click.option("-o", "--output", default="trace.json", show_default=True, metavar="FILE")
 @endpoint_option
-@reporting
+@quiet_reporting
 def timeline(
     folder: str, start: str | None, end: str | None, unit: str, mode: str | None, output: str
-) -> int:
+) -> None:
     """Merge timelines and metrics in DIR into a Perfetto trace."""
     from rule_runner.commands.profile import command as commands
 
-    configure(-1)
-    return commands.timeline(folder, start, end, unit, mode, output)
+    commands.timeline(folder, start, end, unit, mode, output)
 
 
 @profile.command()
 @_FOLDER
-@click.option("--step", metavar="FIRST:LAST", help="Range of steps, without the last.")
-@click.option("--mode", metavar="MODE", help="train, eval, predict, prestepzero, ...")
-@click.option("--node", metavar="NAME", help="One node; by default the sum of all.")
+@text("--step", "FIRST:LAST", "Range of steps, without the last.")
+@text("--mode", "MODE", "train, eval, predict, prestepzero, ...")
+@text("--node", "NAME", "One node; by default the sum of all.")
 @click.option("-n", "count", type=click.IntRange(0), default=20, show_default=True)
 @click.option(
     "--sort",
@@ -156,9 +153,9 @@ def timeline(
     show_default=True,
     help="memory: of scalene.",
 )
-@click.option("--lines", is_flag=True, help="Lines in place of functions: speedscope, scalene.")
+@flag("--lines", "Lines in place of functions: speedscope, scalene.")
 @endpoint_option
-@reporting
+@quiet_reporting
 def python(
     folder: str,
     step: str | None,
@@ -168,12 +165,11 @@ def python(
     sort: str,
     *,
     lines: bool,
-) -> int:
+) -> None:
     """Show the Python functions in DIR that took the most time.
 
     DIR has profiles of cProfile, or is a file or a folder of py-spy's speedscope or of scalene.
     """
     from rule_runner.commands.profile import command as commands
 
-    configure(-1)
-    return commands.python(folder, step, mode, node, count, sort, lines=lines)
+    commands.python(folder, step, mode, node, count, sort, lines=lines)

@@ -2,22 +2,21 @@
 
 import click
 
-from rule_runner.cli.endpoint import endpoint_option
-from rule_runner.cli.reporting import reporting
-from rule_runner.logs import configure
+from rule_runner.cli.options import endpoint_option, flag, text
+from rule_runner.cli.reporting import quiet_reporting
 
 
 @click.command("test")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--update", is_flag=True, help="Write what the rules did as expectations.")
-@click.option("--junit", metavar="FILE", help="Write the results as JUnit XML, too.")
+@flag("--update", "Write what the rules did as expectations.")
+@text("--junit", "FILE", "Write the results as JUnit XML, too.")
 @click.option(
     "--isolate",
     type=click.Choice(["none", "process"]),
     default="none",
     help="Where the rules run, as in evaluate.",
 )
-@reporting
+@quiet_reporting
 def test(paths: tuple[str, ...], update: bool, junit: str | None, isolate: str) -> int:
     """Run the unit tests of rules at and below each PATH.
 
@@ -27,18 +26,17 @@ def test(paths: tuple[str, ...], update: bool, junit: str | None, isolate: str) 
     from rule_runner.commands.rule_tests import run_rule_tests
     from rule_runner.config.defaults import Isolation
 
-    configure(-1)
     return run_rule_tests(paths, junit, Isolation(isolate), update=update)
 
 
 @click.command()
 @click.argument("path")
-@click.option("--tensors", required=True, metavar="REGEX", help="Matches anywhere in the names.")
+@text("--tensors", "REGEX", "Matches anywhere in the names.", required=True)
 @click.option("--steps", default=":", metavar="A:B", help="Steps A <= step < B; all by default.")
 @click.option("--output", "-o", required=True, metavar="FILE", help="A new .npz file.")
 @endpoint_option
-@reporting
-def record(path: str, tensors: str, steps: str, output: str) -> int:
+@quiet_reporting
+def record(path: str, tensors: str, steps: str, output: str) -> None:
     """Record tensors of the trial at PATH for a rule test.
 
     PATH may be an address, s3://bucket/prefix. The file holds the values of the chosen tensors by
@@ -46,5 +44,4 @@ def record(path: str, tensors: str, steps: str, output: str) -> int:
     """
     from rule_runner.commands.record_case import record as record_case
 
-    configure(-1)
-    return record_case(path, tensors, steps, output)
+    record_case(path, tensors, steps, output)

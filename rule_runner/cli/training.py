@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rule_runner.cli.evaluation import TRAIN, takes, with_request
+from rule_runner.cli.evaluation import TRAIN, with_request
+from rule_runner.cli.options import count, flag, number, takes, text
 from rule_runner.cli.profiling import takes_recording
 from rule_runner.cli.reporting import reporting
 
@@ -16,49 +17,26 @@ if TYPE_CHECKING:
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--output", metavar="DIR", help="Output folder.")
-@click.option(
-    "--trial",
-    "trial_folder",
-    metavar="DIR",
-    help="Folder to save to; by default 'trial' in the output folder.",
+@text("--output", "DIR", "Output folder.")
+@text(
+    "--trial", "DIR", "Folder to save to; by default 'trial' in the output folder.", "trial_folder"
 )
-@click.option(
+@text(
     "--hook-config",
+    "FILE",
+    "Hook configuration in JSON: what to save, and when.",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Hook configuration in JSON: what to save, and when.",
 )
-@click.option(
-    "--collections",
-    metavar="A,B",
-    help="Collections to save; by default those that the rules read.",
-)
-@click.option(
-    "--save-interval",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Save every Nth step; by default as --hook-config says, else every 10th.",
-)
+@text("--collections", "A,B", "Collections to save; by default those that the rules read.")
+@count("--save-interval", "Save every Nth step; by default as --hook-config says, else every 10th.")
 @click.option(
     "--preset",
     type=click.Choice(["none", "llm"]),
     help="What to measure besides the collections; by default as the model requires.",
 )
-@click.option(
-    "--stop-on-finding",
-    is_flag=True,
-    help="Stop the training at the first finding of a rule in mode enforce.",
-)
-@click.option(
-    "--grace",
-    type=click.FloatRange(0),
-    default=30.0,
-    show_default=True,
-    metavar="S",
-    help="Time between SIGTERM and SIGKILL when the training is stopped.",
-)
-@click.option("--profile", is_flag=True, help="Record a profile too, with a report.")
+@flag("--stop-on-finding", "Stop the training at the first finding of a rule in mode enforce.")
+@number("--grace", "Time between SIGTERM and SIGKILL when the training is stopped.", 30.0)
+@flag("--profile", "Record a profile too, with a report.")
 @takes_recording("profile-")
 @takes(TRAIN)
 @reporting

@@ -6,37 +6,31 @@ from typing import Final, Literal
 
 import click
 
-from rule_runner.cli.endpoint import endpoint_option
-from rule_runner.cli.evaluation import FAIL_ON, takes
-from rule_runner.cli.reporting import reporting
-from rule_runner.cli.standard_output import results_alone
+from rule_runner.cli.evaluation import FAIL_ON
+from rule_runner.cli.options import choice, endpoint_option, flag, takes, text, texts
+from rule_runner.cli.reporting import reporting, results_alone, verbose_reporting
 from rule_runner.errors import UsageError
-from rule_runner.logs import configure
 
 _EXTRA: Final = frozenset({"prometheus_client", "sse_starlette", "starlette", "uvicorn"})
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 _WATCHED: Final = (
     click.argument("roots", nargs=-1, metavar="[ROOT]..."),
-    click.option(
-        "--config",
-        metavar="FILE",
-        help="YAML or JSON file with roots and rules, such as fleet.yaml.",
-    ),
-    click.option(
+    text("--config", "FILE", "YAML or JSON file with roots and rules, such as fleet.yaml."),
+    text(
         "--database",
-        metavar="FILE",
-        help="Index of the trials; by default watch.sqlite beside the output folders.",
+        "FILE",
+        "Index of the trials; by default watch.sqlite beside the output folders.",
     ),
-    click.option("--rebuild", is_flag=True, help="Rebuild the index from the results."),
+    flag("--rebuild", "Rebuild the index from the results."),
 )
 
 
 @click.command()
 @takes(_WATCHED)
-@click.option("--once", is_flag=True, help="Judge the trials that exist now, and exit.")
+@flag("--once", "Judge the trials that exist now, and exit.")
 @takes(FAIL_ON)
 @endpoint_option
-@reporting
+@verbose_reporting
 @results_alone()
 def watch(
     roots: tuple[str, ...],
@@ -56,7 +50,6 @@ def watch(
     from rule_runner.commands import watch as command
     from rule_runner.config.request import EvaluationRequest
 
-    configure(1)
     fails_on = EvaluationRequest(fail_on=fail_on, fail_on_issues=fail_on_issues).fails_on
     if fails_on is not None and not once:
         msg = "Options --fail-on and --fail-on-issues require --once."
@@ -83,25 +76,19 @@ def watch(
 @click.option("--tokens", type=_FILE, help="File with the access tokens.")
 @click.option("--tls-cert", type=_FILE, help="Certificate chain, PEM.")
 @click.option("--tls-key", type=_FILE, help="Private key of the certificate, PEM.")
-@click.option(
-    "--allow-plain-http", is_flag=True, help="Accept connections from other machines without TLS."
-)
-@click.option(
+@flag("--allow-plain-http", "Accept connections from other machines without TLS.")
+@texts(
     "--trusted-proxy",
+    "CIDR",
+    "Network of trusted proxies, whose headers are read; repeatable.",
     "proxies",
-    multiple=True,
-    metavar="CIDR",
-    help="Network of trusted proxies, whose headers are read; repeatable.",
 )
-@click.option(
-    "--user-header", metavar="NAME", help="Header in which trusted proxies pass the user."
-)
-@click.option(
+@text("--user-header", "NAME", "Header in which trusted proxies pass the user.")
+@texts(
     "--allowed-host",
+    "NAME",
+    "Further host name of this service, if it needs no tokens; repeatable.",
     "hosts",
-    multiple=True,
-    metavar="NAME",
-    help="Further host name of this service, if it needs no tokens; repeatable.",
 )
 @click.option(
     "--max-streams",
@@ -111,7 +98,7 @@ def watch(
     help="Largest number of simultaneous event streams.",
 )
 @endpoint_option
-@reporting
+@verbose_reporting
 @results_alone()
 def serve(
     roots: tuple[str, ...],
@@ -143,7 +130,6 @@ def serve(
             raise
         msg = "Command 'serve' needs more packages: pip install 'rule-runner[serve]'."
         raise UsageError(msg) from err
-    configure(1)
     settings = ServiceSettings(
         host=host,
         port=port,
@@ -173,19 +159,15 @@ _TOKENS: Final = click.option(
 
 @serve_token.command("add")
 @click.argument("name")
-@click.option(
+@choice(
     "--role",
-    type=click.Choice(["read", "act"]),
-    default="read",
-    show_default=True,
-    help="'act' may also acknowledge findings, and repeat or cancel evaluations.",
+    ("read", "act"),
+    "'act' may also acknowledge findings, and repeat or cancel evaluations.",
 )
-@click.option(
-    "--expires", metavar="TIME", default="90d", show_default=True, help="Lifetime, such as 12h."
-)
+@text("--expires", "TIME", "Lifetime, such as 12h.", default="90d", show_default=True)
 @_TOKENS
 @reporting
-def add_token(name: str, role: str, expires: str, tokens: Path) -> int:
+def add_token(name: str, role: str, expires: str, tokens: Path) -> None:
     """Create a token and print it once."""
     from datetime import timedelta
 
@@ -198,13 +180,12 @@ def add_token(name: str, role: str, expires: str, tokens: Path) -> int:
         msg = f"Option --expires {err}."
         raise UsageError(msg) from err
     click.echo(TokenFile(tokens).add(name, Role(role), lifetime))
-    return 0
 
 
 @serve_token.command("list")
 @_TOKENS
 @reporting
-def list_tokens(tokens: Path) -> int:
+def list_tokens(tokens: Path) -> None:
     """List the tokens with their names, roles and expiry dates."""
     from rule_runner.service.access.tokens import TokenFile
 
@@ -214,16 +195,14 @@ def list_tokens(tokens: Path) -> int:
         until = "no end" if token.expires_at is None else f"{token.expires_at:%Y-%m-%d %H:%M} UTC"
         expired = " (expired)" if token.has_expired(now) else ""
         click.echo(f"{token.name}\t{token.role}\t{until}{expired}")
-    return 0
 
 
 @serve_token.command("revoke")
 @click.argument("name")
 @_TOKENS
 @reporting
-def revoke_token(name: str, tokens: Path) -> int:
+def revoke_token(name: str, tokens: Path) -> None:
     """Revoke a token and end its sessions."""
     from rule_runner.service.access.tokens import TokenFile
 
     TokenFile(tokens).revoke(name)
-    return 0

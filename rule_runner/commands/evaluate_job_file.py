@@ -1,7 +1,7 @@
 """evaluate --job: reads the rules of a training job, and checks them."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
@@ -97,8 +97,7 @@ def check(request: EvaluationRequest, definition: "JobDefinition", *, allow_code
         jobs = {job.configuration_name: job for job in rule_jobs_of(definition, scope)}
     for configuration in definition.configurations:
         if configuration.name in jobs:
-            line = printable(_line(configuration, jobs[configuration.name]))
-            print(line)
+            print(printable(_line(configuration, jobs[configuration.name])))
     for note in notes_on(definition, scope):
         print(f"note: {printable(note)}")
     return int(any(job.config_error for job in jobs.values()))
@@ -108,16 +107,12 @@ def _line(configuration: "RuleConfiguration", job: RuleJobConfig) -> str:
     """Return the line on one configuration."""
     name = configuration.rule if job.config_error else job.loaded.name
     suffix = f" ({name})" if name != configuration.name else ""
-    return f"{configuration.name}{suffix}: " + "; ".join(_verdict(job))
+    return f"{configuration.name}{suffix}: {job.config_error or _ok(job)}"
 
 
-def _verdict(job: RuleJobConfig) -> Iterator[str]:
-    yield job.config_error or "ok"
-    if not job.config_error and job.loaded.source is not None and _is_placeholder(job):
-        yield "its file was not run and its parameters were not checked: --allow-code does both"
-
-
-def _is_placeholder(job: RuleJobConfig) -> bool:
+def _ok(job: RuleJobConfig) -> str:
     from rule_runner.loading.placeholder_rule import PlaceholderRule
 
-    return job.loaded.rule_class is PlaceholderRule
+    if job.loaded.source is None or job.loaded.rule_class is not PlaceholderRule:
+        return "ok"
+    return "ok; its file was not run and its parameters were not checked: --allow-code does both"

@@ -1,5 +1,6 @@
 """github: shows results in a workflow of GitHub: as its summary, a check run or a comment."""
 
+import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -31,8 +32,8 @@ def show_on_github(
     comment: bool = False,
     fail_on: Severity = Severity.ERROR,
     environment: Mapping[str, str] = os.environ,
-) -> int:
-    """Add results to the summary of a workflow's run, and return 0.
+) -> None:
+    """Add results to the summary of a workflow's run.
 
     Parameters
     ----------
@@ -68,7 +69,6 @@ def show_on_github(
             repository.create_check_run(check, _conclusion(saved, fail_on), title(saved), text)
         if comment:
             repository.write_comment(text)
-    return 0
 
 
 def _conclusion(saved: Saved, fail_on: Severity) -> str:
@@ -139,16 +139,14 @@ class _Repository:
             self._request("PATCH", f"/issues/comments/{earlier}", needed, body)
 
     def _earlier_comment(self, comments: str, needed: str) -> int | None:
-        page = 1
-        while True:
-            path = f"{comments}?per_page={PAGE}&page={page}"
-            listed = self._request("GET", path, needed)
+        for page in itertools.count(1):
+            listed = self._request("GET", f"{comments}?per_page={PAGE}&page={page}", needed)
             for comment in listed:
                 if str(comment.get("body", "")).startswith(MARK):
                     return int(comment["id"])
             if len(listed) < PAGE:
-                return None
-            page += 1
+                break
+        return None
 
     def _request(
         self, method: str, path: str, permission: str, body: Mapping[str, object] | None = None

@@ -1,12 +1,12 @@
 """measure: measures a shard of a trial, and writes the measures for an evaluation elsewhere."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from rule_core.exceptions import SMDebugError
 from rule_core.failures import OnError
 from rule_core.format.paths import StepFile
-from rule_core.reading.measuring.block import Choose, PartRequest, earlier_files, measure_block
+from rule_core.reading.measuring.block import PartRequest, earlier_files, measure_block
 from rule_core.reading.measuring.stored import SUFFIX, MeasuredPart, PartIdentities, store_block
 from rule_core.reading.native_index import NativeIndex
 from rule_core.rules.wants import DeclaredWants
@@ -28,8 +28,8 @@ STEPS_PER_UNIT: Final = 128
 PARTS_PER_FILE: Final = 256
 
 
-def measure_trial(request: EvaluationRequest, shard: Shard, folder: str) -> int:
-    """Measure a shard of a trial for the requested rules; return the exit code.
+def measure_trial(request: EvaluationRequest, shard: Shard, folder: str) -> None:
+    """Measure a shard of a trial for the requested rules.
 
     Parameters
     ----------
@@ -51,14 +51,14 @@ def measure_trial(request: EvaluationRequest, shard: Shard, folder: str) -> int:
         raise TrialError(absent(trial))
     index = trial.index
     if not isinstance(index, NativeIndex):
-        msg = f"Trial {config.trial!r} is in a format that only 'rule-runner evaluate' measures."
+        msg = f"Trial {trial.path!r} is in a format that only 'rule-runner evaluate' measures."
         raise TrialError(msg)
     declared, undeclared = _declared(config, trial)
     try:
         own = _own_parts(index, shard, declared)
         measured = _Measured(open_output(folder), shard)
         for parts in own:
-            measured.add(index, declared, declared.chooser(index), parts)
+            measured.add(index, declared, parts)
     except OSError as err:
         msg = f"Folder {folder!r} cannot be written: {err.strerror or err}."
         raise OutputError(msg) from err
@@ -70,14 +70,13 @@ def measure_trial(request: EvaluationRequest, shard: Shard, folder: str) -> int:
     )
     for name in undeclared:
         print(f"Rule {name!r} declares nothing that can be measured in advance.")
-    return 0
 
 
 def _declared(config: EvaluationConfig, trial: Trial) -> tuple[DeclaredWants, list[str]]:
     """Return what the rules declare, and the names of those that declare nothing."""
     declared = {}
     for rule in config.rules:
-        if rule.profiler or rule.missing_parameter or rule.config_error:
+        if rule.profiler or rule.is_rejected:
             continue
         trials = [trial, *(open_trial(path) for path in config.others_of(rule))]
         invoker = make_invoker(rule, bind(rule.loaded, rule.parameters), trials, None)
@@ -94,7 +93,11 @@ def _own_parts(
     by_worker: dict[str, list[StepFile]] = {}
     for part in sorted(index.list_parts()):
         by_worker.setdefault(part.worker, []).append(part)
-    units = [*_units(by_worker)][shard.index :: shard.count]
+    units = [
+        (worker, start, min(start + STEPS_PER_UNIT, len(parts)))
+        for worker, parts in sorted(by_worker.items())
+        for start in range(0, len(parts), STEPS_PER_UNIT)
+    ][shard.index :: shard.count]
     back = max((steps_back for _, steps_back in declared.wants), default=0)
     needed = {
         part
@@ -110,13 +113,6 @@ def _own_parts(
     ]
 
 
-def _units(by_worker: Mapping[str, Sequence[StepFile]]) -> Iterator[tuple[str, int, int]]:
-    """Yield ranges of the parts of each worker."""
-    for worker, parts in sorted(by_worker.items()):
-        for start in range(0, len(parts), STEPS_PER_UNIT):
-            yield worker, start, min(start + STEPS_PER_UNIT, len(parts))
-
-
 class _Measured:
     """Writes measurement files, and counts what is in them."""
 
@@ -125,10 +121,9 @@ class _Measured:
         self._shard = shard
         self.files = self.parts = 0
 
-    def add(
-        self, index: NativeIndex, declared: DeclaredWants, choose: Choose, parts: Sequence[StepFile]
-    ) -> None:
+    def add(self, index: NativeIndex, declared: DeclaredWants, parts: Sequence[StepFile]) -> None:
         """Measure parts, and write a file with their measures."""
+        choose = declared.chooser(index)
         files = [
             file
             for step, worker in parts

@@ -17,8 +17,8 @@ from rule_runner.export.saved_parts import Omissions, SavedPart, saved_parts
 from rule_runner.rule_tests.saved_case import SavedCase, members_of, save_npz
 
 
-def record(path: str, tensors: str, steps: str, output: str) -> int:
-    """Write the values of some tensors and steps of a trial to an .npz file; return the exit code.
+def record(path: str, tensors: str, steps: str, output: str) -> None:
+    """Write the values of some tensors and steps of a trial to an .npz file.
 
     Parameters
     ----------
@@ -71,7 +71,6 @@ def record(path: str, tensors: str, steps: str, output: str) -> int:
     count = len({key.step for key in case.steps})
     tensors, steps = counted(len(names), "tensor"), counted(count, "step")
     print(printable(f"Recorded {tensors} at {steps} in {output}."))
-    return 0
 
 
 def _steps(text: str) -> tuple[int, int | None]:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rule_core.exceptions import SMDebugValueError
+from rule_core.sources.address import address_of
 from rule_core.storage import open_output
 from rule_core.storage.publish import publish
 from rule_core.storage.uri import is_s3
 from rule_runner.errors import ClientError, OutputError, UsageError
 from rule_runner.escape import printable
-from rule_runner.loading.trials import trial_name
 from rule_runner.report.html.page import page, write_page
 from rule_runner.report.saved_results import Saved, read
 from rule_runner.results.file_names import REPORT, RESULTS
@@ -18,8 +18,8 @@ _NOTHING = Saved((), ())
 _GIVE = "Give the output folder of an evaluation."
 
 
-def report(places: Sequence[str], output: str | None, title: str | None) -> int:
-    """Create a page about the results at `places` and below, print its path, and return 0.
+def report(places: Sequence[str], output: str | None, title: str | None) -> None:
+    """Create a page about the results at `places` and below, and print its path.
 
     Parameters
     ----------
@@ -39,12 +39,14 @@ def report(places: Sequence[str], output: str | None, title: str | None) -> int:
         If the page cannot be written.
     """
     saved = results_at(places)
-    trials = dict.fromkeys(trial_name(run.trial) for run in saved.runs)
+    trials = dict.fromkeys(address_of(run.trial).name for run in saved.runs)
     target = output or (places[0] if len(places) == 1 and not is_s3(places[0]) else REPORT)
     title = title or ", ".join(trials) or "Results"
-    write = _write_to_s3 if is_s3(target) else _write
-    print(f"Report: {printable(write(saved, target, title))}")
-    return 0
+    if is_s3(target):
+        path: str | Path = _write_to_s3(saved, target, title)
+    else:
+        path = write_page(saved, Path(target), title)
+    print(f"Report: {printable(path)}")
 
 
 def results_at(places: Sequence[str]) -> Saved:
@@ -66,10 +68,6 @@ def results_at(places: Sequence[str]) -> Saved:
             msg = f"{kind} {place!r} holds no {RESULTS}, nor do the folders in it. {_GIVE}"
             raise ClientError(msg)
     return saved
-
-
-def _write(saved: Saved, target: str, title: str) -> str:
-    return str(write_page(saved, Path(target), title))
 
 
 def _write_to_s3(saved: Saved, target: str, title: str) -> str:

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from rule_runner.rule_tests.rule_table import (
     read_table,
 )
 from rule_runner.rule_tests.run_case import CaseResult, TableResult, run_case
-from rule_runner.rule_tests.update import updated_text
 
 
 def run_rule_tests(
@@ -64,12 +63,11 @@ def _run_table(path: Path, isolate: Isolation, *, update: bool) -> TableResult:
         result.cases.append(CaseResult(path.name, 0.0, (str(err),)))
         return result
     update = update and bool(table.text)  # a Python file cannot be updated
-    for case in table.cases:
-        result.cases.append(_run_case(table, case, isolate, update=update))
+    result.cases += [_run_case(table, case, isolate, update=update) for case in table.cases]
     updates = {number: case.update for number, case in enumerate(result.cases) if case.update}
     if updates:
         try:
-            _write(path, updated_text(table, updates))
+            _write(path, _updated_text(table, updates))
         except TableError as err:
             result.cases.append(CaseResult(path.name, 0.0, (str(err),)))
     return result
@@ -101,9 +99,8 @@ def _problems(table: RuleTable, case: RuleCase, observation: Observation) -> Ite
         yield f"{table.where(*case.place)}: The case has no 'expect'. Use --update to write it."
         return
     differences = [*case.expectation.differences(observation)]
-    for difference in differences:
-        where = table.where(*case.place, "expect", difference.key)
-        yield f"{where}: {difference.key}: {difference.sentence}"
+    for key, sentence in differences:
+        yield f"{table.where(*case.place, 'expect', key)}: {key}: {sentence}"
     if differences:
         yield from _what_it_did(observation)
 
@@ -158,3 +155,44 @@ def _write(path: Path, text: str) -> None:
     except OSError as err:
         msg = f"File {str(path)!r} cannot be written: {err.strerror or err}."
         raise OutputError(msg) from err
+
+
+def _updated_text(table: RuleTable, expectations: Mapping[int, Expectation]) -> str:
+    """Return the text of a YAML test file with new expectations; all else stays as it is.
+
+    Parameters
+    ----------
+    expectations
+        By the number of the case.
+
+    Raises
+    ------
+    TableError
+        If an expectation is an alias, or a case that shares its values with another one.
+    """
+    edits = [_edit(table, number, expected) for number, expected in expectations.items()]
+    text = table.text
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _edit(table: RuleTable, number: int, expected: Expectation) -> tuple[int, int, str]:
+    """Return the part of the text to replace, and the new text."""
+    spans = table.document.values
+    case_path, path = ("cases", number), ("cases", number, "expect")
+    case, key = spans[case_path], table.document.keys.get(path)
+    new = f"expect: {expected.to_yaml()}"
+    if case.is_alias or (key is not None and spans[path].is_alias):
+        msg = f"{table.where(*path)}: An alias cannot be updated: write the expectation out."
+        raise TableError(msg)
+    if key is not None:
+        return key.start, spans[path].end, new
+    if case.is_flow:
+        inner = case.end - 1
+        while table.text[inner - 1] in " \t\n,":
+            inner -= 1
+        return inner, inner, f", {new}"
+    line_end = table.text.find("\n", case.end)
+    line_end = len(table.text) if line_end < 0 else line_end
+    return line_end, line_end, "\n" + " " * case.column + new

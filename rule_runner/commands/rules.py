@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterable
 
-from rule_runner.config.job_file.definition import JOB_FILE_SCHEMA
 from rule_runner.escape import printable
 from rule_runner.loading.loader import every_builtin
 from rule_runner.loading.rule_packages import rule_packages
@@ -23,11 +22,6 @@ def listing() -> Iterable[str]:
     yield from aligned(TextTable((), rows))
     for problem in packages.problems.values():
         print(printable(problem), file=sys.stderr)
-
-
-def job_schema() -> str:
-    """Return the JSON schema of job files."""
-    return JOB_FILE_SCHEMA.read_text("utf-8")
 
 
 def show(name: str) -> None:

@@ -8,34 +8,14 @@ from math import inf
 from typing import Final, NoReturn, TextIO
 
 from rule_core.trials.refresh import parse_bool
+from rule_runner import errors
 from rule_runner.commands.evaluate import evaluate_to
+from rule_runner.config import sagemaker_contract
 from rule_runner.config.defaults import DEFAULT_WINDOW, WINDOW, RuleMode
 from rule_runner.config.request import ContainerRule, EvaluationRequest
 from rule_runner.config.resolve import resolve
-from rule_runner.config.sagemaker_contract import (
-    GRACE,
-    IDLE_TIMEOUT,
-    JOB,
-    MESSAGE,
-    OVERWRITE,
-    RULE,
-    SUPPORTED,
-    Contract,
-    empty_contract,
-    is_reserved,
-    read_contract,
-)
 from rule_runner.engine.outcome import exit_code
 from rule_runner.engine.stop_requests import Signals
-from rule_runner.errors import (
-    EXIT_INTERNAL,
-    EXIT_OUTPUT,
-    EXIT_SIGNAL,
-    ClientError,
-    OutputError,
-    ParameterError,
-    UsageError,
-)
 from rule_runner.escape import printable
 from rule_runner.logs import get_logger
 from rule_runner.notify.delivery import DEADLINE_S
@@ -46,12 +26,7 @@ from rule_runner.report.text import lines
 from rule_runner.results.durable_files import make_folder, output_errors, remove_scratch
 from rule_runner.results.file_names import safe_name
 from rule_runner.results.output_folder import write_results_file
-from rule_runner.results.schema import (
-    EvaluationResult,
-    RuleJobFacts,
-    rule_result,
-    summary_of_trial,
-)
+from rule_runner.results.schema import EvaluationResult, RuleJobFacts, rule_result, summary_of_trial
 from rule_runner.results.state import RuleJobState
 from rule_runner.results.status import CLIENT_ERROR, RuleStatus, message_bytes
 from rule_runner.results.versions import versions
@@ -64,26 +39,26 @@ def run() -> int:
     results = sys.stdout
     with redirect_stdout(sys.stderr), Signals() as signals:  # the rule may print
         code = _run(results, signals)
-    return EXIT_SIGNAL + signals.number if signals.late else code
+    return errors.EXIT_SIGNAL + signals.number if signals.late else code
 
 
 def _run(results: TextIO, signals: Signals) -> int:
     """Evaluate the rule; print the results, and nothing else, to `results`."""
-    contract = empty_contract()
+    contract = sagemaker_contract.empty_contract()
     try:
-        contract = read_contract()
+        contract = sagemaker_contract.read_contract()
         request = _request(contract)
         config = resolve(request)
         messenger = _Messenger(contract)
         sinks = _sinks(request, results)
         evaluated = evaluate_to(None, config, sinks, messenger, signals)
-    except OutputError as err:
+    except errors.OutputError as err:
         write_message(contract, CLIENT_ERROR + str(err))
         raise
-    except ClientError as err:
+    except errors.ClientError as err:
         unsent = refuse(contract, CLIENT_ERROR + str(err))
         if unsent:
-            raise OutputError(unsent) from err
+            raise errors.OutputError(unsent) from err
         raise
     print("\n".join(lines(evaluated.result)), file=results)
     if evaluated.earlier:
@@ -95,7 +70,7 @@ def _run(results: TextIO, signals: Signals) -> int:
     code = exit_code(evaluated, fail_on=None)
     if messenger.unsent:
         print(messenger.unsent, file=sys.stderr)
-        return code if code == EXIT_INTERNAL else EXIT_OUTPUT
+        return code if code == errors.EXIT_INTERNAL else errors.EXIT_OUTPUT
     return code
 
 
@@ -107,14 +82,14 @@ def reject() -> NoReturn:
     UsageError
         Always.
     """
-    contract = empty_contract()
+    contract = sagemaker_contract.empty_contract()
     msg = (
-        f"No rule is named: {RULE!r} is neither in the environment nor in "
-        f"'{contract.place(JOB)}'. Add it to the rule's parameters."
+        f"No rule is named: {sagemaker_contract.RULE!r} is neither in the environment nor in "
+        f"'{contract.place(sagemaker_contract.JOB)}'. Add it to the rule's parameters."
     )
-    if contract.place(MESSAGE).parent.is_dir():
+    if contract.place(sagemaker_contract.MESSAGE).parent.is_dir():
         write_message(contract, CLIENT_ERROR + msg)
-    raise UsageError(msg)
+    raise errors.UsageError(msg)
 
 
 class _Messenger(LogObserver):
@@ -126,7 +101,7 @@ class _Messenger(LogObserver):
         Why the message could not be written; "" if it was.
     """
 
-    def __init__(self, contract: Contract) -> None:
+    def __init__(self, contract: sagemaker_contract.Contract) -> None:
         self._contract = contract
         self.unsent = ""
 
@@ -141,28 +116,28 @@ def _sinks(request: EvaluationRequest, stdout: TextIO) -> list[EventSink]:
     """Return the sinks that the environment names; see `commands.evaluate.event_sinks`."""
     try:
         return parse_sinks(request.sinks, stdout)
-    except UsageError as err:
+    except errors.UsageError as err:
         msg = f"Environment variable {SINKS} cannot be used: {err}"
-        raise ParameterError(msg) from err
+        raise errors.ParameterError(msg) from err
 
 
-def write_message(contract: Contract, details: str) -> str:
+def write_message(contract: sagemaker_contract.Contract, details: str) -> str:
     """Write the exit message; return why it could not be written, or ""."""
-    path = contract.place(MESSAGE)
+    path = contract.place(sagemaker_contract.MESSAGE)
     try:
         with output_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(message_bytes(details))
-    except OutputError as err:
+    except errors.OutputError as err:
         return printable(f"{err} It would have said: {details.strip()}")
     return ""
 
 
-def refuse(contract: Contract, details: str) -> str:
+def refuse(contract: sagemaker_contract.Contract, details: str) -> str:
     """Write message and result of a rule job that could not start; see `write_message`."""
     unsent = write_message(contract, details)
     now = datetime.now(UTC)
-    rule = contract.environment.get(RULE, "")
+    rule = contract.environment.get(sagemaker_contract.RULE, "")
     evaluation = RuleJobState(rule, contract.configuration_name, False, now)
     evaluation.rule_failed(details, now)
     parameters = dict(contract.declared or {})
@@ -173,12 +148,12 @@ def refuse(contract: Contract, details: str) -> str:
         make_folder(contract.output)
         write_results_file(contract.output, EvaluationResult(trial=trial, rules=[result]))
         remove_scratch(contract.output)
-    except OutputError as err:
+    except errors.OutputError as err:
         _log.warning("result_not_written", path=str(contract.output), reason=printable(err))
     return unsent
 
 
-def _request(contract: Contract) -> EvaluationRequest:
+def _request(contract: sagemaker_contract.Contract) -> EvaluationRequest:
     """Return the evaluation that the platform requests."""
     environment = contract.environment
     return EvaluationRequest(
@@ -191,7 +166,7 @@ def _request(contract: Contract) -> EvaluationRequest:
             environment={
                 name: text
                 for name, text in environment.items()
-                if is_reserved(name) or name in SUPPORTED
+                if sagemaker_contract.is_reserved(name) or name in sagemaker_contract.SUPPORTED
             },
             parameters=contract.declared,
             profiler=contract.has_profiler_only,
@@ -200,12 +175,12 @@ def _request(contract: Contract) -> EvaluationRequest:
         ),
         training_job_name=contract.training_job_name,
         wait_for_trial=inf,
-        idle_timeout=contract.number(IDLE_TIMEOUT, 0.0),
+        idle_timeout=contract.number(sagemaker_contract.IDLE_TIMEOUT, 0.0),
         window=int(contract.number(WINDOW, DEFAULT_WINDOW)),
         stop_file=contract.stop_file,
-        stop_grace=contract.number(GRACE, 60.0),
+        stop_grace=contract.number(sagemaker_contract.GRACE, 60.0),
         output=str(contract.output),
-        overwrite=parse_bool(environment.get(OVERWRITE) or None),
+        overwrite=parse_bool(environment.get(sagemaker_contract.OVERWRITE) or None),
         sinks=tuple(sinks_in(environment)),
         sink_deadline=contract.number(SINK_DEADLINE, DEADLINE_S),
     )

@@ -2,7 +2,6 @@
 
 import asyncio
 import ipaddress
-import os
 import socket
 import ssl
 from collections.abc import Iterator, Sequence
@@ -15,8 +14,7 @@ from typing import Final
 import uvicorn
 
 from rule_core.clock import SystemClock
-from rule_runner.commands.watch import watching
-from rule_runner.engine.stop_requests import signals_to
+from rule_runner.commands.watch import stopping, watching
 from rule_runner.errors import EXIT_SIGNAL, ClientError, OutputError, RuleRunnerError, UsageError
 from rule_runner.file_descriptors import raise_limit
 from rule_runner.index.commands import Commands
@@ -128,31 +126,23 @@ def serve(
     with watching(
         roots, config_path, database, rebuild=rebuild, intervals=_INTERVALS, commands=commands
     ) as controller:
-        service = Service(
-            settings=settings,
-            database=controller.database.path,
-            clock=SystemClock(),
-            commands=commands,
-        )
+        path = controller.database.path
+        service = Service(settings=settings, database=path, clock=SystemClock(), commands=commands)
         return _serve(service, controller)
 
 
 def _serve(service: Service, controller: Controller | None) -> int:
-    numbers: list[int] = []
     with _listening(service.settings) as listener:
         server = _Server(service, listener)
 
-        def receive(number: int) -> None:
-            if numbers:
-                os._exit(EXIT_SIGNAL + number)
-            numbers.append(number)
+        def stop() -> None:
             if controller is not None:
                 controller.stop()
             server.stop()
 
         RejectedRequests(service.clock).attach()
         _log.info("serving", address=_address(service.settings, listener))
-        with signals_to(receive), _running(controller, service):
+        with stopping(stop) as numbers, _running(controller, service):
             server.run([listener])
     return EXIT_SIGNAL + numbers[0] if numbers else 0
 
@@ -208,10 +198,9 @@ def _fitting(settings: ServiceSettings) -> ServiceSettings:
 def _listening(settings: ServiceSettings) -> Iterator[Listener]:
     """Return a socket that listens where the settings say."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    address = settings.host, settings.port
     try:
-        listening = socket.create_server(
-            (settings.host, settings.port), family=family, backlog=_BACKLOG
-        )
+        listening = socket.create_server(address, family=family, backlog=_BACKLOG)
     except OSError as err:
         reason = err.strerror or err
         msg = f"Cannot listen on {settings.host}:{settings.port}: {reason}. Choose another --port."

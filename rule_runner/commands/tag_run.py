@@ -3,15 +3,14 @@
 import re
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
 from rule_core.exceptions import SMDebugError
-from rule_core.failures import attempt
 from rule_core.format.summary_encoder import text_record, version_record
 from rule_core.reading.source_index import SourceIndex
-from rule_core.sources.address import split_kind
+from rule_core.sources.address import TrialAddress
 from rule_core.sources.tensorboard import PREFIX, VERDICTS, TensorBoardSource
 from rule_core.storage.base import TrialOutput
 from rule_core.storage.publish import publish
@@ -50,26 +49,20 @@ class TaggableRun(Protocol):
         ...
 
 
-def tag_run(trial: str, result: EvaluationResult) -> list[str]:
+def tag_run(trial: TrialAddress, result: EvaluationResult) -> list[str]:
     """Write the verdicts to the run that was judged; return what to tell the user.
 
     A failure is logged and changes no verdict.
-
-    Parameters
-    ----------
-    trial
-        The path of the trial.
     """
-
-    def fail(err: Exception) -> list[str]:
-        reason = str(err) if isinstance(err, (SMDebugError, RuleRunnerError)) else repr(err)
+    try:
+        return _tag(trial, result)
+    except (SMDebugError, RuleRunnerError, OSError) as err:
+        reason = repr(err) if isinstance(err, OSError) else str(err)
         _log.warning("run_not_tagged", trial=printable(trial), reason=printable(reason))
         return []
 
-    return attempt(lambda: _tag(trial, result), fail)
 
-
-def _tag(trial: str, result: EvaluationResult) -> list[str]:
+def _tag(trial: TrialAddress, result: EvaluationResult) -> list[str]:
     index = open_trial(trial).index
     said = []
     for source in index.sources if isinstance(index, SourceIndex) else ():
@@ -127,15 +120,12 @@ def _lines(rule: RuleResult, name: str = "") -> Iterator[str]:
         yield f"- {evidence(finding, rule.unit)}"
 
 
-def _wandb_commands(trial: str, result: EvaluationResult) -> Sequence[str]:
+def _wandb_commands(trial: TrialAddress, result: EvaluationResult) -> Sequence[str]:
     """Return what to run for the verdicts of a run of W&B that is beside the trial."""
-    folder = Path(split_kind(trial)[1])
+    folder = Path(trial.path)
     places = [folder, *folder.parents][:3]
-    patterns: list[Callable[[Path], Iterator[Path]]] = [
-        lambda place: place.glob("run-*.wandb"),
-        lambda place: place.glob("wandb/latest-run/run-*.wandb"),
-    ]
-    files = (path for place in places for pattern in patterns for path in pattern(place))
+    patterns = ("run-*.wandb", "wandb/latest-run/run-*.wandb")
+    files = (path for place in places for pattern in patterns for path in place.glob(pattern))
     name = next((path.name for path in files), "")
     match = _OFFLINE.fullmatch(name)
     if match is None:

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
@@ -80,7 +81,7 @@ def watch(
     with watching(
         roots, config_path, database, rebuild=rebuild, once=once, intervals=intervals
     ) as controller:
-        with _stopping(controller) as numbers:
+        with stopping(controller.stop) as numbers:
             controller.run()
         if numbers:
             return EXIT_SIGNAL + numbers[0]
@@ -197,15 +198,15 @@ def _database_path(config: WatchConfig, database: str | None) -> Path:
 
 
 @contextmanager
-def _stopping(controller: Controller) -> Iterator[list[int]]:
-    """Stop the controller at a signal; a second one ends the process at once."""
+def stopping(stop: Callable[[], None]) -> Iterator[list[int]]:
+    """Call `stop` at a signal, whose number is then in the list; a second one ends the process."""
     numbers: list[int] = []
 
     def receive(number: int) -> None:
         if numbers:
             os._exit(EXIT_SIGNAL + number)
         numbers.append(number)
-        controller.stop()
+        stop()
 
     with signals_to(receive):
         yield numbers
@@ -227,8 +228,8 @@ def _end(controller: Controller, fails_on: Severity | None) -> int:
 
 def summary_of(index: IndexReader) -> str:
     """Return the number of trials by outcome: ``3 trials: 1 IssuesFound, 2 NoIssuesFound``."""
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for (state, outcome), count in index.counts().items():
-        counts[outcome or state] = counts.get(outcome or state, 0) + count
+        counts[outcome or state] += count
     parts = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    return f"{counted(sum(counts.values()), 'trial')}{parts and f': {parts}'}"
+    return f"{counted(counts.total(), 'trial')}{parts and f': {parts}'}"

@@ -2,7 +2,6 @@
 
 import json
 import re
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import yaml
 
 from rule_runner.errors import JobError
+from rule_runner.text_files import decoded, read_regular_file, shown
 
 LIMIT: Final = 1 << 20  # bytes: a request of the service is far smaller
 DEPTH: Final = 64
@@ -82,11 +82,6 @@ class Document:
         return 0
 
 
-def shown(path: Path) -> str:
-    """Return a path for messages."""
-    return str(path) if str(path).isprintable() else repr(str(path))
-
-
 def read_text(path: Path, noun: str = "Job file") -> str:
     """Return the text of a file, which messages call a `noun`.
 
@@ -95,28 +90,8 @@ def read_text(path: Path, noun: str = "Job file") -> str:
     JobError
         If it does not exist, is not a regular file, cannot be read, is too large or not UTF-8.
     """
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            msg = f"{noun} {shown(path)} is not a regular file."
-            raise JobError(msg)
-        with path.open("rb") as stream:
-            data = stream.read(LIMIT + 1)
-    except (FileNotFoundError, NotADirectoryError) as err:
-        msg = f"{noun} {shown(path)} does not exist."
-        raise JobError(msg) from err
-    except (OSError, ValueError) as err:  # a NUL byte in the path
-        msg = f"{noun} {shown(path)} cannot be read: {getattr(err, 'strerror', err)}."
-        raise JobError(msg) from err
-    if len(data) > LIMIT:
-        msg = f"{noun} {shown(path)} is too large: the limit is {LIMIT:,} bytes."
-        raise JobError(msg)
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as err:
-        line = data.count(b"\n", 0, err.start) + 1
-        byte = data[err.start]
-        msg = f"{noun} {shown(path)} is not UTF-8 text: byte {byte:#04x} in line {line}."
-        raise JobError(msg) from err
+    subject = f"{noun} {shown(path)}"
+    return decoded(read_regular_file(path, subject, JobError, LIMIT), subject, JobError)
 
 
 def parse(text: str, suffix: str = "") -> Any:

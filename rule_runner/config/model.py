@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rule_core.severity import Severity
+from rule_core.sources.address import TrialAddress, address_of
 from rule_core.sources.options import SourceOptions
 from rule_runner.config.defaults import (
     DEFAULT_SCAN_INTERVAL_US,
@@ -18,7 +19,7 @@ from rule_runner.config.defaults import (
 )
 from rule_runner.errors import UsageError
 from rule_runner.loading.parameters import other_trials
-from rule_runner.loading.trials import trial_name
+from rule_runner.loading.trials import trial_address
 from rule_runner.results.file_names import DEFAULT_OUTPUTS
 
 if TYPE_CHECKING:
@@ -71,6 +72,11 @@ class RuleJobConfig:
     window_us: int = DEFAULT_SCAN_INTERVAL_US
     min_coverage: float | None = None
     mutes: "tuple[Mute, ...]" = ()
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether the rule job fails before its rule is constructed."""
+        return bool(self.missing_parameter or self.config_error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +138,7 @@ class EvaluationConfig:
     Attributes
     ----------
     trial
-        Path.
+        The trial of tensors, or else that of profiler data.
     trial_name
         Name in results and events; None: that of its folder.
     other_trials
@@ -140,7 +146,7 @@ class EvaluationConfig:
     sources
         How to read outputs of other writers.
     profiler_trial
-        Path of the profiler data; None if that is `trial`.
+        The profiler data; None if that is `trial`.
     output
         The output folder.
     notes
@@ -160,7 +166,7 @@ class EvaluationConfig:
     """
 
     rules: tuple[RuleJobConfig, ...]
-    trial: str
+    trial: TrialAddress
     output: Path
     waits: WaitOptions
     processes: ProcessOptions
@@ -169,7 +175,7 @@ class EvaluationConfig:
     trial_name: str | None
     other_trials: tuple[str, ...]
     sources: SourceOptions
-    profiler_trial: str | None = None
+    profiler_trial: TrialAddress | None = None
     window: int = DEFAULT_WINDOW
     min_coverage: float = 0.0
     stop_on: Severity = Severity.ERROR
@@ -178,13 +184,25 @@ class EvaluationConfig:
     notes: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
-    def others_of(self, *rules: RuleJobConfig) -> tuple[str, ...]:
-        """Return the paths of the other trials of rules: the common ones, then their own."""
-        own = [(*rule.other_trials, *other_trials(rule.loaded, rule.parameters)) for rule in rules]
-        return tuple(dict.fromkeys(chain(self.other_trials, *own)))
+    def others_of(self, *rules: RuleJobConfig) -> tuple[TrialAddress, ...]:
+        """Return the other trials of rules: the common ones, then their own.
 
-    def trial_of(self, rule: RuleJobConfig) -> str:
-        """Return the path of the trial that a rule judges."""
+        Raises
+        ------
+        TrialError
+            If one has an unknown format.
+        """
+        own = [(*rule.other_trials, *other_trials(rule.loaded, rule.parameters)) for rule in rules]
+        return tuple(map(trial_address, dict.fromkeys(chain(self.other_trials, *own))))
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a trial is in S3."""
+        trials = (self.trial, self.profiler_trial, *self.others_of(*self.rules))
+        return any(trial.is_in_s3 for trial in trials if trial)
+
+    def trial_of(self, rule: RuleJobConfig) -> TrialAddress:
+        """Return the trial that a rule judges."""
         return (self.profiler_trial or self.trial) if rule.profiler else self.trial
 
     def min_coverage_of(self, rule: RuleJobConfig) -> float:
@@ -217,7 +235,7 @@ def default_output(trial: str, now: datetime | None = None) -> Path:
     >>> default_output("s3://bucket/runs/mnist", datetime(2026, 1, 2, 3, 4, 5))
     PosixPath('rule-output/mnist-20260102-030405')
     """
-    name = re.sub(r"[^A-Za-z0-9_.-]", "-", trial_name(trial)).lstrip(".-") or "trial"
+    name = re.sub(r"[^A-Za-z0-9_.-]", "-", address_of(trial).name).lstrip(".-") or "trial"
     moment = now or datetime.now().astimezone()
     stem = f"{name[:100]}-{moment:%Y%m%d-%H%M%S}"
     names = chain([stem], (f"{stem}-{number}" for number in count(2)))

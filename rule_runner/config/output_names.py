@@ -5,7 +5,7 @@ import re
 from string import Formatter
 from typing import Final
 
-from rule_runner.loading.trials import trial_name
+from rule_core.sources.address import address_of
 
 FIELDS: Final = ("name", "id", "trial")
 NAME_LENGTH: Final = 80  # characters of a trial's name in its output folder
@@ -60,7 +60,7 @@ class OutputTemplate:
         """Return the output folder of the trial with the canonical path `trial`."""
         end = folder_name("/".join(trial.rstrip("/").split("/")[-2:]))
         return self._text.format(
-            name=folder_name(trial_name(trial)),
+            name=folder_name(address_of(trial).name),
             id=digest(trial, _ID_LENGTH),
             trial=f"{end}-{digest(trial, _OLD_ID_LENGTH)}",
         )

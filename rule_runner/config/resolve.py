@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rule_core.severity import Severity
-from rule_core.sources.address import folder_of, is_in_s3
+from rule_core.sources.address import TrialAddress, address_of
 from rule_runner.config.defaults import (
     ACTIONS,
     DEFAULT_WINDOW,
@@ -33,6 +33,7 @@ from rule_runner.config.sagemaker_contract import parse_share
 from rule_runner.errors import TrialError, UsageError
 from rule_runner.loading.loader import LoadedRule, load_builtin, load_from, load_named
 from rule_runner.loading.parameters import lacking
+from rule_runner.loading.trials import trial_address
 from rule_runner.results.file_names import safe_name
 
 if TYPE_CHECKING:
@@ -50,24 +51,26 @@ def resolve(request: EvaluationRequest) -> EvaluationConfig:
     UsageError
         If fields of the request contradict each other.
     """
-    trial, profiler_trial = request.any_trial, request.profiler_trial
+    trial = request.any_trial
     request.check_rules()
     request.check_measuring()
     choice = _fitting(request)
     jobs, notes = _requested_jobs(request, choice)
-    if request.container is not None:
-        trial = profiler_trial if profiler_trial and jobs[0].profiler else trial
-        profiler_trial = None
-    stop_files = _stop_files(request, trial)
+    profiler_trial = address_of(request.profiler_trial) if request.profiler_trial else None
+    if profiler_trial and (request.trial is None or (request.container and jobs[0].profiler)):
+        address = profiler_trial
+    else:
+        address = trial_address(trial)
+    stop_files = _stop_files(request, address)
     if request.container is not None:  # a second one is named after the rule
         stop_files += tuple(path.with_name(jobs[0].loaded.name) for path in stop_files)
     windows_only = all(job.profiler for job in jobs)
     return EvaluationConfig(
         jobs,
-        trial,
+        address,
         Path(request.output or default_output(request.trial_name or trial)),
         **options_of(request),
-        profiler_trial=profiler_trial,
+        profiler_trial=None if request.container else profiler_trial,
         window=_window() if request.window is None else request.window,
         min_coverage=_min_coverage(request),
         stop_on=_stop_on(request),
@@ -149,17 +152,17 @@ def _window() -> int:
     return int(text)
 
 
-def _stop_files(request: EvaluationRequest, trial: str) -> tuple[Path, ...]:
+def _stop_files(request: EvaluationRequest, trial: TrialAddress) -> tuple[Path, ...]:
     """Return the requested stop file, or else that of the environment."""
     stop_file = request.stop_file or os.environ.get(STOP_FILE)
     if not stop_file:
         return ()
-    folder = folder_of(trial)
+    folder = trial.folder
     if folder is None and not Path(stop_file).is_absolute():
-        place = "in S3" if is_in_s3(trial) else "on a server"
+        place = "in S3" if trial.is_in_s3 else "on a server"
         msg = (
             f"Environment variable {STOP_FILE} must be an absolute path on this machine, since "
-            f"trial {trial!r} is {place}, got {stop_file!r}."
+            f"trial {str(trial)!r} is {place}, got {stop_file!r}."
         )
         raise UsageError(msg)
     return ((folder or Path()) / stop_file,)

@@ -22,8 +22,8 @@ def build_image(
     variant: str = "slim",
     build_arg: Sequence[str] = (),
     root: Path | None = None,
-) -> int:
-    """Build the image of a checkout, by default this one; print its name and return the exit code.
+) -> None:
+    """Build the image of a checkout, by default this one, and print its name.
 
     Raises
     ------
@@ -51,7 +51,6 @@ def build_image(
             msg = f"The image could not be built: {' '.join(str(message['error']).split())}"
             raise ClientError(msg)
     print(tag)
-    return 0
 
 
 def printable_lines(text: str) -> str:

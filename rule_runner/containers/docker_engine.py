@@ -8,14 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from rule_runner.containers.errors import (
-    HOST,
-    EngineError,
-    EngineLostError,
-    cause,
-    refused,
-    unreachable,
-)
+from rule_runner.containers import errors
 from rule_runner.containers.plan import ROOT, Account, ContainerPlan, is_loopback, sdk_arguments
 from rule_runner.logs import get_logger
 from rule_runner.results.durable_files import Closing
@@ -52,7 +45,7 @@ class Engine(Closing):
             msg = (
                 f"The engine is too old: it supports API {api}. Install one that supports {oldest}."
             )
-            raise EngineError(msg)
+            raise errors.EngineError(msg)
 
     def close(self) -> None:
         """Close the connection."""
@@ -66,7 +59,7 @@ class Engine(Closing):
     @property
     def remote(self) -> bool:
         """Whether the engine is on another machine, with other files."""
-        host = urlsplit(os.environ.get(HOST, ""))
+        host = urlsplit(os.environ.get(errors.HOST, ""))
         network = host.scheme in {"tcp", "http", "https", "ssh"}
         return network and not is_loopback(host.hostname or "")
 
@@ -92,7 +85,7 @@ class Engine(Closing):
                 "The engine has no bridge network, and this evaluation needs a network. "
                 "Choose one that the engine has: --network host."
             )
-            raise EngineError(msg)
+            raise errors.EngineError(msg)
         return "bridge"
 
     def find_image(self, name: str, *, pull: bool) -> None:
@@ -115,7 +108,7 @@ class Engine(Closing):
                     f"The engine has no image {name!r}. Build it with 'rule-runner docker build "
                     f"--tag {name}', or pull it from a registry with --pull."
                 )
-                raise EngineError(msg) from None
+                raise errors.EngineError(msg) from None
 
     def create(self, plan: ContainerPlan) -> "RunningContainer":
         """Create a container without starting it.
@@ -187,7 +180,7 @@ class RunningContainer:
 
     def signal(self, number: int) -> None:
         """Send it a signal, unless it has ended."""
-        with suppress(EngineError), _refusals():
+        with suppress(errors.EngineError), _refusals():
             self._container.kill(signal.Signals(number).name)
 
     def out_of_memory(self) -> bool:
@@ -201,7 +194,7 @@ class RunningContainer:
         try:
             with _refusals("The container cannot be removed"):
                 self._container.remove(force=True, v=True)
-        except EngineError as err:
+        except errors.EngineError as err:
             _log.warning("container_left", container=self.name, reason=str(err))
 
 
@@ -215,15 +208,15 @@ def _connect() -> "DockerClient":
         from docker.errors import DockerException
     except ImportError as err:
         msg = f"The Docker SDK cannot be imported: {err}. Install the package 'docker'."
-        raise EngineError(msg) from err
+        raise errors.EngineError(msg) from err
     try:
         return DockerClient.from_env(version="auto")
     except (DockerException, OSError, ValueError) as err:
-        raise EngineError(unreachable(err)) from err
+        raise errors.EngineError(errors.unreachable(err)) from err
 
 
 @contextmanager
-def _translated(translate: Callable[[Exception], EngineError]) -> Iterator[None]:
+def _translated(translate: Callable[[Exception], errors.EngineError]) -> Iterator[None]:
     """Raise the translation of each error of the engine inside the block."""
     from docker.errors import DockerException
     from urllib3.exceptions import HTTPError
@@ -238,9 +231,9 @@ def _refusals(
     problem: str = "The engine does not answer as expected",
 ) -> AbstractContextManager[None]:
     """Turn errors of the engine into an `EngineError` of one sentence and the remedy."""
-    return _translated(lambda err: EngineError(refused(problem, err)))
+    return _translated(lambda err: errors.EngineError(errors.refused(problem, err)))
 
 
 def _losses() -> AbstractContextManager[None]:
     """Turn the loss of the engine into an `EngineLostError`."""
-    return _translated(lambda err: EngineLostError(cause(err)))
+    return _translated(lambda err: errors.EngineLostError(errors.cause(err)))

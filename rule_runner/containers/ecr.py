@@ -88,7 +88,13 @@ class Ecr:
         ImageError
             If it does not exist, or cannot be examined or created.
         """
-        if self._has(name):
+        description = self._ask(
+            lambda: self._client.describe_repositories(repositoryNames=[name]),
+            f"find the repository {name!r}",
+            "ecr:DescribeRepositories",
+            fine="RepositoryNotFoundException",
+        )
+        if description is not None:
             return
         if not create:
             msg = (
@@ -102,15 +108,6 @@ class Ecr:
             "ecr:CreateRepository",
             fine="RepositoryAlreadyExistsException",  # another process was faster
         )
-
-    def _has(self, name: str) -> bool:
-        answer = self._ask(
-            lambda: self._client.describe_repositories(repositoryNames=[name]),
-            f"find the repository {name!r}",
-            "ecr:DescribeRepositories",
-            fine="RepositoryNotFoundException",
-        )
-        return answer is not None
 
     def _ask(self, call: Callable[[], Any], purpose: str, permission: str, fine: str = "") -> Any:
         """Return the answer to a call, or None if it fails with the code `fine`."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
 
-from rule_runner.errors import EXIT_CLIENT, ParameterError
+from rule_runner.errors import ParameterError
 
 ORDINARY: Final = 1000  # user and group of the image
 HOME: Final = "/tmp"  # noqa: S108 - the ordinary user has no home folder
@@ -31,7 +31,11 @@ def main() -> NoReturn:
         try:
             give_up_root()
         except OSError as err:
-            sys.exit(_stay_root(err))
+            sys.exit(
+                f"Error: This container was started as root and cannot become user {ORDINARY}: "
+                f"{err.strerror}. Add --user {ORDINARY}:{ORDINARY}, or the user and group that "
+                "own the output folder."
+            )
     command = Path(sys.executable).with_name("rule-runner")
     try:
         os.execv(command, [command.name, *sys.argv[1:]])  # noqa: S606 - a program of this package
@@ -131,17 +135,6 @@ def prctl(option: int, value: int) -> None:
     if library.prctl(option, value, 0, 0, 0):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
-
-
-def _stay_root(err: OSError) -> int:
-    """Report that this process cannot become the ordinary user, and return the exit code."""
-    print(
-        f"Error: This container was started as root and cannot become user {ORDINARY}: "
-        f"{err.strerror}. Add --user {ORDINARY}:{ORDINARY}, or the user and group that own the "
-        "output folder.",
-        file=sys.stderr,
-    )
-    return EXIT_CLIENT
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec.structs import replace
 
-from rule_core.sources.address import folder_of, is_in_s3, split_kind
+from rule_core.sources.address import address_of
 from rule_runner.config.defaults import ACTIONS
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.rule_options import parse_modes, parse_parameters
@@ -76,21 +76,16 @@ class _Paths:
         self._mount(Path(located(text)), writable)
         return located(text)
 
-    def optional(self, text: str | None, *, writable: bool = False) -> str | None:
-        """Return the absolute path, or None without one."""
-        return None if text is None else self.absolute(text, writable=writable)
-
     def trial(self, text: str) -> str:
         """Return ``PATH`` or ``KIND:PATH`` with an absolute path, and mount its folder.
 
         Of a file, its folder is mounted, since writers may replace the file by a new one.
         """
-        kind, path = split_kind(text)
-        folder = folder_of(text)
-        if folder is None or _local(path) is None:
+        address = address_of(text)
+        if address.folder is None or _local(address.path) is None:
             return text
-        self._mount(Path(located(str(folder))))
-        return kind + located(path)
+        self._mount(Path(located(str(address.folder))))
+        return str(address._replace(path=located(address.path)))
 
     def rule(self, rule: RuleRequest) -> RuleRequest:
         """Return a rule with an absolute path, and mount its folder, from which rules import."""
@@ -133,18 +128,22 @@ def translate(request: EvaluationRequest, home: Path) -> ContainerRequest:
     UsageError
         If an action would run a command, or a folder cannot be mounted.
     """
-    for action in request.actions:
-        _check_action(action)
+    if "command" in _action_kinds(request):
+        msg = (
+            "An action 'command:' would run inside the container, without the programs of this "
+            "machine. Use 'rule-runner evaluate' for actions that run commands."
+        )
+        raise UsageError(msg)
     paths = _Paths()
     request = replace(
         request,
-        trial=None if request.trial is None else paths.trial(request.trial),
-        profiler_trial=paths.optional(request.profiler_trial),
+        trial=request.trial and paths.trial(request.trial),
+        profiler_trial=request.profiler_trial and paths.absolute(request.profiler_trial),
         other_trials=tuple(map(paths.trial, request.other_trials)),
         rules=tuple(map(paths.rule, request.rules)),
         parameters=tuple(map(paths.parameter, request.parameters)),
         sinks=tuple(map(paths.sink, request.sinks)),
-        output=paths.optional(request.output, writable=True),
+        output=request.output and paths.absolute(request.output, writable=True),
     )
     for folder in paths.writable:
         _check_mountable(folder, home)
@@ -155,15 +154,6 @@ def translate(request: EvaluationRequest, home: Path) -> ContainerRequest:
         network=cloud or bool(request.actions) or not _LOCAL_SINKS.issuperset(_sink_kinds(request)),
         cloud=cloud,
     )
-
-
-def _check_action(text: str) -> None:
-    if kind_of("--action", text) == "command":
-        msg = (
-            "An action 'command:' would run inside the container, without the programs of this "
-            "machine. Use 'rule-runner evaluate' for actions that run commands."
-        )
-        raise UsageError(msg)
 
 
 def located(text: str) -> str:
@@ -187,33 +177,32 @@ def _local(text: str) -> Path | None:
     return Path(text.strip()).expanduser() if text.strip() else None
 
 
-def kind_of(name: str, value: str) -> str:
-    """Return the kind of a sink or action.
+def kind_of(text: str) -> str:
+    """Return the kind of a sink, or of an action without the ID of a rule job.
 
-    >>> kind_of("--sink", "sns:arn:aws:sns"), kind_of("--sink", "eventbridge,region=eu-west-1")
+    >>> kind_of("sns:arn:aws:sns"), kind_of("eventbridge,region=eu-west-1")
     ('sns', 'eventbridge')
-    >>> kind_of("--action", "first=email:x@example.com")
-    'email'
     """
-    if name == "--action":
-        _, value = split_id(value)
-    return re.split("[:,]", value, maxsplit=1)[0].strip().lower()
+    return re.split("[:,]", text, maxsplit=1)[0].strip().lower()
 
 
 def _sink_kinds(request: EvaluationRequest) -> set[str]:
-    return {kind_of("--sink", text) for text in request.sinks}
+    return set(map(kind_of, request.sinks))
+
+
+def _action_kinds(request: EvaluationRequest) -> set[str]:
+    return {kind_of(split_id(text)[1]) for text in request.actions}
 
 
 def _needs_cloud(request: EvaluationRequest) -> bool:
     """Return whether a request names anything at AWS."""
     places = [request.trial, request.profiler_trial, request.output, *request.other_trials]
     places += [rule.source for rule in request.rules]
-    actions = {kind_of("--action", text) for text in request.actions}
     return (
-        any(is_in_s3(place or "") for place in places)
+        any(address_of(place or "").is_in_s3 for place in places)
         or any(map(_names_cloud, request.parameters))
         or not (_LOCAL_SINKS | {"webhook"}).issuperset(_sink_kinds(request))
-        or not actions <= {"webhook"}
+        or not _action_kinds(request) <= {"webhook"}
     )
 
 

@@ -3,40 +3,35 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from rule_runner.containers.final_event import record_last_event
+from rule_core.sources.address import address_of
+from rule_runner import errors
+from rule_runner.commands.evaluate import document
 from rule_runner.containers.supervisor import ContainerExit
-from rule_runner.errors import (
-    EXIT_CLIENT,
-    EXIT_INTERNAL,
-    EXIT_ISSUES,
-    EXIT_OUTPUT,
-    EXIT_SIGNAL,
-    EXIT_TIMEOUT,
-    EXIT_USAGE,
-    OutputError,
-)
 from rule_runner.escape import printable
-from rule_runner.loading.trials import trial_name
 from rule_runner.logs import get_logger
+from rule_runner.notify.event import COMPLETED, EventSubject, RuleState, statuses
+from rule_runner.notify.outbox import Outbox, read_events
+from rule_runner.notify.publisher import publish
 from rule_runner.report.text import print_results
-from rule_runner.results.json_text import dump_json, rfc3339
+from rule_runner.results.durable_files import FolderLock
+from rule_runner.results.json_text import rfc3339
 from rule_runner.results.output_folder import read_results_file, write_results_file
 from rule_runner.results.schema import EvaluationResult, RuleResult, summary, summary_of_trial
 from rule_runner.results.status import CLIENT_ERROR, RuleStatus, wire_details
 
 _log: Final = get_logger(__name__)
-KILLED: Final = EXIT_SIGNAL + 9
+KILLED: Final = errors.EXIT_SIGNAL + 9
 _NO_COMMAND: Final = {126, 127}  # exit codes of an init process that cannot run the command
 _FINAL: Final = {RuleStatus.NO_ISSUES_FOUND, RuleStatus.ISSUES_FOUND, RuleStatus.ERROR}
-_SIGNALS: Final = (EXIT_SIGNAL + 2, EXIT_SIGNAL + 15)
+_SIGNALS: Final = (errors.EXIT_SIGNAL + 2, errors.EXIT_SIGNAL + 15)
 # The exit code of several containers is the first of these that occurs.
 _FIRST: Final = (
-    *(EXIT_USAGE, EXIT_INTERNAL, EXIT_OUTPUT, *_SIGNALS),
-    *(EXIT_TIMEOUT, EXIT_CLIENT, EXIT_ISSUES, 0),
+    *(errors.EXIT_USAGE, errors.EXIT_INTERNAL, errors.EXIT_OUTPUT, *_SIGNALS),
+    *(errors.EXIT_TIMEOUT, errors.EXIT_CLIENT, errors.EXIT_ISSUES, 0),
 )
 
 
@@ -55,7 +50,7 @@ def trouble(ending: ContainerExit, memory: str) -> str:
         return f"The container needed more memory than --memory {memory}. Increase it."
     if ending.code == KILLED:
         return (
-            f"The container was killed, probably because it needed more memory than --memory "
+            "The container was killed, probably because it needed more memory than --memory "
             f"{memory}. Increase it."
         )
     if ending.code in _NO_COMMAND:
@@ -71,13 +66,13 @@ def exit_code(ending: ContainerExit, *, has_results: bool) -> int:
     has_results
         Whether any result exists.
     """
-    stopped = EXIT_SIGNAL + ending.signalled if ending.signalled else None
+    stopped = errors.EXIT_SIGNAL + ending.signalled if ending.signalled else None
     if ending.killed or ending.timed_out:
         late = ending.killed or ending.code in _SIGNALS
-        return (stopped or EXIT_TIMEOUT) if late else ending.code or 0
+        return (stopped or errors.EXIT_TIMEOUT) if late else ending.code or 0
     if ending.code is None or (stopped and (ending.code in _SIGNALS or not has_results)):
-        return stopped or EXIT_CLIENT
-    return EXIT_CLIENT if ending.code in {KILLED, *_NO_COMMAND} else ending.code
+        return stopped or errors.EXIT_CLIENT
+    return errors.EXIT_CLIENT if ending.code in {KILLED, *_NO_COMMAND} else ending.code
 
 
 def combined(codes: Iterable[int]) -> int:
@@ -117,8 +112,8 @@ def bring_to_an_end(
         return results
     try:
         write_results_file(folder, msgspec.structs.replace(evaluation, rules=ended))
-        record_last_event(folder, ended)
-    except OutputError as err:
+        _record_last_event(folder, ended)
+    except errors.OutputError as err:
         _log.warning("result_not_written", path=str(folder), reason=str(err))
     return ended
 
@@ -141,6 +136,57 @@ def _ended(result: RuleResult, ending: ContainerExit, why: str) -> RuleResult:
     return msgspec.structs.replace(result, **changes)
 
 
+def _record_last_event(folder: Path, results: Sequence[RuleResult]) -> None:
+    """Record the final statuses of started rule jobs in the outbox of an output folder.
+
+    Raises
+    ------
+    OutputError
+        If the outbox cannot be read, or written.
+    """
+    with FolderLock(folder), Outbox(folder) as outbox:
+        if not outbox.size:
+            return
+        *_, (_, last) = read_events(outbox.path)
+        event: Any = last
+        current = outbox.published | {rule.configuration_name: _state(rule) for rule in results}
+        publish(
+            outbox,
+            _training_job(event),
+            [*current.values()],
+            training_ended=event["detail"]["TrainingJobStatus"] == COMPLETED,
+            now=datetime.now(UTC),
+            run_id=event["detail"].get("RunId", ""),
+        )
+
+
+def _training_job(event: Any) -> EventSubject:
+    """Return the subject of an event."""
+    detail = event["detail"]
+    began = datetime.fromtimestamp(detail["CreationTime"] / 1000, UTC)
+    return EventSubject(
+        detail["TrainingJobName"],
+        began,
+        event["source"],
+        event["region"],
+        event["account"],
+        detail["TrainingJobArn"],
+        {rule["RuleConfigurationName"]: rule["RuleEvaluationJobArn"] for rule in statuses(detail)},
+    )
+
+
+def _state(result: RuleResult) -> RuleState:
+    coverage = result.coverage
+    return RuleState(
+        result.configuration_name,
+        RuleStatus(result.status),
+        result.status_details,
+        result.mode,
+        coverage.judged,
+        coverage.last,
+    )
+
+
 def compose(
     trial: str, parts: Sequence[EvaluationResult], rules: Sequence[RuleResult]
 ) -> EvaluationResult:
@@ -155,11 +201,8 @@ def compose(
     rules
         All results, also of the other containers.
     """
-    counts = summary(rules)
-    if parts:
-        return EvaluationResult(summary=counts, trial=parts[0].trial, rules=[*rules])
-    whole = summary_of_trial(trial_name(trial), trial, rules)
-    return EvaluationResult(summary=counts, trial=whole, rules=[*rules])
+    whole = parts[0].trial if parts else summary_of_trial(address_of(trial).name, trial, rules)
+    return EvaluationResult(summary=summary(rules), trial=whole, rules=[*rules])
 
 
 def parsed(printed: Mapping[str, bytes]) -> dict[str, EvaluationResult]:
@@ -175,13 +218,8 @@ def parsed(printed: Mapping[str, bytes]) -> dict[str, EvaluationResult]:
 
 def show(result: EvaluationResult, form: str, folder: Path | None, report: Path | None) -> None:
     """Print results in the requested form; stdout gets nothing else."""
-    if form == "junit":
-        from rule_runner.report.junit import junit
-
-        print(junit(result))
-        return
     if form != "table":
-        print(dump_json(result, indent=2))
+        print(document(result, form, (), 0))
         return
     places = [f"Results: {printable(folder)}"] if folder else []
     places += [f"Report: {printable(report)}"] if report else []

@@ -18,28 +18,11 @@ from rule_runner.commands.evaluate import try_report
 from rule_runner.config.defaults import EVERY_RULE, FITTING_RULES
 from rule_runner.config.model import default_output
 from rule_runner.config.request import EvaluationRequest, RuleRequest
+from rule_runner.containers import plan, results
 from rule_runner.containers.docker_engine import Engine
 from rule_runner.containers.errors import HOST, EngineError
 from rule_runner.containers.mounts import aws_folder, make_writable, present
 from rule_runner.containers.options import ContainerRequest, located, split, translate
-from rule_runner.containers.plan import (
-    ENDPOINT,
-    ContainerLimits,
-    ContainerPlan,
-    check_endpoints,
-    environment,
-    parse_size,
-)
-from rule_runner.containers.results import (
-    KILLED,
-    bring_to_an_end,
-    combined,
-    compose,
-    exit_code,
-    parsed,
-    show,
-    trouble,
-)
 from rule_runner.containers.supervisor import ContainerExit, ContainerSupervisor, failure
 from rule_runner.errors import EXIT_SIGNAL, UsageError
 from rule_runner.notify.sinks.spec import writes_to_stdout
@@ -94,7 +77,7 @@ def _prepared(request: EvaluationRequest, output: str, settings: Settings) -> "_
     """Return the evaluation; its output folders exist."""
     request.check_rules()
     parts = _isolated(request, output) if settings.isolate else {"": request}
-    memory = parse_size(settings.memory)
+    memory = plan.parse_size(settings.memory)
     translated = {name: translate(part, Path.home()) for name, part in parts.items()}
     engine = Engine()
     engine.find_image(settings.image, pull=settings.pull)
@@ -135,7 +118,7 @@ def _name(request: RuleRequest) -> str:
 
 def _plan(
     engine: Engine, settings: Settings, memory: int, translated: ContainerRequest
-) -> ContainerPlan:
+) -> plan.ContainerPlan:
     """Return the plan of one container, and create its output folder."""
     output = translated.request.output or ""
     if engine.remote and translated.mounts:
@@ -145,19 +128,19 @@ def _plan(
         )
         raise EngineError(msg)
     network = settings.network or (engine.network() if translated.network else NONE)
-    variables = environment(translated, os.environ, profile=settings.aws_config)
-    check_endpoints(
-        (value for name, value in variables.items() if name.startswith(ENDPOINT)), network
+    variables = plan.environment(translated, os.environ, profile=settings.aws_config)
+    plan.check_endpoints(
+        (value for name, value in variables.items() if name.startswith(plan.ENDPOINT)), network
     )
     mounts = tuple(present(translated, output))
     owner = make_writable([mount.folder for mount in mounts if mount.writable], Path(output))
-    return ContainerPlan(
+    return plan.ContainerPlan(
         image=settings.image,
         arguments=translated.arguments,
         mounts=mounts,
         environment=variables,
         network=network,
-        limits=ContainerLimits(
+        limits=plan.ContainerLimits(
             memory, settings.cpus or min(2, engine.processors), settings.pids_limit
         ),
         account=engine.account(*owner),
@@ -188,7 +171,7 @@ class _Evaluation:
         engine: Engine,
         settings: Settings,
         request: EvaluationRequest,
-        plans: Mapping[str, ContainerPlan],
+        plans: Mapping[str, plan.ContainerPlan],
     ) -> None:
         self._settings = settings
         self._request = request
@@ -216,39 +199,40 @@ class _Evaluation:
         lost = failure(endings)
         if lost is not None:
             raise lost
-        results = {name: self._results(name, ending) for name, ending in endings.items()}
+        rules = {name: self._rules(name, ending) for name, ending in endings.items()}
         codes = [
-            exit_code(ending, has_results=bool(results[name])) for name, ending in endings.items()
+            results.exit_code(ending, has_results=bool(rules[name]))
+            for name, ending in endings.items()
         ]
         if self._settings.isolate:
-            self._show([rule for rules in results.values() for rule in rules])
-        elif endings[""].code == KILLED or not self._heard:
-            self._show(results[""])
-        return combined(codes)
+            self._show([rule for own in rules.values() for rule in own])
+        elif endings[""].code == results.KILLED or not self._heard:
+            self._show(rules[""])
+        return results.combined(codes)
 
-    def _results(self, name: str, ending: ContainerExit) -> list[RuleResult]:
+    def _rules(self, name: str, ending: ContainerExit) -> list[RuleResult]:
         """Return the results of a container; print why it ended if it did not end by itself."""
-        why = trouble(ending, self._settings.memory)
+        why = results.trouble(ending, self._settings.memory)
         if why:
             print(f"{name}: {why}" if name else why, file=sys.stderr)
         output = self._plans[name].output
-        printed = parsed({name: self._printed[name]})
+        printed = results.parsed({name: self._printed[name]})
         rules = [rule for part in printed.values() for rule in part.rules]
         if is_s3(output) or (rules and not why):  # possibly of an evaluation that ended before
             return rules
-        return bring_to_an_end(Path(output), ending, why, self._began)
+        return results.bring_to_an_end(Path(output), ending, why, self._began)
 
     def _show(self, rules: Sequence[RuleResult]) -> None:
         """Print results in the form of one evaluation."""
         form = self._request.format
         if not rules or form == "sarif":  # it needs the classes of the rules
             return
-        parts = [*parsed(self._printed).values()]
-        result = compose(self._request.any_trial, parts, rules)
-        outputs = [plan.output for plan in self._plans.values()]
+        parts = [*results.parsed(self._printed).values()]
+        result = results.compose(self._request.any_trial, parts, rules)
+        outputs = [each.output for each in self._plans.values()]
         is_local = not any(map(is_s3, outputs))
         folder = Path(self._request.output or "") if is_local else None
         report = None
         if folder and self._request.report:
             report = try_report(folder, result.trial.name)
-        show(result, form, folder, report)
+        results.show(result, form, folder, report)

@@ -59,17 +59,9 @@ class _Running:
 
     container: RunningContainer
     deadline: float
-    signalled: int | None = None
     timed_out: bool = False
     stopping: bool = False
     killed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _ContainerEnd:
-    name: str
-    code: int | None
-    lost: str = ""
 
 
 class ContainerSupervisor:
@@ -100,7 +92,7 @@ class ContainerSupervisor:
         self._abreast = abreast
         self._limit = limit
         self._clock = clock or SystemClock()
-        self._events: SimpleQueue[_ContainerEnd | signal.Signals] = SimpleQueue()
+        self._events: SimpleQueue[tuple[str, ContainerExit] | signal.Signals] = SimpleQueue()
         self._running: dict[str, _Running] = {}
         self._endings: dict[str, ContainerExit] = {}
         self._signalled: int | None = None
@@ -147,15 +139,15 @@ class ContainerSupervisor:
 
     def _follow(self, name: str, container: RunningContainer) -> None:
         """Read the output of a container, then put its end into the queue; runs in a thread."""
-        end = _ContainerEnd(name, None, "Its output could not be followed.")
+        ending = ContainerExit(lost="Its output could not be followed.")
         try:
             for out, err in container.output():
                 self._hear(name, out, err)
-            end = _ContainerEnd(name, container.wait())
+            ending = ContainerExit(container.wait())
         except EngineLostError as lost:
-            end = _ContainerEnd(name, None, str(lost))
+            ending = ContainerExit(lost=str(lost))
         finally:
-            self._events.put(end)
+            self._events.put((name, ending))
 
     def _await_event(self) -> None:
         """Wait for the next event or deadline, and handle it."""
@@ -169,19 +161,18 @@ class ContainerSupervisor:
                 if running.deadline <= self._clock.monotonic():
                     self._overdue(name, running)
             return
-        if isinstance(event, _ContainerEnd):
-            self._ended(event)
+        if isinstance(event, tuple):
+            self._ended(*event)
             return
         is_second = self._signalled is not None
         self._signalled = self._signalled or int(event)
         for running in self._running.values():
-            running.signalled = self._signalled
             self._kill(running) if is_second else self._stop(running)
 
     def _overdue(self, name: str, running: _Running) -> None:
         """Take the next measure against a container that does not end."""
         if running.killed:
-            self._ended(_ContainerEnd(name, None, "It did not kill a container."))
+            self._ended(name, ContainerExit(lost="It did not kill a container."))
         elif running.stopping:
             self._kill(running)
         else:
@@ -198,20 +189,20 @@ class ContainerSupervisor:
         running.deadline = self._clock.monotonic() + KILL_TIMEOUT_S
         running.container.signal(signal.SIGKILL)
 
-    def _ended(self, event: _ContainerEnd) -> None:
+    def _ended(self, name: str, ending: ContainerExit) -> None:
         """Record the end of a container, and remove it."""
-        running = self._running.pop(event.name, None)
+        running = self._running.pop(name, None)
         if running is None:
             return
-        lost, memory = event.lost, False
+        lost, memory = ending.lost, False
         try:
             memory = not lost and running.container.out_of_memory()
         except EngineLostError as err:
             lost = str(err)
         if not lost:
             running.container.remove()
-        self._endings[event.name] = ContainerExit(
-            event.code, running.signalled, running.timed_out, running.killed, memory, lost
+        self._endings[name] = ContainerExit(
+            ending.code, self._signalled, running.timed_out, running.killed, memory, lost
         )
 
 

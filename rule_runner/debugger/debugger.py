@@ -5,32 +5,20 @@ from inspect import signature
 from typing import Any, Final, get_overloads, overload
 from uuid import uuid4
 
-from rule_runner.debugger import rule_configs
-from rule_runner.debugger.debugging_rule import Rule
+from rule_runner.debugger import rule_configs as rule_configs
 from rule_runner.debugger.hook_config import (
-    CollectionConfig,
-    DebuggerHookConfig,
-    TensorBoardOutputConfig,
+    CollectionConfig as CollectionConfig,
+    DebuggerHookConfig as DebuggerHookConfig,
+    TensorBoardOutputConfig as TensorBoardOutputConfig,
 )
 from rule_runner.debugger.profiler import INSTANCE_TYPE, VOLUME_SIZE_IN_GB
-from rule_runner.debugger.profiling_rule import ProfilerRule
-from rule_runner.debugger.rule_base import BUILT_IN_IMAGE, RULE, RuleBase
-
-__all__ = [
-    "DEBUGGER_FLAG",
-    "CollectionConfig",
-    "DebuggerHookConfig",
-    "ProfilerRule",
-    "Rule",
-    "RuleBase",
-    "TensorBoardOutputConfig",
-    "detailed_framework_name",
-    "framework_name",
-    "get_default_profiler_processing_job",
-    "get_default_profiler_rule",
-    "get_rule_container_image_uri",
-    "rule_configs",
-]
+from rule_runner.debugger.rules import (
+    BUILT_IN_IMAGE,
+    RULE,
+    ProfilerRule as ProfilerRule,
+    Rule as Rule,
+    RuleBase as RuleBase,
+)
 
 DEBUGGER_FLAG: Final = "USE_SMDEBUG"  # a variable of the training job; 0 turns the hook off
 # Names of images, by which the SDK looks up their addresses.

@@ -4,6 +4,7 @@ from typing import Final
 
 from rule_runner.debugger.checks import require, require_integer, require_positive_number
 from rule_runner.debugger.metrics_config import (
+    NO_BOUNDS,
     DataloaderProfilingConfig,
     DefaultStepsConfig,
     DetailedProfilingConfig,
@@ -95,25 +96,13 @@ class FrameworkProfile:
         }
         chosen: dict[str, MetricsConfigBase]
         chosen = {name: config for name, config in configs.items() if config is not None}
-        metrics = chosen or _all_kinds(start_step, num_steps, start_unix_time, duration)
-        for argument, config in metrics.items():
-            self._add(argument, config)
-
-    def _add(self, argument: str, config: MetricsConfigBase) -> None:
-        try:
-            self.profiling_parameters[config.name] = config.to_json_string()
-        except AttributeError as err:
-            msg = f"Argument {argument} must be a configuration of metrics, got {config!r}."
-            raise AttributeError(msg) from err
-
-
-def _all_kinds(
-    start_step: int | None,
-    num_steps: int | None,
-    start_unix_time: int | None,
-    duration: float | None,
-) -> dict[str, MetricsConfigBase]:
-    """Return all kinds of metrics in one range; at their default steps if it has no bounds."""
-    bounds = (start_step, num_steps, start_unix_time, duration)
-    default = bounds == (None, None, None, None)
-    return {kind.__name__: kind(*bounds, profile_default_steps=default) for kind in KINDS}
+        if not chosen:  # all kinds in one range; at their default steps if it has no bounds
+            bounds = (start_step, num_steps, start_unix_time, duration)
+            is_default = bounds == NO_BOUNDS
+            chosen = {kind.__name__: kind(*bounds, is_default) for kind in KINDS}
+        for argument, config in chosen.items():
+            try:
+                self.profiling_parameters[config.name] = config.to_json_string()
+            except AttributeError as err:
+                msg = f"Argument {argument} must be a configuration of metrics, got {config!r}."
+                raise AttributeError(msg) from err

@@ -1,18 +1,14 @@
 """Configuration of framework metrics: one class for each kind."""
 
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
-from rule_runner.debugger.checks import (
-    require,
-    require_integer,
-    require_positive_number,
-    require_regex,
-    require_unix_time,
-)
+from rule_runner.debugger import checks
 from rule_runner.debugger.utils import PythonProfiler, cProfileTimer
 
 _E = TypeVar("_E", bound=Enum)
+NO_BOUNDS: Final = (None, None, None, None)  # of steps and of time
 
 
 class StepRange:
@@ -62,36 +58,8 @@ class TimeRange:
         return {name: value for name, value in bounds.items() if value is not None}
 
 
-def _profiled_range(
-    start_step: int | None,
-    num_steps: int | None,
-    start_unix_time: int | None,
-    duration: float | None,
-) -> StepRange | TimeRange:
-    """Return the requested range; by default a range of time without bounds.
-
-    Raises
-    ------
-    AssertionError
-        If a bound is invalid, or there are bounds of both kinds.
-    """
-    if start_step is not None:
-        require_integer("start_step", start_step, 0)
-    if num_steps is not None:
-        require_integer("num_steps", num_steps, 1)
-    if start_unix_time is not None:
-        require_unix_time("start_unix_time", start_unix_time)
-    if duration is not None:
-        require_positive_number("duration", duration)
-    steps = (start_step, num_steps)
-    times = (start_unix_time, duration)
-    both = steps != (None, None) and times != (None, None)
-    require(not both, "range", "of steps or of time, not of both", (*steps, *times))
-    return TimeRange(*times) if steps == (None, None) else StepRange(*steps)
-
-
 class MetricsConfigBase:
-    """A kind of metrics and the range in which they are profiled.
+    """A kind of metrics and the range in which they are profiled; by default one without bounds.
 
     Parameters
     ----------
@@ -116,8 +84,20 @@ class MetricsConfigBase:
         start_unix_time: int | None,
         duration: float | None,
     ) -> None:
+        if start_step is not None:
+            checks.require_integer("start_step", start_step, 0)
+        if num_steps is not None:
+            checks.require_integer("num_steps", num_steps, 1)
+        if start_unix_time is not None:
+            checks.require_unix_time("start_unix_time", start_unix_time)
+        if duration is not None:
+            checks.require_positive_number("duration", duration)
+        steps = (start_step, num_steps)
+        times = (start_unix_time, duration)
+        both = steps != (None, None) and times != (None, None)
+        checks.require(not both, "range", "of steps or of time, not of both", (*steps, *times))
         self.name = name
-        self.range = _profiled_range(start_step, num_steps, start_unix_time, duration)
+        self.range = TimeRange(*times) if steps == (None, None) else StepRange(*steps)
 
     def _to_json(self) -> dict[str, Any]:
         """Return the range and further settings as a dictionary."""
@@ -135,6 +115,7 @@ class MetricsConfigBase:
         return f"{{{''.join(items)}}}"
 
 
+@dataclass(eq=False, repr=False)
 class DefaultStepsConfig(MetricsConfigBase):
     """Metrics that have default steps.
 
@@ -156,20 +137,19 @@ class DefaultStepsConfig(MetricsConfigBase):
 
     DEFAULT_STEPS: ClassVar[tuple[int, int]]  # the first and how many
 
-    def __init__(
-        self,
-        start_step: int | None = None,
-        num_steps: int | None = None,
-        start_unix_time: int | None = None,
-        duration: float | None = None,
-        profile_default_steps: bool = False,
-    ) -> None:
-        is_boolean = isinstance(profile_default_steps, bool)
-        require(is_boolean, "profile_default_steps", "a boolean", profile_default_steps)
-        bounds = (start_step, num_steps, start_unix_time, duration)
-        if profile_default_steps or bounds == (None, None, None, None):
-            start_step, num_steps = self.DEFAULT_STEPS
-        super().__init__(type(self).__name__, start_step, num_steps, start_unix_time, duration)
+    start_step: int | None = None
+    num_steps: int | None = None
+    start_unix_time: int | None = None
+    duration: float | None = None
+    profile_default_steps: bool = False
+
+    def __post_init__(self) -> None:
+        is_boolean = isinstance(self.profile_default_steps, bool)
+        checks.require(is_boolean, "profile_default_steps", "a boolean", self.profile_default_steps)
+        steps, times = (self.start_step, self.num_steps), (self.start_unix_time, self.duration)
+        if self.profile_default_steps or (*steps, *times) == NO_BOUNDS:
+            steps = self.DEFAULT_STEPS
+        super().__init__(type(self).__name__, *steps, *times)
 
 
 class DetailedProfilingConfig(DefaultStepsConfig):
@@ -190,6 +170,7 @@ class SMDataParallelProfilingConfig(DefaultStepsConfig):
     DEFAULT_STEPS = (15, 1)
 
 
+@dataclass(eq=False, repr=False)
 class DataloaderProfilingConfig(DefaultStepsConfig):
     """Activity of data loaders; by default at step 7.
 
@@ -207,18 +188,11 @@ class DataloaderProfilingConfig(DefaultStepsConfig):
 
     DEFAULT_STEPS = (7, 1)
 
-    def __init__(
-        self,
-        start_step: int | None = None,
-        num_steps: int | None = None,
-        start_unix_time: int | None = None,
-        duration: float | None = None,
-        profile_default_steps: bool = False,
-        metrics_regex: str = ".*",
-    ) -> None:
-        super().__init__(start_step, num_steps, start_unix_time, duration, profile_default_steps)
-        require_regex("metrics_regex", metrics_regex)
-        self.metrics_regex = metrics_regex
+    metrics_regex: str = ".*"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.require_regex("metrics_regex", self.metrics_regex)
 
     def _to_json(self) -> dict[str, Any]:
         return super()._to_json() | {"MetricsRegex": self.metrics_regex}
@@ -271,5 +245,5 @@ def _member(kind: type[_E], argument: str, value: _E | str) -> _E:
     members = {member.value: member for member in kind}
     result = members.get(value.lower()) if isinstance(value, str) else value
     what = f"of type {kind.__name__} or one of {', '.join(map(repr, members))}"
-    require(isinstance(result, kind), argument, what, value)
+    checks.require(isinstance(result, kind), argument, what, value)
     return kind(result)

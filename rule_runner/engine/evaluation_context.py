@@ -9,20 +9,16 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from rule_core.clock import Clock
-from rule_core.sources.address import is_in_s3
 from rule_core.storage import StorageUnavailableError
 from rule_core.storage.wait_budget import WaitBudget
 from rule_runner.config.model import EvaluationConfig
-from rule_runner.config.planned_actions import planned
 from rule_runner.engine.invoker_factory import make_fork_server, make_invoker
-from rule_runner.engine.job_opener import JobOpener, restore_ended
+from rule_runner.engine.job_opener import open_jobs, restore_ended
 from rule_runner.engine.rule_job import RuleJob
 from rule_runner.errors import ClientError
 from rule_runner.file_descriptors import require
-from rule_runner.loading.parameters import BoundRule, bind
-from rule_runner.loading.trials import real_path
 from rule_runner.logs import get_logger
-from rule_runner.notify.actions.runner import FindingTrigger, finding_trigger
+from rule_runner.notify.actions.runner import ActionPolicy, FindingTrigger, finding_trigger
 from rule_runner.notify.event import EventSubject
 from rule_runner.notify.publisher import EventPublisher
 from rule_runner.notify.sinks import EventSink
@@ -100,43 +96,33 @@ class EvaluationContext:
         self._recorded = recorded
         self.clock = clock
         self._patience = patience
-        paths = [config.trial, config.profiler_trial or "", *config.others_of(*config.rules)]
-        remote = any(map(is_in_s3, paths))
-        require(len(config.rules), processes=config.processes.own_processes, remote=remote)
+        processes = config.processes.own_processes
+        require(len(config.rules), processes=processes, remote=config.is_remote)
         self.step_sources = StepSources(config, clock, patience)
         self._measuring = self._make_measuring(executor)
         if self._measuring is not None:
             self._measuring.attach(self.step_sources.trials)
-        self._bound = [
-            BoundRule(rule.loaded, {}, dict(rule.parameters))
-            if rule.missing_parameter or rule.config_error
-            else bind(rule.loaded, rule.parameters)
-            for rule in config.rules
-        ]
-        plans = [
-            ()
-            if rule.missing_parameter or rule.config_error
-            else planned(rule, bound.arguments, config.messages.training_job_name)
-            for rule, bound in zip(config.rules, self._bound, strict=True)
-        ]
-        self.jobs: list[RuleJob] = []
         self.changed: list[RuleJob] = []
-        self._unmade: list[tuple[RuleJob, BoundRule]] = []
+        self._unmade: list[RuleJob] = []
         self._fork_server: ForkServer | None = None
         self.last_change = self.written = clock.monotonic()
         with ExitStack() as stack:
             # What an evaluation is made of refers to itself, so Python may free it much later.
             stack.callback(self.step_sources.clear_cached_bytes)
-            opener = JobOpener(config, self._bound, clock, self.now, stack)
-            self.folder = opener.folder
-            for rule, bound in zip(config.rules, self._bound, strict=True):
-                self.jobs.append(opener.open(rule, bound, self.step_sources.of(rule)))
+            messages = config.messages
+            policy = ActionPolicy(
+                messages.action_timeout,
+                messages.dry_run,
+                clock,
+                self.now,
+                recorded,
+                config.stop_on,
+            )
+            self.folder, self.jobs = open_jobs(config, self.step_sources, policy, stack)
             self.step_sources.recorded = {
                 other.path: other.whole for job in self.jobs for other in job.other_trials
             }
             self.earlier = restore_ended(self.jobs, config)
-            for job, actions in zip(self.jobs, plans, strict=True):
-                opener.add_actions(job, actions, recorded)
             self.publisher = self._publisher(sinks)
             stack.callback(self.publisher.close)
             if self._measuring is not None:
@@ -201,35 +187,37 @@ class EvaluationContext:
         self._fork_server = make_fork_server(self.config)
         if self._fork_server is not None:
             self.closing.callback(self._fork_server.close)
-        self._unmade = [
-            (job, bound)
-            for job, bound in zip(self.jobs, self._bound, strict=True)
-            if not (job.config.missing_parameter or job.config.config_error)
-        ]
+        self._unmade = [job for job in self.jobs if not job.config.is_rejected]
         self.make_rules()
 
     def make_rules(self) -> None:
         """Construct the remaining rules whose trials have the data that this takes."""
-        ready = [(job, bound) for job, bound in self._unmade if job.step_source.begun]
+        ready = [job for job in self._unmade if job.step_source.begun]
         if not ready:
             return
-        self._unmade = [(job, bound) for job, bound in self._unmade if not job.step_source.begun]
-        for job, bound in ready:
+        self._unmade = [job for job in self._unmade if not job.step_source.begun]
+        for job in ready:
             with self._failing(job):
                 trials = self.step_sources.trials_of(job.config)
-                job.show([OtherTrial(real_path(each.path), each.is_whole) for each in trials[1:]])
+                addresses = self.config.others_of(job.config)
+                job.show(
+                    [
+                        OtherTrial(address.canonical, trial.is_whole)
+                        for address, trial in zip(addresses, trials[1:], strict=False)
+                    ]
+                )
                 job.invoker = make_invoker(
                     job.config,
-                    bound,
+                    job.bound,
                     trials,
                     self._fork_server,
                     self.config.folder_of(job.config),
                     self._patience,
                     self.config.sources,
                 )
-        if any(job.other_trials for job, _ in ready):  # before their first step
+        if any(job.other_trials for job in ready):  # before their first step
             self.write()
-        for job, _ in ready:  # their processes start side by side
+        for job in ready:  # their processes start side by side
             with self._failing(job):
                 job.begin()
 
@@ -321,10 +309,6 @@ class EvaluationContext:
             if job.actions is not None and job.triggers:
                 job.actions.end(wait=wait)
                 job.actions_changed()
-
-    def bound_rule(self, job: RuleJob) -> BoundRule:
-        """Return the rule of a rule job with its arguments."""
-        return self._bound[self.jobs.index(job)]
 
     def result(self) -> EvaluationResult:
         """Return the result of the evaluation so far."""

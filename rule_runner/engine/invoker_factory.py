@@ -45,8 +45,8 @@ def make_fork_server(config: EvaluationConfig) -> "ForkServer | None":
     from rule_runner.engine.isolation.fork_server import ForkServer, allowed_environment
 
     if processes.isolate is Isolation.PROCESS:
-        trials = (config.trial, *config.others_of(*config.rules))
-        return ForkServer(processes.rule_timeout, allowed_environment(os.environ, trials))
+        environment = allowed_environment(os.environ, remote=config.is_remote)
+        return ForkServer(processes.rule_timeout, environment)
     return ForkServer(processes.rule_timeout)
 
 

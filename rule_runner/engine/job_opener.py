@@ -1,20 +1,19 @@
 """Opens the rule jobs of an evaluation, new or as an earlier process left them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from typing import Final
 
-from rule_core.clock import Clock
 from rule_core.rules.actions.base import Action
 from rule_runner.config.defaults import RuleMode
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
+from rule_runner.config.planned_actions import planned
 from rule_runner.engine.outcome import is_conclusive
 from rule_runner.engine.rule_job import RuleJob
 from rule_runner.errors import OutputError
 from rule_runner.loading.loader import rule_source
-from rule_runner.loading.parameters import BoundRule
-from rule_runner.loading.trials import real_path
+from rule_runner.loading.parameters import BoundRule, bind
 from rule_runner.logs import get_logger
 from rule_runner.notify.actions.journal import Journal
 from rule_runner.notify.actions.runner import ActionPolicy, JobActions
@@ -23,126 +22,102 @@ from rule_runner.results.schema import STEP, WINDOW, RuleJobFacts, fingerprint
 from rule_runner.results.state import RuleJobState
 from rule_runner.results.status import CLIENT_ERROR
 from rule_runner.results.versions import versions
-from rule_runner.steps.protocol import StepSource
+from rule_runner.steps.sources import StepSources
 
 _log: Final = get_logger(__name__)
 
 
-class JobOpener:
-    """Opens the output folder and the rule jobs of an evaluation.
+def open_jobs(
+    config: EvaluationConfig, step_sources: StepSources, policy: ActionPolicy, stack: ExitStack
+) -> tuple[OutputFolder, list[RuleJob]]:
+    """Open the output folder of an evaluation and its rule jobs.
 
     Parameters
     ----------
-    config
-        What to evaluate, and how.
-    bound
-        The rules with their arguments, in the order of the configuration.
-    now
-        Returns the current time in UTC.
     stack
         Closes everything that is opened.
-
-    Attributes
-    ----------
-    folder
-        The output folder.
 
     Raises
     ------
     OutputError
         If the folder cannot be used.
+    ParameterError
+        If a parameter or an action is wrong.
     """
-
-    def __init__(
-        self,
-        config: EvaluationConfig,
-        bound: Sequence[BoundRule],
-        clock: Clock,
-        now: Callable[[], datetime],
-        stack: ExitStack,
-    ) -> None:
-        self._config = config
-        self._clock = clock
-        self._now = now
-        self._stack = stack
-        self._fingerprints = {
-            rule.configuration_name: self._fingerprint(rule, bound_rule)
-            for rule, bound_rule in zip(config.rules, bound, strict=True)
-        }
-        overwrite = config.results.overwrite
-        self.folder = OutputFolder(config.output, self._fingerprints, overwrite=overwrite)
-        stack.callback(self.folder.close)
-        self._journal: Journal | None = None
-
-    def open(self, rule: RuleJobConfig, bound: BoundRule, source: StepSource) -> RuleJob:
-        """Return a rule job, new or as an earlier process left it."""
-        recorded = self.folder.recorded.get(rule.configuration_name)
+    rules = [(rule, _bound(rule)) for rule in config.rules]
+    plans = [_planned(config, rule, bound) for rule, bound in rules]
+    fingerprints = {
+        rule.configuration_name: _fingerprint(config, rule, bound) for rule, bound in rules
+    }
+    folder = OutputFolder(config.output, fingerprints, overwrite=config.results.overwrite)
+    stack.callback(folder.close)
+    journal = Journal(folder.path) if any(plans) else None
+    if journal is not None:
+        stack.callback(journal.close)
+    jobs = []
+    for (rule, bound), actions in zip(rules, plans, strict=True):
+        name = rule.configuration_name
+        state = _state(rule, bound, policy.now(), keep_going=config.results.keep_going)
         facts = RuleJobFacts(
             bound.parameters,
-            real_path(self._config.trial_of(rule)),
+            config.trial_of(rule).canonical,
             rule.mode,
-            self._fingerprints[rule.configuration_name],
+            fingerprints[name],
             versions(),
             rule_source(rule.loaded),
             WINDOW if rule.profiler else STEP,
-            self.folder.run_id,
+            folder.run_id,
         )
-        state = self._state(rule, bound)
-        return RuleJob(rule, source, state, facts, self.folder, recorded, self._clock, self._now)
+        source = step_sources.of(rule)
+        job = RuleJob(rule, bound, source, state, facts, folder, policy.clock, policy.now)
+        if actions and journal is not None:
+            job.actions = JobActions(name, actions, journal, policy)
+            stack.callback(job.actions.join)
+        jobs.append(job)
+    return folder, jobs
 
-    def _fingerprint(self, rule: RuleJobConfig, bound: BoundRule) -> str:
-        config = self._config
-        return fingerprint(
-            rule_source=rule.loaded.source_sha256.encode(),
-            rule=rule.loaded.name,
-            configuration_name=rule.configuration_name,
-            parameters=bound.parameters,
-            trial=real_path(config.trial_of(rule)),
-            other_trials=[real_path(path) for path in config.others_of(rule)],
-            start_step=rule.start_step,
-            end_step=rule.end_step,
-            keep_going=config.results.keep_going,
-            min_coverage=config.min_coverage_of(rule),
-            mutes=[repr(mute) for mute in rule.mutes],
-        )
 
-    def _state(self, rule: RuleJobConfig, bound: BoundRule) -> RuleJobState:
-        """Return the initial state of a rule job; a rejected one has already failed."""
-        name = rule.configuration_name
-        state = RuleJobState(rule.loaded.name, name, self._config.results.keep_going, self._now())
-        if rule.config_error:
-            state.rule_failed(CLIENT_ERROR + rule.config_error, self._now())
-        for warning in bound.warnings:
-            _log.warning("parameter_left_out", rule_job=name, reason=warning)
-            state.note(warning)
-        return state
+def _bound(rule: RuleJobConfig) -> BoundRule:
+    if rule.is_rejected:
+        return BoundRule(rule.loaded, {}, dict(rule.parameters))
+    return bind(rule.loaded, rule.parameters)
 
-    def add_actions(
-        self, job: RuleJob, actions: Sequence[Action], recorded: Callable[[], None]
-    ) -> None:
-        """Give a rule job its actions, unless it only observes.
 
-        Parameters
-        ----------
-        recorded
-            Called after the intent of an action is in the journal, and before the action.
-        """
-        messages = self._config.messages
-        if actions and job.config.mode is RuleMode.ENFORCE:
-            policy = ActionPolicy(
-                messages.action_timeout,
-                messages.dry_run,
-                self._clock,
-                self._now,
-                recorded,
-                self._config.stop_on,
-            )
-            if self._journal is None:
-                self._journal = Journal(self.folder.path)
-                self._stack.callback(self._journal.close)
-            name = job.config.configuration_name
-            job.actions = JobActions(name, actions, self._journal, policy)
-            self._stack.callback(job.actions.join)
+def _planned(config: EvaluationConfig, rule: RuleJobConfig, bound: BoundRule) -> Sequence[Action]:
+    """Return the actions that a rule job carries out: none if it only observes."""
+    if rule.is_rejected:
+        return ()
+    actions = planned(rule, bound.arguments, config.messages.training_job_name)
+    return actions if rule.mode is RuleMode.ENFORCE else ()
+
+
+def _state(
+    rule: RuleJobConfig, bound: BoundRule, now: datetime, *, keep_going: bool
+) -> RuleJobState:
+    """Return the initial state of a rule job; one with a configuration error has failed."""
+    state = RuleJobState(rule.loaded.name, rule.configuration_name, keep_going, now)
+    if rule.config_error:
+        state.rule_failed(CLIENT_ERROR + rule.config_error, now)
+    for warning in bound.warnings:
+        _log.warning("parameter_left_out", rule_job=rule.configuration_name, reason=warning)
+        state.note(warning)
+    return state
+
+
+def _fingerprint(config: EvaluationConfig, rule: RuleJobConfig, bound: BoundRule) -> str:
+    return fingerprint(
+        rule_source=rule.loaded.source_sha256.encode(),
+        rule=rule.loaded.name,
+        configuration_name=rule.configuration_name,
+        parameters=bound.parameters,
+        trial=config.trial_of(rule).canonical,
+        other_trials=[other.canonical for other in config.others_of(rule)],
+        start_step=rule.start_step,
+        end_step=rule.end_step,
+        keep_going=config.results.keep_going,
+        min_coverage=config.min_coverage_of(rule),
+        mutes=[repr(mute) for mute in rule.mutes],
+    )
 
 
 def restore_ended(jobs: Sequence[RuleJob], config: EvaluationConfig) -> bool:

@@ -14,6 +14,7 @@ from rule_core.rules.evidence import Finding
 from rule_core.severity import Severity
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.engine.invocation import InvocationOutcome, InvocationResult, Invoker
+from rule_runner.loading.parameters import BoundRule
 from rule_runner.logs import get_logger
 from rule_runner.results.acknowledged import FindingIds
 from rule_runner.results.measurements import Measurements
@@ -46,6 +47,8 @@ class RuleJob:
 
     Attributes
     ----------
+    bound
+        The rule with its arguments.
     step_source
         Supplies the steps to judge.
     position
@@ -66,19 +69,20 @@ class RuleJob:
     def __init__(
         self,
         config: RuleJobConfig,
+        bound: BoundRule,
         source: StepSource,
-        evaluation: RuleJobState,
+        state: RuleJobState,
         facts: RuleJobFacts,
         folder: OutputFolder,
-        recorded: RuleResult | None,
         clock: Clock,
         now: Callable[[], datetime],
     ) -> None:
         self.config = config
+        self.bound = bound
         self.step_source = source
-        self.state = evaluation
+        self.state = state
         self.facts = facts
-        self.recorded = recorded
+        self.recorded = folder.recorded.get(config.configuration_name)
         self._folder = folder
         self._finding_ids = FindingIds(facts.fingerprint, facts.run_id)
         self.invoker: Invoker | None = None
@@ -87,8 +91,8 @@ class RuleJob:
         self.triggers: list[Evidence] = []
         self.actions: JobActions | None = None
         self.other_trials: Sequence[OtherTrial] = ()
-        if recorded is not None and recorded.other_trials is not UNSET:
-            self.other_trials = recorded.other_trials
+        if self.recorded is not None and self.recorded.other_trials is not UNSET:
+            self.other_trials = self.recorded.other_trials
         self._over = bool(config.missing_parameter)
         self._judged_kinds = {""}  # steps of unknown kind count as expected
         self._is_restored = False

@@ -115,7 +115,7 @@ class Verdicts:
         """Return what a rule that judged no step lacks or looked for, and what its trial holds."""
         if job.config.missing_parameter or job.state.coverage.judged:
             return job.config.missing_parameter
-        path = self._context.config.trial_of(job.config)
+        path = str(self._context.config.trial_of(job.config))
         return f"{self._missing(job)}Trial {path!r} {job.step_source.describe_contents()}"
 
     def _missing(self, job: RuleJob) -> str:
@@ -125,7 +125,7 @@ class Verdicts:
         with suppress(SMDebugError, ClientError):  # the rule ended with the same error
             if job.step_source.all_steps:  # a trial without any data lacks everything
                 trial = context.step_sources.trials_of(job.config)[0]
-                missing = missing_inputs(context.bound_rule(job), trial)
+                missing = missing_inputs(job.bound, trial)
         missing = missing or job.missed
         if not missing:
             return ""

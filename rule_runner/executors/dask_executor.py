@@ -38,6 +38,9 @@ class DaskExecutor(RemoteExecutor):
         How often a call is tried whose worker is lost, if Dask is started here.
     """
 
+    losses = (KilledWorker,)
+    cancellations = (CancelledError,)
+
     def __init__(
         self, address: str | None = None, workers: int | None = None, attempts: int = ATTEMPTS
     ) -> None:
@@ -59,14 +62,6 @@ class DaskExecutor(RemoteExecutor):
         """Start a task; see `RemoteExecutor.start`."""
         future: Future[T] = self._futures.submit(_run, call)
         return future, future.cancel
-
-    def is_loss(self, error: BaseException) -> bool:
-        """Return whether workers were lost."""
-        return isinstance(error, KilledWorker)
-
-    def is_cancellation(self, error: BaseException) -> bool:
-        """Return whether the task was cancelled."""
-        return isinstance(error, CancelledError)
 
     def close(self) -> None:
         """Disconnect; workers that were started here end."""

@@ -20,8 +20,6 @@ from rule_runner.executors.remote import RemoteExecutor
 
 T = TypeVar("T")
 
-_LOSSES = (WorkerCrashedError, NodeDiedError, OutOfMemoryError, ObjectLostError)
-
 
 class RayExecutor(RemoteExecutor):
     """Runs each call as a task of Ray, which needs one CPU.
@@ -35,6 +33,9 @@ class RayExecutor(RemoteExecutor):
     attempts
         How often a call is tried whose worker is lost.
     """
+
+    losses = (WorkerCrashedError, NodeDiedError, OutOfMemoryError, ObjectLostError)
+    cancellations = (TaskCancelledError,)
 
     def __init__(
         self, address: str | None = None, workers: int | None = None, attempts: int = ATTEMPTS
@@ -61,14 +62,6 @@ class RayExecutor(RemoteExecutor):
         """Start a task; see `RemoteExecutor.start`."""
         reference = self._task.remote(call)
         return reference.future(), partial(ray.cancel, reference)
-
-    def is_loss(self, error: BaseException) -> bool:
-        """Return whether a worker, its node or its memory was lost."""
-        return isinstance(error, _LOSSES)
-
-    def is_cancellation(self, error: BaseException) -> bool:
-        """Return whether the task was cancelled."""
-        return isinstance(error, TaskCancelledError)
 
     def close(self) -> None:
         """Disconnect from Ray; if it was started here, it ends."""

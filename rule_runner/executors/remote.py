@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from functools import partial
 from threading import Condition
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from rule_runner.executors.protocol import StoppableExecutor, WorkerLostError
 
@@ -14,7 +14,16 @@ T = TypeVar("T")
 
 
 class RemoteExecutor(StoppableExecutor):
-    """Runs calls with another library, and gives its errors the names of this package."""
+    """Runs calls with another library, and gives its errors the names of this package.
+
+    Attributes
+    ----------
+    losses, cancellations
+        The errors that mean that the workers of a call were lost, or that it was cancelled.
+    """
+
+    losses: ClassVar[tuple[type[BaseException], ...]]
+    cancellations: ClassVar[tuple[type[BaseException], ...]]
 
     def __init__(self) -> None:
         self._lock = Condition()
@@ -24,14 +33,6 @@ class RemoteExecutor(StoppableExecutor):
     @abstractmethod
     def start(self, call: Callable[[], T]) -> tuple[Future[T], Callable[[], object]]:
         """Start a call; return its future, and a function that cancels it, running or not."""
-
-    @abstractmethod
-    def is_loss(self, error: BaseException) -> bool:
-        """Return whether an error means that the workers of a call were lost."""
-
-    @abstractmethod
-    def is_cancellation(self, error: BaseException) -> bool:
-        """Return whether an error means that a call was cancelled."""
 
     @abstractmethod
     def close(self) -> None:
@@ -60,7 +61,7 @@ class RemoteExecutor(StoppableExecutor):
     def _settle(self, outer: Future[T], inner: Future[T]) -> None:
         """Give the future of a call the result of the library's own."""
         error = CancelledError() if inner.cancelled() else inner.exception()
-        if error is not None and (inner.cancelled() or self.is_cancellation(error)):
+        if error is not None and (inner.cancelled() or isinstance(error, self.cancellations)):
             outer.cancel()
         elif not outer.set_running_or_notify_cancel():
             return
@@ -70,7 +71,7 @@ class RemoteExecutor(StoppableExecutor):
             outer.set_exception(self._renamed(error))
 
     def _renamed(self, error: BaseException) -> BaseException:
-        if not self.is_loss(error):
+        if not isinstance(error, self.losses):
             return error
         lost = WorkerLostError("Every worker process that ran the call was lost.")
         lost.__cause__ = error

@@ -13,23 +13,18 @@ from typing import IO, Any, Final
 
 import numpy as np
 
+from rule_core.model.segments import segment_of
 from rule_core.modes import ModeKeys
 from rule_runner.export.saved_parts import SavedPart
 
-TYPES: Final = {
-    "bool": "BOOL",
-    "int8": "I8",
-    "uint8": "U8",
-    "int16": "I16",
-    "uint16": "U16",
-    "int32": "I32",
-    "uint32": "U32",
-    "int64": "I64",
-    "uint64": "U64",
-    "float16": "F16",
-    "bfloat16": "BF16",
-    "float32": "F32",
-    "float64": "F64",
+TYPES: Final = {"bool": "BOOL", "bfloat16": "BF16"} | {
+    f"{kind}{bits}": f"{kind[0].upper()}{bits}"
+    for kind, sizes in (
+        ("int", (8, 16, 32, 64)),
+        ("uint", (8, 16, 32, 64)),
+        ("float", (16, 32, 64)),
+    )
+    for bits in sizes
 }
 _LENGTH: Final = struct.Struct("<Q")
 _ALIGNMENT: Final = 8
@@ -99,7 +94,7 @@ class SafetensorsExport:
 
 def _reason(saved: SavedPart, array: Any) -> str:
     """Return why an array is left out; "" if it is not."""
-    if saved.segment:
+    if segment_of(saved.step):
         return "its step is repeated after a resume, and a checkpoint has only one"
     if array.dtype.name not in TYPES:
         return f"safetensors has no type for {'text' if array.dtype.kind in 'SUO' else array.dtype}"

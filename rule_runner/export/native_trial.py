@@ -50,26 +50,17 @@ class NativeExport:
             return draft.commit()
 
     def _writer(self, worker: str) -> TrialWriter:
-        writer = self._writers.get(worker)
-        if writer is None:
-            collections = {
-                name: [*collection.include_regex]
-                for name, collection in self._index.collections.items()
-            }
+        if worker not in self._writers:
+            collections = self._index.collections
             writer = self._writers[worker] = TrialWriter(
                 str(self._output),
-                collections=collections,
+                collections={name: [*each.include_regex] for name, each in collections.items()},
                 worker=worker,
                 num_workers=len(self._index.workers),
                 end_job=False,
             )
-            writer.add_members(
-                {
-                    name: collection.tensor_names
-                    for name, collection in self._index.collections.items()
-                }
-            )
-        return writer
+            writer.add_members({name: each.tensor_names for name, each in collections.items()})
+        return self._writers[worker]
 
     def close(self) -> None:
         """Mark the trial as ended."""

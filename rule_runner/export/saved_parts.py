@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rule_core.exceptions import SMDebugError
 from rule_core.format import paths
 from rule_core.format.index_file import IndexFile
-from rule_core.model.segments import segment_of, step_in_segment
+from rule_core.model.segments import step_in_segment
 from rule_core.modes import ModeKeys
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.names import NameTable
@@ -23,20 +23,18 @@ class Omissions:
     """Counts what is not exported, by reason."""
 
     def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-        self._names: dict[str, set[str]] = {}
+        self._names: dict[str, Counter[str]] = {}
 
     def add(self, name: str, reason: str) -> None:
         """Count one value of a tensor."""
-        self._counts[reason] += 1
-        self._names.setdefault(reason, set()).add(name)
+        self._names.setdefault(reason, Counter())[name] += 1
 
     def sentences(self) -> Iterator[str]:
         """Yield a sentence for each reason."""
-        for reason, count in sorted(self._counts.items()):
-            names = sorted(self._names[reason])
-            others = f" and {len(names) - 1} others" if len(names) > 1 else ""
-            yield f"Left out {counted(count, 'value')} of {names[0]!r}{others}: {reason}."
+        for reason, counts in sorted(self._names.items()):
+            others = f" and {len(counts) - 1} others" if len(counts) > 1 else ""
+            values = counted(counts.total(), "value")
+            yield f"Left out {values} of {min(counts)!r}{others}: {reason}."
 
 
 class SavedPart(NamedTuple):
@@ -52,11 +50,6 @@ class SavedPart(NamedTuple):
     def own_step(self) -> int:
         """The step in its segment."""
         return step_in_segment(self.step)
-
-    @property
-    def segment(self) -> int:
-        """The segment; the first is 0."""
-        return segment_of(self.step)
 
     @property
     def mode(self) -> ModeKeys:
@@ -83,13 +76,8 @@ class SavedPart(NamedTuple):
         """Yield the reductions: tensor, operation, whether of magnitudes, and value."""
         for name, entry in self.file.entries.items():
             for operation, absolute in entry.reductions:
-                try:
-                    value = self.trial_index.tensors.value(
-                        name, self.step, self.part, (operation, absolute)
-                    )
-                except SMDebugError:
-                    self.omissions.add(name, "the file is damaged")
-                else:
+                value = self._value(name, (operation, absolute))
+                if value is not None:
                     yield name, operation, absolute, value
 
     def arrays(self, *, says_omissions: bool = True) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -98,11 +86,16 @@ class SavedPart(NamedTuple):
             if entry.raw is None:
                 if says_omissions:
                     self.omissions.add(name, "its value was not saved, but reductions or a shape")
-                continue
-            try:
-                yield name, self.trial_index.tensors.value(name, self.step, self.part)
-            except SMDebugError:
-                self.omissions.add(name, "the file is damaged")
+            elif (value := self._value(name)) is not None:
+                yield name, value
+
+    def _value(self, name: str, reduction: tuple[str, bool] | None = None) -> NDArray[Any] | None:
+        """Return a value; if it cannot be read, count it and return None."""
+        try:
+            return self.trial_index.tensors.value(name, self.step, self.part, reduction)
+        except SMDebugError:
+            self.omissions.add(name, "the file is damaged")
+            return None
 
     def numbers(self) -> dict[str, float]:
         """Return the values of one element, by names that say their mode and worker."""

@@ -1,19 +1,16 @@
-"""Registrations of images by region; those of the project override those of the user."""
+"""Registrations of images by region; those of the project override those of the user.
 
+A file of a project counts while the user trusts its path and content.
+"""
+
+import hashlib
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
+
 from rule_runner.errors import ImageError
-from rule_runner.images import trust
-from rule_runner.images.config_files import (
-    NAME,
-    parse,
-    project_file,
-    read_bytes,
-    replace,
-    text_of,
-    user_file,
-)
+from rule_runner.images import config_files
 from rule_runner.images.uri import is_ecr, parse_uri, require_fit
 from rule_runner.logs import get_logger
 
@@ -41,14 +38,16 @@ def registered(folder: Path | None = None) -> dict[str, Registered]:
         If a used file is invalid.
     """
     images: dict[str, Registered] = {}
-    for file in (user_file(), project_file(folder or Path.cwd())):
-        data = read_bytes(file) if file is not None else None
+    for file in (config_files.user_file(), config_files.project_file(folder or Path.cwd())):
+        data = config_files.read_bytes(file) if file is not None else None
         if file is None or data is None:
             continue
-        if file != user_file() and not trust.is_trusted(file, data):
+        if file != config_files.user_file() and not _is_trusted(file, data):
             _log.warning("project_images_ignored", reason=untrusted(file))
             continue
-        images |= {region: Registered(uri, file) for region, uri in parse(file, data).items()}
+        images |= {
+            region: Registered(uri, file) for region, uri in config_files.parse(file, data).items()
+        }
     return images
 
 
@@ -69,10 +68,10 @@ def place(*, project: bool) -> Path:
         If it is a project's file that the user does not trust.
     """
     if not project:
-        return user_file()
-    file = project_file(Path.cwd()) or Path.cwd() / NAME
-    data = read_bytes(file)
-    if data is not None and not trust.is_trusted(file, data):
+        return config_files.user_file()
+    file = config_files.project_file(Path.cwd()) or Path.cwd() / config_files.NAME
+    data = config_files.read_bytes(file)
+    if data is not None and not _is_trusted(file, data):
         raise ImageError(untrusted(file))
     return file
 
@@ -120,14 +119,14 @@ def unregister(region: str, *, project: bool = False) -> Path:
 
 
 def _images_in(file: Path) -> dict[str, str]:
-    return parse(file, read_bytes(file) or b"")
+    return config_files.parse(file, config_files.read_bytes(file) or b"")
 
 
 def _write(file: Path, images: dict[str, str], project: bool) -> Path:
-    text = text_of(images)
-    replace(file, text)
+    text = config_files.text_of(images)
+    config_files.replace(file, text)
     if project:
-        trust.record(file, text.encode())  # the user asked for this content
+        _trust(file, text.encode())  # the user asked for this content
     return file
 
 
@@ -144,14 +143,43 @@ def trust_project(file: Path | None = None) -> tuple[Path, dict[str, str]]:
     ImageError
         If it is missing or invalid.
     """
-    file = file or project_file(Path.cwd())
-    data = read_bytes(file) if file is not None else None
+    file = file or config_files.project_file(Path.cwd())
+    data = config_files.read_bytes(file) if file is not None else None
     if file is None or data is None:
         msg = (
             f"No image file to trust, got {str(file or Path.cwd())!r}. "
-            f"Give the path of one, or change to a project with an {NAME}."
+            f"Give the path of one, or change to a project with an {config_files.NAME}."
         )
         raise ImageError(msg)
-    images = parse(file, data)
-    trust.record(file, data)
+    images = config_files.parse(file, data)
+    _trust(file, data)
     return file, images
+
+
+def _is_trusted(path: Path, data: bytes) -> bool:
+    """Return whether the file `path` is trusted with this content."""
+    return _recorded().get(str(path.resolve())) == _digest(data)
+
+
+def _trust(path: Path, data: bytes) -> None:
+    """Trust the file `path` while it has this content."""
+    trusted = _recorded() | {str(path.resolve()): _digest(data)}
+    text = msgspec.json.format(msgspec.json.encode(trusted, order="sorted"), indent=2)
+    config_files.replace(config_files.trust_file(), text.decode() + "\n")
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _recorded() -> dict[str, str]:
+    """Return the SHA-256 of the content of each trusted file, by path; empty without any."""
+    file = config_files.trust_file()
+    data = config_files.read_bytes(file)
+    if data is None:
+        return {}
+    try:
+        return msgspec.json.decode(data, type=dict[str, str])
+    except msgspec.DecodeError as err:
+        msg = f"{str(file)!r} is damaged: {err}. Remove it, and trust your files again."
+        raise ImageError(msg) from err

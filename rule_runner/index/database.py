@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from rule_runner.errors import OutputError
 from rule_runner.index.leases import Lease, holder
-from rule_runner.index.reader import SCHEMA_VERSION, IndexReader
+from rule_runner.index.reader import IndexReader
 from rule_runner.index.records import RuleRecord
 from rule_runner.index.states import WatchState
 from rule_runner.results.durable_files import open_regular, output_errors
@@ -81,7 +81,7 @@ _SCHEMA: Final = (
     ) WITHOUT ROWID
     """,
     "CREATE INDEX rule_jobs_by_name ON rule_jobs (name, outcome)",
-    f"PRAGMA user_version = {SCHEMA_VERSION}",
+    f"PRAGMA user_version = {IndexReader.schema_version}",
 )
 # An index that was made without it gets it.
 _BY_TURN: Final = "CREATE INDEX IF NOT EXISTS trials_by_turn ON trials (state, revision)"
@@ -135,27 +135,19 @@ class WatchDatabase(IndexReader):
         self._lease = _only_writer(path)
         try:
             _check_own(path)
-            super().__init__(path, "mode=rwc")
-            with self.errors():
-                if path.stat().st_size == 0:  # before WAL, so that it is in the file itself
-                    self.connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-                self.connection.execute("PRAGMA journal_mode = WAL")
-                self.connection.execute("PRAGMA synchronous = NORMAL")
-                self.connection.execute("PRAGMA foreign_keys = ON")
-            self._make_tables()
+            super().__init__(path, "rwc")
+            if path.stat().st_size == 0:  # before WAL, so that it is in the file itself
+                self.execute(f"PRAGMA application_id = {_APPLICATION}")
+            self.execute("PRAGMA journal_mode = WAL")
+            self.execute("PRAGMA synchronous = NORMAL")
+            self.execute("PRAGMA foreign_keys = ON")
+            self.make_tables(_SCHEMA)
+            with self.transaction():
+                self.execute(_BY_TURN)
             self._file = _identity(path)
         except OutputError:
             self._lease.close()
             raise
-
-    def _make_tables(self) -> None:
-        if self.version() == 0:
-            with self.transaction():
-                for statement in _SCHEMA:
-                    self.connection.execute(statement)
-        self.check_version()
-        with self.transaction():
-            self.connection.execute(_BY_TURN)
 
     @classmethod
     def empty(cls, path: Path) -> Self:
@@ -201,8 +193,7 @@ class WatchDatabase(IndexReader):
             If the database cannot be written.
         """
         self._calls.clear()
-        with self.errors(), self.connection:  # which commits, or rolls back
-            self.connection.execute("BEGIN IMMEDIATE")
+        with super().transaction():
             yield
         for call in self._calls:
             call()
@@ -227,19 +218,15 @@ class WatchDatabase(IndexReader):
     def update(self, number: int, **fields: Any) -> None:
         """Change fields of a trial."""
         names = ", ".join(f"{name} = ?" for name in fields)
-        text = f"{_UPDATE} {names} WHERE id = ?"
-        with self.errors():
-            self.connection.execute(text, (*fields.values(), number))
+        self.execute(f"{_UPDATE} {names} WHERE id = ?", *fields.values(), number)
 
     def forget_pauses(self) -> None:
         """Make every queued trial due now."""
-        with self.errors():
-            self.connection.execute(f"{_UPDATE} not_before = 0 WHERE not_before != 0")
+        self.execute(f"{_UPDATE} not_before = 0 WHERE not_before != 0")
 
     def remove(self, number: int) -> None:
         """Remove a trial."""
-        with self.errors():
-            self.connection.execute("DELETE FROM trials WHERE id = ?", (number,))
+        self.execute("DELETE FROM trials WHERE id = ?", number)
 
     def set_rules(self, number: int, rules: Sequence[RuleRecord]) -> None:
         """Replace the rule jobs of a trial."""

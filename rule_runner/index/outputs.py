@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -17,16 +17,16 @@ from rule_runner.engine.outcome import is_conclusive
 from rule_runner.errors import OutputError
 from rule_runner.escape import printable
 from rule_runner.index.records import RuleRecord
-from rule_runner.index.states import trial_outcome
 from rule_runner.results.acknowledged import log_unreadable
 from rule_runner.results.cursors import has_undelivered, undelivered_events
 from rule_runner.results.evaluations import SavedEvaluation, saved_evaluations
-from rule_runner.results.file_names import ACKNOWLEDGEMENTS, EVENTS, REPORT, RESULTS
+from rule_runner.results.file_names import EVENTS, REPORT
 from rule_runner.results.schema import RuleResult
-from rule_runner.results.status import Outcome
 from rule_runner.results.versions import versions
 
 _template = lru_cache(OutputTemplate)
+FileMark: TypeAlias = tuple[int, int, int]
+NO_FILE: Final[FileMark] = (0, 0, 0)
 SPACE_BYTES: Final = 1 << 20  # that evaluations need at least
 
 
@@ -167,11 +167,6 @@ def _record(result: RuleResult) -> RuleRecord:
     )
 
 
-def trial_outcome_of(saved: SavedOutput, *, lenient: bool) -> Outcome:
-    """Return the outcome of a trial from its results; for `lenient` see `trial_outcome`."""
-    return trial_outcome((rule.outcome for rule in saved.rules), lenient=lenient)
-
-
 def _folders(output: Path) -> Iterator[Path]:
     with suppress(OSError), os.scandir(output) as entries:
         yield from sorted(
@@ -188,31 +183,12 @@ def saved_outputs(template: str) -> Iterator[str]:
         yield from map(str, _folders(Path(base)))
 
 
-def acknowledgements_mark(output: str) -> tuple[int, int] | None:
-    """Return numbers that change with the acknowledgements in a local output folder.
-
-    None without any, and in S3, where looking at each trial would cost a request.
-    """
-    if is_s3(output):
-        return None
+def file_mark(output: str, name: str) -> FileMark:
+    """Return numbers that change with a file of a local output folder; `NO_FILE` if absent."""
     try:
-        status = (Path(output) / ACKNOWLEDGEMENTS).lstat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
-
-
-def results_mark(output: str) -> tuple[tuple[int, int, int], ...]:
-    """Return numbers that change with the results and acknowledgements in a local output folder."""
-    return tuple(_file_mark(f"{output}/{name}") for name in (ACKNOWLEDGEMENTS, RESULTS))
-
-
-def _file_mark(path: str) -> tuple[int, int, int]:
-    """Return numbers that change with a file; zeros while there is none."""
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return 0, 0, 0
+        status = os.lstat(f"{output}/{name}")
+    except OSError:  # also of an address in S3
+        return NO_FILE
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 

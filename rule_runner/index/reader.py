@@ -1,22 +1,18 @@
 """IndexReader: reads the index of `watch`, also while a controller writes it."""
 
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from rule_core.severity import Severity
-from rule_runner.errors import OutputError
 from rule_runner.index.records import IndexChanges, RuleRecord, TrialFilter, TrialRecord
+from rule_runner.index.sqlite_file import SqliteFile
 from rule_runner.index.states import WatchState
 from rule_runner.loading.profile_paths import profile_paths, trial_paths
-from rule_runner.results.durable_files import Closing
 
-SCHEMA_VERSION: Final = 3
-BUSY_MS: Final = 5000  # how long a statement waits for another process
 LONGEST_PAUSE_S: Final = 60.0  # before an evaluation is started
 _TRIALS: Final = "SELECT * FROM trials"
 _COUNT: Final = "SELECT count(*) FROM trials"
@@ -45,15 +41,13 @@ ORDERS: Final = tuple(sign + name for name in _ORDERS for sign in ("", "-"))
 _BATCH: Final = 500  # values in a statement
 
 
-class IndexReader(Closing):
+class IndexReader(SqliteFile):
     """The index of `watch`, an SQLite database.
 
     Parameters
     ----------
     path
-        The database, which must exist.
-    uri_options
-        How to open it, as in an SQLite URI.
+        The database, which must exist unless `mode` makes it.
 
     Raises
     ------
@@ -61,55 +55,9 @@ class IndexReader(Closing):
         If it cannot be read.
     """
 
-    def __init__(self, path: Path, uri_options: str = "mode=ro") -> None:
-        self.path = path
-        with self.errors():
-            self.connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?{uri_options}",
-                uri=True,
-                isolation_level=None,
-                check_same_thread=False,  # it may be handed to another thread, not shared
-            )
-            self.connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
-
-    def close(self) -> None:
-        """Close the database."""
-        self.connection.close()
-
-    @contextmanager
-    def errors(self) -> Iterator[None]:
-        """Turn every error of the database into an `OutputError` of one sentence."""
-        try:
-            yield
-        except sqlite3.OperationalError as err:
-            msg = f"Database {str(self.path)!r} cannot be used: {err}."
-            raise OutputError(msg) from err
-        except sqlite3.DatabaseError as err:
-            msg = (
-                f"Database {str(self.path)!r} is damaged: {err}. Make it again from the results "
-                "with --rebuild."
-            )
-            raise OutputError(msg) from err
-
-    def version(self) -> int:
-        """Return the version of the schema; 0 if the database is empty."""
-        with self.errors():
-            return int(self.connection.execute("PRAGMA user_version").fetchone()[0])
-
-    def check_version(self) -> None:
-        """Check that this version of rule-runner knows the schema.
-
-        Raises
-        ------
-        OutputError
-            If it does not.
-        """
-        if self.version() != SCHEMA_VERSION:
-            msg = (
-                f"Database {str(self.path)!r} is of another version of rule-runner. Make it again "
-                "from the results with --rebuild."
-            )
-            raise OutputError(msg)
+    contents = ("Database", "is")
+    remedy = "Make it again from the results with --rebuild."
+    schema_version = 3
 
     def trial(self, number: int) -> TrialRecord | None:
         """Return a trial by its id."""
@@ -161,14 +109,14 @@ class IndexReader(Closing):
     def total(self, trial_filter: TrialFilter | None = None) -> int:
         """Return how many trials a filter fits."""
         where, values = _where(trial_filter or TrialFilter())
-        return int(self._rows(f"{_COUNT} {where}", *values)[0][0])
+        return int(self.execute(f"{_COUNT} {where}", *values)[0][0])
 
     def changes_since(self, revision: int, limit: int) -> IndexChanges:
         """Return what has changed after a revision; of the trials, at most `limit`.
 
         Call it in a `snapshot`, so that the trials are those of the new revision.
         """
-        latest, removals = self._rows("SELECT revision, removals FROM changes")[0]
+        latest, removals = self.execute("SELECT revision, removals FROM changes")[0]
         text = "WHERE revision > ? ORDER BY revision LIMIT ?"
         trials = self._trials(text, revision, limit)
         return IndexChanges(latest, removals, tuple(trials))
@@ -183,11 +131,6 @@ class IndexReader(Closing):
         finally:
             with self.errors():
                 self.connection.execute("ROLLBACK")
-
-    def data_version(self) -> int:
-        """Return a number that changes when another connection has changed the index."""
-        with self.errors():
-            return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
 
     def oldest(self, state: WatchState, limit: int = -1) -> list[TrialRecord]:
         """Return the trials that have been in a state for the longest time."""
@@ -212,11 +155,11 @@ class IndexReader(Closing):
     def unfinished(self) -> list[int]:
         """Return the ids of judged trials whose verdicts more data may change."""
         text = "SELECT id FROM trials WHERE state = ? AND NOT final AND NOT removed ORDER BY id"
-        return [number for (number,) in self._rows(text, WatchState.JUDGED)]
+        return [number for (number,) in self.execute(text, WatchState.JUDGED)]
 
     def paths(self) -> set[str]:
         """Return the paths of the trials that were found below a root."""
-        return {path for (path,) in self._rows("SELECT path FROM trials WHERE root != ''")}
+        return {path for (path,) in self.execute("SELECT path FROM trials WHERE root != ''")}
 
     def expired(self, before: float) -> list[TrialRecord]:
         """Return the judged trials with an output whose evaluation ended before a time."""
@@ -235,7 +178,7 @@ class IndexReader(Closing):
             "SELECT DISTINCT counted_severity FROM rule_jobs "
             "WHERE counted_severity IS NOT NULL AND mode = 'enforce'"
         )
-        return any(Severity(word).rank >= severity.rank for (word,) in self._rows(text))
+        return any(Severity(word).rank >= severity.rank for (word,) in self.execute(text))
 
     def acknowledged(self) -> list[int]:
         """Return the ids of trials with an issue that somebody acknowledged or muted."""
@@ -243,12 +186,12 @@ class IndexReader(Closing):
             "SELECT DISTINCT trial FROM rule_jobs "
             "WHERE acknowledged OR (outcome = 'IssuesFound' AND counted_severity IS NULL)"
         )
-        return [number for (number,) in self._rows(text)]
+        return [number for (number,) in self.execute(text)]
 
     def undelivered(self) -> dict[int, int]:
         """Return the number of undelivered events by trial, of trials that have any."""
         text = "SELECT id, undelivered FROM trials WHERE undelivered > 0 AND NOT removed"
-        return dict(self._rows(text))
+        return dict(self.execute(text))
 
     def rules_of(self, number: int) -> list[RuleRecord]:
         """Return the rule jobs of a trial, ordered by name."""
@@ -266,10 +209,13 @@ class IndexReader(Closing):
                 rules[row.pop("trial")].append(msgspec.convert(row, RuleRecord, strict=False))
         return rules
 
-    def issues(self) -> dict[tuple[int, str], int | None]:
-        """Return the step of each issue, by trial and rule job."""
+    def issues(self) -> dict[int, dict[str, int | None]]:
+        """Return the step of each issue by rule job, by trial."""
         text = "SELECT trial, name, step FROM rule_jobs WHERE outcome = 'IssuesFound'"
-        return {(trial, name): step for trial, name, step in self._rows(text)}
+        issues: dict[int, dict[str, int | None]] = defaultdict(dict)
+        for trial, name, step in self.execute(text):
+            issues[trial][name] = step
+        return issues
 
     def rule_work(self) -> dict[str, tuple[int, int, float]]:
         """Return the steps judged, those of running trials that wait, and the seconds, by rule."""
@@ -278,23 +224,23 @@ class IndexReader(Closing):
             "max(0, known - judged - skipped) ELSE 0 END), sum(rule_time) FROM rule_jobs "
             "JOIN trials ON trials.id = rule_jobs.trial GROUP BY rule"
         )
-        return {rule: (steps, waiting, spent) for rule, steps, waiting, spent in self._rows(text)}
+        return {rule: (steps, waiting, spent) for rule, steps, waiting, spent in self.execute(text)}
 
     def restarts(self) -> int:
         """Return how often evaluations of the trials were restarted."""
-        return int(self._rows("SELECT coalesce(sum(restarts), 0) FROM trials")[0][0])
+        return int(self.execute("SELECT coalesce(sum(restarts), 0) FROM trials")[0][0])
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Return the number of trials by state and outcome; the outcome is "" without verdicts."""
-        rows = self._rows("SELECT state, outcome, count(*) FROM trials GROUP BY state, outcome")
+        rows = self.execute("SELECT state, outcome, count(*) FROM trials GROUP BY state, outcome")
         return {(state, outcome): count for state, outcome, count in rows}
 
     def rule_counts(self) -> dict[str, dict[str, int]]:
         """Return the number of rule jobs by rule, and by outcome."""
         text = "SELECT rule, outcome, count(*) FROM rule_jobs GROUP BY rule, outcome ORDER BY 1, 2"
-        counts: dict[str, dict[str, int]] = {}
-        for rule, outcome, count in self._rows(text):
-            counts.setdefault(rule, {})[outcome] = count
+        counts: dict[str, dict[str, int]] = defaultdict(dict)
+        for rule, outcome, count in self.execute(text):
+            counts[rule][outcome] = count
         return counts
 
     def _trials(self, condition: str, *values: object) -> list[TrialRecord]:
@@ -307,25 +253,15 @@ class IndexReader(Closing):
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in cursor]
 
-    def _rows(self, text: str, *values: object) -> Sequence[Any]:
-        with self.errors():
-            return self.connection.execute(text, values).fetchall()
-
 
 def _where(trial_filter: TrialFilter) -> tuple[str, list[str]]:
     """Return the condition of a filter, and its values."""
-    parts, values = _conditions(_CONDITIONS, trial_filter)
-    of_rule, rule_values = _conditions(_RULE_CONDITIONS, trial_filter)
-    if of_rule:
-        parts.append(f"id IN ({_WITH_RULE} {' AND '.join(of_rule)})")
-    values += rule_values
-    return f"WHERE {' AND '.join(parts)}" if parts else "", values
-
-
-def _conditions(
-    conditions: Mapping[str, str], trial_filter: TrialFilter
-) -> tuple[list[str], list[str]]:
-    """Return the conditions of the fields that are set, and their values."""
-    fields = {name: getattr(trial_filter, name) for name in conditions}
-    names = [name for name, value in fields.items() if value is not None]
-    return [conditions[name] for name in names], [fields[name] for name in names]
+    fields = {
+        name: value
+        for name in (*_CONDITIONS, *_RULE_CONDITIONS)
+        if (value := getattr(trial_filter, name)) is not None
+    }
+    conditions = [sql for name, sql in _CONDITIONS.items() if name in fields]
+    if of_rule := [sql for name, sql in _RULE_CONDITIONS.items() if name in fields]:
+        conditions.append(f"id IN ({_WITH_RULE} {' AND '.join(of_rule)})")
+    return f"WHERE {' AND '.join(conditions)}" if conditions else "", [*fields.values()]

@@ -1,9 +1,14 @@
 """TrialRecord and RuleRecord: what the index of `watch` knows of a trial and of its rules."""
 
+from typing import Annotated, TypeAlias
+
 import msgspec
+from msgspec import Meta
 
 from rule_core.severity import Severity
 from rule_runner.index.states import WatchState
+
+Text: TypeAlias = Annotated[str, Meta(max_length=1000)]
 
 
 class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,11 +127,11 @@ class TrialFilter(msgspec.Struct, frozen=True, kw_only=True):
         has a rule job that fits all of them that are set.
     """
 
+    text: Text | None = None
     state: WatchState | None = None
-    outcome: str | None = None
-    text: str | None = None
-    rule: str | None = None
-    rule_outcome: str | None = None
+    outcome: Text | None = None
+    rule: Text | None = None
+    rule_outcome: Text | None = None
     severity: Severity | None = None
 
 

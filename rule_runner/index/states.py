@@ -35,31 +35,20 @@ class TrialInput(enum.Enum):
     GREW = enum.auto()  # new data arrived after verdicts that are not final
 
 
-TRANSITIONS: Final[Mapping[WatchState, Mapping[TrialInput, WatchState]]] = MappingProxyType(
+# The state that follows on an input; other inputs are impossible.
+TRANSITIONS: Final[Mapping[tuple[WatchState, TrialInput], WatchState]] = MappingProxyType(
     {
-        WatchState.DISCOVERED: {
-            TrialInput.RULES_CHOSEN: WatchState.QUEUED,
-            TrialInput.NO_RULES: WatchState.IGNORED,
-        },
-        WatchState.QUEUED: {
-            TrialInput.STARTED: WatchState.RUNNING,
-            TrialInput.NO_RULES: WatchState.IGNORED,
-        },
-        WatchState.RUNNING: {
-            TrialInput.ENDED: WatchState.JUDGED,
-            TrialInput.STOPPED: WatchState.QUEUED,
-            TrialInput.DIED: WatchState.LOST,
-        },
-        WatchState.LOST: {
-            TrialInput.RESTARTED: WatchState.QUEUED,
-            TrialInput.GIVEN_UP: WatchState.JUDGED,
-        },
-        WatchState.JUDGED: {
-            TrialInput.GREW: WatchState.QUEUED,
-        },
-        WatchState.IGNORED: {
-            TrialInput.RULES_CHOSEN: WatchState.QUEUED,
-        },
+        (WatchState.DISCOVERED, TrialInput.RULES_CHOSEN): WatchState.QUEUED,
+        (WatchState.DISCOVERED, TrialInput.NO_RULES): WatchState.IGNORED,
+        (WatchState.QUEUED, TrialInput.STARTED): WatchState.RUNNING,
+        (WatchState.QUEUED, TrialInput.NO_RULES): WatchState.IGNORED,
+        (WatchState.RUNNING, TrialInput.ENDED): WatchState.JUDGED,
+        (WatchState.RUNNING, TrialInput.STOPPED): WatchState.QUEUED,
+        (WatchState.RUNNING, TrialInput.DIED): WatchState.LOST,
+        (WatchState.LOST, TrialInput.RESTARTED): WatchState.QUEUED,
+        (WatchState.LOST, TrialInput.GIVEN_UP): WatchState.JUDGED,
+        (WatchState.JUDGED, TrialInput.GREW): WatchState.QUEUED,
+        (WatchState.IGNORED, TrialInput.RULES_CHOSEN): WatchState.QUEUED,
     }
 )
 
@@ -75,11 +64,10 @@ def advance_trial(state: WatchState, trial_input: TrialInput) -> WatchState:
     ValueError
         If the input is impossible in this state, which is a defect of the caller.
     """
-    row = TRANSITIONS[state]
-    if trial_input not in row:
+    if (following := TRANSITIONS.get((state, trial_input))) is None:
         msg = f"A trial that is {state} cannot take input {trial_input.name}."
         raise ValueError(msg)
-    return row[trial_input]
+    return following
 
 
 def after_death(restarts: int) -> TrialInput:

@@ -3,7 +3,6 @@
 import hashlib
 import inspect
 import sys
-import traceback
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec
@@ -16,7 +15,7 @@ from rule_core.failures import OnError
 from rule_core.rules.params import nearest
 from rule_core.rules.rule import Rule
 from rule_core.storage.uri import is_s3
-from rule_runner.errors import RuleSourceError, UnknownRuleError, raised
+from rule_runner.errors import ENDS_ITSELF, RuleSourceError, UnknownRuleError, line_of, user_code
 from rule_runner.loading.process_state import ProcessState
 from rule_runner.results.schema import RuleSource
 
@@ -258,28 +257,22 @@ def _execute(file: "RuleFile", package: str) -> ModuleType:
     spec = ModuleSpec(name, loader, origin=str(file.path))
     spec.has_location = True
     module = sys.modules[name] = module_from_spec(spec)
-    try:
-        loader.exec_module(module)
-    except SystemExit as err:
-        msg = (
-            f"Rule file {file.label} ends the program {_where(err, file)}. "
-            "Do that only if __name__ == '__main__'."
-        )
-        raise RuleSourceError(msg) from err
-    except Exception as err:
-        msg = raised(f"Rule file {file.label}", err, _where(err, file))
-        if file.fetched and isinstance(err, ImportError):
-            msg += " Only this file was fetched from S3, not its folder."
-        raise RuleSourceError(msg) from err
+    subject = f"Rule file {file.label}"
+
+    def where(err: BaseException) -> str:
+        return f"{line_of(err, file.path)} while it is loaded"
+
+    def hint(err: BaseException) -> str:
+        is_alone = file.fetched and isinstance(err, ImportError)
+        return " Only this file was fetched from S3, not its folder." if is_alone else ""
+
+    with user_code(RuleSourceError, subject, where, hint):
+        try:
+            loader.exec_module(module)
+        except SystemExit as err:
+            msg = f"{subject} ends the program {where(err)}. {ENDS_ITSELF}"
+            raise RuleSourceError(msg) from err
     return module
-
-
-def _where(err: BaseException, file: "RuleFile") -> str:
-    """Return the line of the file at which `err` was raised."""
-    lines = [
-        f.lineno for f in traceback.extract_tb(err.__traceback__) if f.filename == str(file.path)
-    ]
-    return f"at line {lines[-1]} while it is loaded"
 
 
 def rule_source(loaded: LoadedRule) -> RuleSource | None:

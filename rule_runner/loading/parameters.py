@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rule_core.exceptions import SMDebugValueError
 from rule_core.rules.params import did_you_mean, parse_params
 from rule_core.trials.refresh import no_refresh
-from rule_runner.errors import ParameterError, RuleFailedError, raised
+from rule_runner.errors import ParameterError, RuleFailedError, user_code
 
 if TYPE_CHECKING:
     from rule_core.rules.requirements import RequiredInput
@@ -122,13 +122,13 @@ def construct(
         required = name in named and named[name].default is _ARGUMENT.empty
         if not (required or (value and (takes_any or name in named))):
             del optional[name]
-    try:
-        return loaded.rule_class(base_trial, **bound.arguments, **optional)
-    except (Exception, SystemExit) as err:
-        if loaded.declares_parameters and isinstance(err, SMDebugValueError):
-            raise ParameterError(str(err)) from err
-        msg = raised(f"Rule {loaded.name!r}", err, "while it was constructed")
-        raise RuleFailedError(msg) from err
+    with user_code(RuleFailedError, f"Rule {loaded.name!r}", lambda _: "while it was constructed"):
+        try:
+            return loaded.rule_class(base_trial, **bound.arguments, **optional)
+        except SMDebugValueError as err:
+            if loaded.declares_parameters:
+                raise ParameterError(str(err)) from err
+            raise
 
 
 def lacking(loaded: "LoadedRule", other_trials: "Sequence[str]") -> str:

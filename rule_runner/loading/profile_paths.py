@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from rule_core.sources.address import split_kind
+from rule_core.sources.address import address_of
 
 FOLDERS: Final = ("profile", "profiler-output")  # in the folder of a trial, or beside it
 _TRIALS: Final = ("tensors", "debug-output")  # beside which such a folder is
@@ -18,7 +18,7 @@ def profile_paths(trial: str) -> Iterator[str]:
     >>> list(profile_paths("s3://bucket/job/debug-output"))[2:4]
     ['s3://bucket/job/profile', 's3://bucket/job/profiler-output']
     """
-    path = split_kind(trial)[1]
+    path = address_of(trial).path
     parent, _, name = path.rpartition("/")
     yield from (f"{path}/{folder}" for folder in FOLDERS)
     if name in _TRIALS:

@@ -2,7 +2,6 @@
 
 import ast
 import hashlib
-import stat
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from types import CodeType
 
 from rule_runner.errors import RuleSourceError
+from rule_runner.text_files import decoded, read_regular_file, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,52 +100,33 @@ def read_rule_file(path: Path, uri: str | None = None) -> RuleFile:
     RuleSourceError
         If the file does not exist, cannot be read, or is not Python.
     """
-    name = uri or str(path)
-    label = name if name.isprintable() else repr(name)
-    data = _read(path, label)
+    label = shown(uri or path)
+    subject = f"Rule file {label}"
+    content = read_regular_file(path, subject, RuleSourceError)
     real = path.resolve()
-    tree, code = _compile(_decoded(data, label), str(real), label)
+    tree, code = _compile(_source_text(content, subject), str(real), subject)
     origins = _origins(tree)
     classes = {
         node.name: tuple(_origin(base, origins) for base in node.bases)
         for node in _statements(tree)
         if isinstance(node, ast.ClassDef)
     }
-    sha256 = hashlib.sha256(data).hexdigest()
+    sha256 = hashlib.sha256(content).hexdigest()
     return RuleFile(real, label, sha256, code, classes, frozenset(_words(tree)), uri is not None)
 
 
-def _read(path: Path, label: str) -> bytes:
-    try:
-        if stat.S_ISREG(path.stat().st_mode):
-            return path.read_bytes()
-        msg = f"Rule file {label} is not a regular file."
-    except (FileNotFoundError, NotADirectoryError):
-        msg = f"Rule file {label} does not exist."
-    except OSError as err:
-        msg = f"Rule file {label} cannot be read: {err.strerror}."
-    except ValueError as err:  # a NUL byte in the path
-        msg = f"Rule file {label} cannot be read: {err}."
-    raise RuleSourceError(msg)
-
-
-def _decoded(data: bytes, label: str) -> str:
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as err:
-        line = data.count(b"\n", 0, err.start) + 1
-        msg = f"Rule file {label} is not UTF-8 text: byte {data[err.start]:#04x} in line {line}."
-        raise RuleSourceError(msg) from err
+def _source_text(content: bytes, subject: str) -> str:
+    text = decoded(content, subject, RuleSourceError)
     if "\0" in text:
-        msg = f"Rule file {label} is not Python text: it holds a NUL byte."
+        msg = f"{subject} is not Python text: it holds a NUL byte."
         raise RuleSourceError(msg)
     if not text.strip():
-        msg = f"Rule file {label} is empty."
+        msg = f"{subject} is empty."
         raise RuleSourceError(msg)
     return text
 
 
-def _compile(text: str, filename: str, label: str) -> tuple[ast.Module, CodeType]:
+def _compile(text: str, filename: str, subject: str) -> tuple[ast.Module, CodeType]:
     try:
         with warnings.catch_warnings():
             # Such as an unknown escape in a pattern, which old rules may have.
@@ -153,10 +134,10 @@ def _compile(text: str, filename: str, label: str) -> tuple[ast.Module, CodeType
             tree = ast.parse(text, filename)
             return tree, compile(tree, filename, "exec", dont_inherit=True)
     except SyntaxError as err:
-        msg = f"Rule file {label} does not parse: line {err.lineno}: {err.msg}."
+        msg = f"{subject} does not parse: line {err.lineno}: {err.msg}."
         raise RuleSourceError(msg) from err
     except (RecursionError, MemoryError) as err:
-        msg = f"Rule file {label} does not parse: it is nested too deeply."
+        msg = f"{subject} does not parse: it is nested too deeply."
         raise RuleSourceError(msg) from err
 
 

@@ -9,10 +9,8 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final
 
-from rule_core.failures import attempt
 from rule_core.rules.rule import Rule
-from rule_core.sources.formats import reason_of
-from rule_runner.errors import RuleSourceError
+from rule_runner.errors import RuleSourceError, user_code
 
 GROUP: Final = "rule_runner.rules"  # of entry points
 
@@ -58,16 +56,8 @@ class PackagedRule:
             If that fails, or it is not a rule of this name.
         """
         subject = f"Rule {self.name!r} of package {self.origin}"
-        try:
-            value = attempt(
-                self.entry_point.load,
-                lambda err: RuleSourceError(f"{subject} cannot be loaded: {reason_of(err)}."),
-            )
-        except SystemExit as err:
-            msg = f"{subject} cannot be loaded: it ends the program."
-            raise RuleSourceError(msg) from err
-        if isinstance(value, RuleSourceError):
-            raise value
+        with user_code(RuleSourceError, subject, lambda _: "while it was loaded"):
+            value = self.entry_point.load()
         if not (isinstance(value, type) and issubclass(value, Rule)) or inspect.isabstract(value):
             msg = f"{subject} is not a rule. Derive it from smdebug.rules.Rule."
             raise RuleSourceError(msg)

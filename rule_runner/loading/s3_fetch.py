@@ -14,6 +14,7 @@ from rule_core.storage.s3.bucket import Bucket
 from rule_core.storage.s3.settings import S3Settings
 from rule_runner.errors import RuleSourceError
 from rule_runner.loading.private_folders import private_folder
+from rule_runner.text_files import shown
 
 LIMIT: Final = 1 << 20  # bytes of a rule file
 _GET: Final = "get_object"
@@ -68,12 +69,14 @@ def fetch_rule_file(
     deadline_s = patience if deadline_s is None else deadline_s
     request = _ObjectRequest(bucket, name, limit, clock, clock.monotonic() + deadline_s)
     try:
-        answer, data = retry(request.get, is_transient=_passes, deadline_s=deadline_s, clock=clock)
+        answer, data = retry(
+            request.get, StorageUnavailableError, deadline_s=deadline_s, clock=clock
+        )
     except ObjectNotFoundError as err:
-        msg = f"Rule file {_shown(uri)} does not exist."
+        msg = f"Rule file {shown(uri)} does not exist."
         raise RuleSourceError(msg) from err
     except StorageUnavailableError as err:
-        msg = f"Rule file {_shown(uri)} cannot be fetched: {err.reason}."
+        msg = f"Rule file {shown(uri)} cannot be fetched: {err.reason}."
         raise RuleSourceError(msg) from err
     path = private_folder() / (name if _PLAIN_NAME.fullmatch(name) else "rule.py")
     path.write_bytes(data)
@@ -86,7 +89,7 @@ def _place(uri: str) -> tuple[Bucket, str, float]:
     folder, _, name = uri.rpartition("/")
     if not name or folder.endswith("/"):
         msg = (
-            f"Rule file address {_shown(uri)} names no file. "
+            f"Rule file address {shown(uri)} names no file. "
             "Give the address of one Python file, such as s3://bucket/rules/my_rule.py."
         )
         raise RuleSourceError(msg)
@@ -144,14 +147,6 @@ class _ObjectRequest:
         """Return the error for a file of `size` bytes; None if the size is unknown."""
         actual = "more" if size is None else f"{size:,}"
         return RuleSourceError(
-            f"Rule file {_shown(self.bucket.address(self.key))} is too large: the limit is "
+            f"Rule file {shown(self.bucket.address(self.key))} is too large: the limit is "
             f"{self.limit:,} bytes, got {actual}. Give the address of one Python file."
         )
-
-
-def _passes(err: Exception) -> bool:
-    return isinstance(err, StorageUnavailableError) and err.transient
-
-
-def _shown(uri: str) -> str:
-    return uri if uri.isprintable() else repr(uri)

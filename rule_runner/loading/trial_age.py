@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rule_core.clock import SystemClock
-from rule_core.sources.address import split_kind
+from rule_core.sources.address import address_of
 from rule_core.storage import StorageUnavailableError
 from rule_core.storage.retrying_store import RetryingStore
 from rule_core.storage.s3.store import S3Store
@@ -31,7 +31,7 @@ def changed_since(path: str, time: float) -> bool:
     TrialError
         If storage does not answer.
     """
-    address = split_kind(path)[1]
+    address = address_of(path).path
     if is_s3(address):
         return _changed_in_s3(address, time)
     if not os.path.lexists(address):

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from rule_core.sources.address import address_of
 from rule_core.trials.open_index import LOOKED_FOR
 from rule_runner.errors import TrialError
 from rule_runner.loading.trial_search import TRIALS, TrialFolder, find_trials
-from rule_runner.loading.trials import open_trial, real_path, reject_parent
+from rule_runner.loading.trials import open_trial, reject_parent
 
 EMPTY: Final = (
     "No trial at {path!r} or below. A trial is a folder that holds 'collections', 'index' and "
@@ -52,7 +53,7 @@ def list_trials(
             problems.append(PARTIAL.format(path=path))
         problems += search.problems
         for folder in search.trials:
-            trial_path = real_path(folder.path)
+            trial_path = address_of(folder.path).canonical
             trials.setdefault(trial_path, ListedTrial(folder, trial_path, path))
     return TrialList([*trials.values()], problems)
 

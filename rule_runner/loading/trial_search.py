@@ -17,7 +17,7 @@ from rule_core.format.paths import END_OF_JOB
 from rule_core.profiler.converted import format as profiles
 from rule_core.profiler.files.one_file import one_file
 from rule_core.reading.source_index import SourceIndex
-from rule_core.sources.address import TrialAddress, parse_address, split_kind
+from rule_core.sources.address import TrialAddress, address_of
 from rule_core.sources.formats import format_named
 from rule_core.sources.recognize import SourceRun, folder_of, recognize
 from rule_core.storage import StorageUnavailableError, open_store
@@ -30,6 +30,7 @@ from rule_core.storage.uri import is_s3
 from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
 from rule_core.trials.open_index import LOOKED_FOR, find_place, open_index
 from rule_runner.errors import TrialError
+from rule_runner.loading.trials import trial_address
 
 LEVELS: Final = 8  # of folders, below the path
 LOCAL_FOLDERS: Final = 10_000  # listed at most
@@ -101,7 +102,7 @@ def find_trials(path: str, limit: int = TRIALS, folder_limit: int | None = None)
     TrialError
         If the path does not exist or cannot be listed; the message suggests the nearest name.
     """
-    address = _address(path)
+    address = trial_address(path)
     opened = _open(address.path)
     if folder_limit is not None:
         opened = opened._replace(limit=folder_limit)
@@ -141,7 +142,7 @@ def find_new_trials(
     TrialError
         If the path does not exist, cannot be listed, or storage does not answer in time.
     """
-    address = _address(path)
+    address = trial_address(path)
     opened = _open(address.path, seconds, MANY_ENTRIES)
     try:
         top = sorted(opened.names(""))
@@ -156,13 +157,6 @@ def find_new_trials(
 
 def _is_absent(err: Exception) -> bool:
     return isinstance(err, FileNotFoundError | NotADirectoryError)
-
-
-def _address(path: str) -> TrialAddress:
-    try:
-        return parse_address(path)
-    except SMDebugError as err:
-        raise TrialError(str(err)) from err
 
 
 def _file_trials(address: TrialAddress, store: TrialStore) -> list[TrialFolder]:
@@ -230,7 +224,7 @@ def trials_below(path: str, seconds: float = math.inf) -> list[TrialFolder]:
     trial.
     """
     with suppress(TrialError, OSError, StorageUnavailableError, WaitEndedError):
-        address = _address(path)
+        address = trial_address(path)
         opened = _open(address.path, min(seconds, HINT_TIMEOUT_S))
         top = sorted(opened.names(""))
         if not any(
@@ -243,9 +237,9 @@ def trials_below(path: str, seconds: float = math.inf) -> list[TrialFolder]:
 
 def missing(path: str, seconds: float = math.inf) -> str:
     """Return the error message for a path that does not exist, with the nearest existing path."""
-    kind, address = split_kind(path)
-    nearest = nearest_path(address, seconds)
-    hint = f" Did you mean {kind + nearest!r}?" if nearest else ""
+    address = address_of(path)
+    nearest = nearest_path(address.path, seconds)
+    hint = f" Did you mean {str(address._replace(path=nearest))!r}?" if nearest else ""
     return f"Trial {path!r} does not exist.{hint}"
 
 
@@ -399,8 +393,8 @@ def _split(path: str) -> tuple[str, list[str]]:
 
 def _with_root(address: TrialAddress, relative: str) -> str:
     """Return the path of a trial whose path below the root of a search is `relative`."""
-    kind, folder = split_kind(f"{relative}/")  # a path must follow the format
-    return kind + _path_of(address.path, folder.strip("/"))
+    below = address_of(f"{relative}/")  # a path must follow the format
+    return str(below._replace(path=_path_of(address.path, below.path.strip("/"))))
 
 
 def _path_of(path: str, folder: str) -> str:

@@ -1,24 +1,22 @@
 """Opens tensor trials and profiler trials, local or in S3, and checks whether they exist."""
 
 import math
-import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from rule_core.exceptions import SMDebugError
 from rule_core.format.marks import FOLDERS
 from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex
-from rule_core.sources.address import split_kind
+from rule_core.sources.address import TrialAddress, address_of, parse_address
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.sources.recognize import source_folder
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, open_store
 from rule_core.storage.base import TrialStore
 from rule_core.storage.local import LocalStore
 from rule_core.storage.retrying_store import RetryingStore
-from rule_core.storage.uri import is_s3
 from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
 from rule_core.trials import LocalTrial, S3Trial, Trial
 from rule_core.trials.open_index import open_index
@@ -30,20 +28,30 @@ if TYPE_CHECKING:
 
     AnyTrial = Trial | ProfilerTrial
 
-_SAGEMAKER_FOLDERS: Final = frozenset({"debug-output", "profiler-output"})
-_ML: Final = Path("/opt/ml")
-_ML_FOLDERS: Final = frozenset({"ml", "data", "input", "output", "outputs", "processing"})
+
+def trial_address(text: str) -> TrialAddress:
+    """Return the parts of ``PATH`` or ``KIND:PATH``.
+
+    Raises
+    ------
+    TrialError
+        If there is no such format.
+    """
+    try:
+        return parse_address(text)
+    except SMDebugError as err:
+        raise TrialError(str(err)) from err
 
 
 def open_trial(
-    path: str,
+    address: TrialAddress | str,
     name: str | None = None,
     window: int = 1000,
     sources: SourceOptions = DEFAULT,
     *,
     patience: WaitBudget | None = None,
 ) -> Trial:
-    """Return the tensor trial at ``PATH`` or ``KIND:PATH``, without reading its numbers.
+    """Return the tensor trial at an address, without reading its numbers.
 
     Parameters
     ----------
@@ -57,17 +65,18 @@ def open_trial(
     TrialError
         If paths of this kind cannot be read.
     """
-    index = _open_index(path, window, sources, patience)
-    kind = S3Trial if is_s3(split_kind(path)[1]) else LocalTrial
-    return kind.over(name or trial_name(path), path, index)
+    address = trial_address(address) if isinstance(address, str) else address
+    index = _open_index(address, window, sources, patience)
+    kind = S3Trial if address.is_in_s3 else LocalTrial
+    return kind.over(name or address.name, str(address), index)
 
 
 def _open_index(
-    path: str, window: int, sources: SourceOptions, patience: WaitBudget | None
+    address: TrialAddress, window: int, sources: SourceOptions, patience: WaitBudget | None
 ) -> TrialIndex:
     try:
         return open_index(
-            path, lambda address: _store_at(address, patience), options=sources, window=window
+            address, lambda path: _store_at(path, patience), options=sources, window=window
         )
     except SMDebugError as err:
         raise TrialError(str(err)) from err
@@ -87,7 +96,7 @@ def recognize_again(
     if not index.unrecognized:
         return False
     if not index.steps and not index.workers:
-        trial.index = _open_index(trial.path, index.window, sources, patience)
+        trial.index = _open_index(trial_address(trial.path), index.window, sources, patience)
         if trial.index.unrecognized or type(trial.index) is type(index):
             trial.index, index.unrecognized = index, trial.index.unrecognized
     else:
@@ -133,44 +142,10 @@ def open_profiler_trial(
     from rule_core.trials.profiler_trial import ProfilerTrial
 
     store = _store_at(path, patience)
-    name = name or trial_name(path)
+    name = name or address_of(path).name
     return ProfilerTrial.over(
         store, name, path, stop_files, stop_grace, waits_for_unseen=waits_for_unseen
     )
-
-
-def trial_name(path: str) -> str:
-    """Return the last part of a path, or the name of the training job for SageMaker's folders.
-
-    SageMaker uses the same folder names for all jobs, below a folder with the name of the job.
-
-    >>> trial_name("/runs/mnist/"), trial_name("s3://bucket/mnist-42/debug-output/")
-    ('mnist', 'mnist-42')
-    """
-    _, path = split_kind(path)
-    folder = Path(path) if Path(path).name else Path(path).resolve()
-    if folder.name in _SAGEMAKER_FOLDERS:
-        job = (folder if folder.parent.name else folder.resolve()).parent
-        mounted = job.is_relative_to(_ML) and job.name in _ML_FOLDERS
-        folder = folder if mounted or not job.name else job
-    return folder.name or "trial"
-
-
-def real_path(path: str) -> str:
-    """Return the canonical path or address of a trial.
-
-    >>> real_path(" S3://bucket/runs/mnist/")
-    's3://bucket/runs/mnist'
-    """
-    kind, address = split_kind(path)
-    if is_s3(address):
-        from rule_core.storage.s3.bucket import parse_s3
-
-        bucket, prefix = parse_s3(address)
-        return f"{kind}s3://{bucket}/{prefix}".removesuffix("/")
-    if kind and "://" in address:
-        return f"{kind}{address.strip()}"
-    return kind + os.path.realpath(Path(address.strip()).expanduser())
 
 
 def roots(trials: "Iterable[AnyTrial]") -> list[Path]:
@@ -357,7 +332,7 @@ def _unusable(trial: "AnyTrial") -> str:
     if not isinstance(trial, Trial) or not trial.index.unrecognized:
         return ""
     names = [name for name in source_folder(trial.index.store, "").names if name[-1:] != "/"]
-    kind = split_kind(trial.path)[0].removesuffix(":")
+    kind = address_of(trial.path).kind
     if kind and names:
         return f"Nothing in it is recognised as {kind}. Give the file, as in {kind}:PATH/FILE."
     from rule_core.sources.safetensors import refusal

@@ -129,25 +129,6 @@ class EventSubject:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleProgress:
-    """Progress of a rule job.
-
-    Attributes
-    ----------
-    steps_evaluated
-        Number of steps judged.
-    last_step
-        The last of them, a global step; None before the first.
-    lag_s
-        Seconds for which the newest files have had steps that are not judged yet.
-    """
-
-    steps_evaluated: int = 0
-    last_step: int | None = None
-    lag_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class RuleState:
     """The status of one rule job of this process.
 
@@ -155,6 +136,12 @@ class RuleState:
     ----------
     mode
         ``enforce`` or ``observe``.
+    steps_evaluated
+        Number of steps judged.
+    last_step
+        The last of them, a global step; None before the first.
+    lag_s
+        Seconds for which the newest files have had steps that are not judged yet.
     profiler
         Whether its rule judges profiler data.
     severity
@@ -165,7 +152,9 @@ class RuleState:
     status: RuleStatus
     details: str | None = None
     mode: str = "enforce"
-    progress: RuleProgress = RuleProgress()
+    steps_evaluated: int = 0
+    last_step: int | None = None
+    lag_s: float = 0.0
     profiler: bool = False
     severity: Severity | None = None
 
@@ -196,7 +185,9 @@ class _StatusEntry(msgspec.Struct, rename="pascal"):
             self.rule_evaluation_status,
             self.status_details,
             self.rule_evaluation_mode,
-            RuleProgress(self.steps_evaluated, last, self.evaluation_lag_seconds),
+            self.steps_evaluated,
+            last,
+            self.evaluation_lag_seconds,
             profiler,
             self.rule_evaluation_severity,
         )
@@ -312,11 +303,11 @@ def _rule_entry(job: EventSubject, rule: RuleState, modified: int) -> dict[str, 
         "RuleEvaluationJobArn": job.rule_job_arn(rule.configuration_name),
         "RuleEvaluationStatus": str(rule.status),
         "RuleEvaluationMode": str(rule.mode),
-        "StepsEvaluated": rule.progress.steps_evaluated,
-        "EvaluationLagSeconds": round(rule.progress.lag_s, 3),
+        "StepsEvaluated": rule.steps_evaluated,
+        "EvaluationLagSeconds": round(rule.lag_s, 3),
     }
-    if rule.progress.last_step is not None:
-        segment, entry["LastStep"] = numbers_of(rule.progress.last_step)
+    if rule.last_step is not None:
+        segment, entry["LastStep"] = numbers_of(rule.last_step)
         if segment:
             entry["LastSegment"] = segment
     if rule.status in DETAILED and rule.details is not None:

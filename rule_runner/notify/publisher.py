@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from rule_runner.notify.delivery import Delivery, Undelivered, drain
-from rule_runner.notify.event import EventSubject, RuleProgress, RuleState, build_event
+from rule_runner.notify.event import EventSubject, RuleState, build_event
 from rule_runner.notify.outbox import Outbox
 from rule_runner.notify.sinks import EventSink
 from rule_runner.results.state import RuleJobState
@@ -58,7 +58,7 @@ class EventPublisher:
     modes
         ``enforce`` or ``observe`` by name of the rule job.
     lag
-        Returns `RuleProgress.lag_s` for the name of a rule job.
+        Returns `RuleState.lag_s` for the name of a rule job.
     run_id
         Unique identifier of this evaluation.
 
@@ -119,18 +119,16 @@ class EventPublisher:
         undecided = not evaluation.status.final or evaluation.status is RuleStatus.STOPPED
         if published and published.status.final and undecided:
             return replace(published, mode=self._modes[name])
-        coverage = evaluation.coverage
-        progress = RuleProgress(coverage.judged, coverage.last, self._lag(name))
-        details = evaluation.status_details
-        profiler = name in self._profiling
         return RuleState(
             name,
             evaluation.status,
-            details,
+            evaluation.status_details,
             self._modes[name],
-            progress,
-            profiler,
-            evaluation.severity,
+            steps_evaluated=evaluation.coverage.judged,
+            last_step=evaluation.coverage.last,
+            lag_s=self._lag(name),
+            profiler=name in self._profiling,
+            severity=evaluation.severity,
         )
 
     def drain(self, seconds: float, stopped: Callable[[], bool]) -> list[Undelivered]:

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from rule_core.sources.address import address_of
 from rule_runner.escape import printable
-from rule_runner.loading.trials import trial_name
 from rule_runner.report.saved_results import Run, Saved, SavedRuleJob
 from rule_runner.report.text import evidence, place, reason
 from rule_runner.results.status import Outcome
@@ -27,7 +27,7 @@ def title(saved: Saved) -> str:
 def markdown(saved: Saved) -> str:
     """Return a table of trials, and a line for each rule that found issues or failed."""
     lines = [f"### rule-runner: {title(saved)}", "", "| trial | outcome |", "|---|---|"]
-    lines += [f"| {code(trial_name(run.trial))} | {_outcomes(run)} |" for run in saved.runs]
+    lines += [f"| {code(address_of(run.trial).name)} | {_outcomes(run)} |" for run in saved.runs]
     findings = [line for run in saved.runs for line in _findings(run)]
     lines += ["", *findings[:MOST_FINDINGS]]
     if len(findings) > MOST_FINDINGS:
@@ -75,4 +75,4 @@ def _findings(run: Run) -> Iterator[str]:
         evidenced = evidence(rule.findings[0], rule.unit) if rule.findings else place(rule).strip()
         details = evidenced if found else reason(rule)
         name = code(rule.configuration_name)
-        yield f"- **{word}** {name} in {code(trial_name(run.trial))}: {code(details)}"
+        yield f"- **{word}** {name} in {code(address_of(run.trial).name)}: {code(details)}"

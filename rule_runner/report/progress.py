@@ -45,7 +45,8 @@ class ProgressObserver(LogObserver):
             transient=True,
         )
         self._title = escape(printable(title))
-        self._task = self._progress.add_task(f"{self._title}judging", total=None, steps="")
+        self._judging = f"{self._title}judging"
+        self._task = self._progress.add_task(self._judging, total=None, steps="")
         self._progress.start()
 
     def progress(self, judged: int, known: int) -> None:
@@ -53,9 +54,8 @@ class ProgressObserver(LogObserver):
         task = self._progress.tasks[0]
         rate = f", {task.speed:.0f}/s" if task.speed else ""
         steps = f"{judged} of {known} steps{rate}"
-        description = f"{self._title}judging"
         self._progress.update(
-            self._task, completed=judged, total=known, steps=steps, description=description
+            self._task, completed=judged, total=known, steps=steps, description=self._judging
         )
 
     def waiting(self, text: str, seconds: float) -> None:

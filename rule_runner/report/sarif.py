@@ -40,11 +40,10 @@ def sarif(result: EvaluationResult, rules: "Sequence[LoadedRule]", exit_code: in
         Exit code of the command; 0, and 10 for issues, mean successful execution.
     """
     kinds = [*dict.fromkeys(rules)]  # two rule jobs may have the same rule
-    of_rules = [
-        {"id": printable(rule.rule), "index": kinds.index(loaded)}
+    pairs = [
+        (rule, {"id": printable(rule.rule), "index": kinds.index(loaded)})
         for rule, loaded in zip(result.rules, rules, strict=True)
     ]
-    pairs = [*zip(result.rules, of_rules, strict=True)]
     run = {
         "tool": {"driver": _driver(result, kinds)},
         "automationDetails": {"id": f"rule-runner/{printable(result.trial.name)}"},

@@ -9,13 +9,7 @@ from rule_core.model.segments import global_step
 from rule_runner.errors import ClientError
 from rule_runner.escape import printable
 from rule_runner.report.html.series import Drawing, drawings, reported
-from rule_runner.results.evaluations import (
-    UNREADABLE,
-    SavedEvaluation,
-    attention,
-    read_measurements,
-    saved_evaluations,
-)
+from rule_runner.results import evaluations
 from rule_runner.results.measurements import MeasurementsFile
 from rule_runner.results.schema import RuleResult
 
@@ -103,13 +97,13 @@ def read(places: Iterable[str | Path]) -> Saved:
 
 def ordered(jobs: Iterable[SavedRuleJob]) -> tuple[SavedRuleJob, ...]:
     """Return rule jobs in the order of outcomes, those that need attention first."""
-    return tuple(sorted(jobs, key=lambda job: attention(job.result)))
+    return tuple(sorted(jobs, key=lambda job: evaluations.attention(job.result)))
 
 
-def _evaluations(places: Iterable[str | Path]) -> Iterator[SavedEvaluation]:
+def _evaluations(places: Iterable[str | Path]) -> Iterator[evaluations.SavedEvaluation]:
     for place in map(str, places):
         try:
-            yield from saved_evaluations(place)
+            yield from evaluations.saved_evaluations(place)
         except SMDebugError as err:
             reason = printable(getattr(err, "reason", err)).rstrip(".")
             msg = f"Results at {place!r} cannot be read: {reason}."
@@ -119,8 +113,8 @@ def _evaluations(places: Iterable[str | Path]) -> Iterator[SavedEvaluation]:
 def _measured(folder: str) -> tuple[MeasurementsFile | None, str]:
     """Return the measurements in a folder; if they cannot be read, why."""
     try:
-        return read_measurements(folder), ""
-    except UNREADABLE as err:
+        return evaluations.read_measurements(folder), ""
+    except evaluations.UNREADABLE as err:
         return None, f"Its measurements cannot be read: {err}."
 
 

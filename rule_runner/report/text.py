@@ -164,11 +164,10 @@ def _shared_contents(rules: "Iterable[RuleResult]") -> str:
 
 def _closing(result: "EvaluationResult", contents: str, *, folded: bool) -> Iterable[str]:
     """Yield the lines after the verdicts."""
-    shown = {rule.configuration_name for rule in _unfolded(result, folded=folded)}
-    names = [rule.configuration_name for rule in result.rules]
-    hidden = [printable(name) for name in names if name not in shown]
-    if hidden:
-        yield f"NotEvaluated: {', '.join(hidden)}; the report has the reasons."
+    hidden = [rule.configuration_name for rule in result.rules if rule.outcome == "NotEvaluated"]
+    if folded and hidden:
+        names = ", ".join(map(printable, hidden))
+        yield f"NotEvaluated: {names}; the report has the reasons."
     if len(result.rules) > 1:
         yield summary(result.rules)
     if contents:

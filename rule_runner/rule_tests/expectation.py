@@ -14,12 +14,7 @@ from rule_runner.results.schema import Evidence
 from rule_runner.results.status import Outcome
 from rule_runner.rule_tests.series import SeriesError, whole_numbers
 
-STATUSES: Final = (
-    Outcome.ISSUES_FOUND,
-    Outcome.NO_ISSUES_FOUND,
-    Outcome.NOT_EVALUATED,
-    Outcome.ERROR,
-)
+STATUSES: Final = ("IssuesFound", "NoIssuesFound", "NotEvaluated", "Error")
 OF_ISSUES: Final = ("status", "step", "severity", "tensors")  # that `--update` writes
 FINDING_KEYS: Final = ("step", "tensor", "worker", "measured", "limit", "note", "severity")
 _TOLERANCE: Final = 1e-6
@@ -132,30 +127,22 @@ def _plain(finding: Evidence) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """A key whose value differs, with a sentence; `key` is "" for the whole expectation."""
-
-    key: str
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True)
 class Expectation:
     """The expected values by key, of `KEYS`; other keys may have any value."""
 
     values: Mapping[str, Any]
 
-    def differences(self, observation: Observation) -> Iterator[Difference]:
-        """Yield what differs."""
+    def differences(self, observation: Observation) -> Iterator[tuple[str, str]]:
+        """Yield each key whose value differs, with a sentence."""
         for key, expected in self.values.items():
             actual = observation.value(key)
             if key == "findings":
-                yield from _finding_differences(expected, actual)
+                yield from ((key, text) for text in _finding_differences(expected, actual))
             elif key == "details":
                 if expected not in actual:
-                    yield Difference(key, f"expected a text with {expected!r}, got {actual!r}")
+                    yield key, f"expected a text with {expected!r}, got {actual!r}"
             elif expected != actual:
-                yield Difference(key, f"expected {_text(expected)}, got {_text(actual)}")
+                yield key, f"expected {_text(expected)}, got {_text(actual)}"
 
     def updated(self, observation: Observation) -> "Expectation":
         """Return the expectation with the same keys that `observation` meets.
@@ -188,16 +175,14 @@ def _text(value: Any) -> str:
     return "none" if value is None or value == [] else str(value)
 
 
-def _finding_differences(expected: list[Any], actual: list[Any]) -> Iterator[Difference]:
+def _finding_differences(expected: list[Any], actual: list[Any]) -> Iterator[str]:
     """Compare findings one by one; keys that are not expected may have any value."""
     if len(expected) != len(actual):
-        sentence = f"expected {len(expected)}, got {len(actual)}"
-        yield Difference("findings", sentence)
+        yield f"expected {len(expected)}, got {len(actual)}"
     for number, (wanted, finding) in enumerate(zip(expected, actual, strict=False), 1):
         for key, value in wanted.items():
             if not _equal(value, finding.get(key)):
-                sentence = f"{key} of finding {number}: expected {value}, got {finding.get(key)}"
-                yield Difference("findings", sentence)
+                yield f"{key} of finding {number}: expected {value}, got {finding.get(key)}"
 
 
 def _equal(expected: Any, actual: Any) -> bool:
@@ -287,7 +272,7 @@ def _whole(key: str, value: Any) -> int:
 
 
 _PARSERS: Final[dict[str, Callable[[str, Any], Any]]] = {
-    "status": lambda key, value: _choice(key, value, tuple(map(str, STATUSES))),
+    "status": lambda key, value: _choice(key, value, STATUSES),
     "step": _whole,
     "severity": lambda key, value: _choice(key, value, ("error", "warning")),
     "tensors": _names_of,

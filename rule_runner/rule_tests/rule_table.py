@@ -1,18 +1,13 @@
 """RuleTable: the cases of a test file, in YAML or Python."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from rule_core.modes import ModeKeys
-from rule_runner.config.documents import (
-    Document,
-    KeyPath,
-    TextError,
-    read_text,
-    yaml_document,
-)
+from rule_runner.config.documents import Document, KeyPath, TextError, read_text, yaml_document
 from rule_runner.config.job_file.python_file import run_file
 from rule_runner.errors import ClientError, JobError
 from rule_runner.rule_tests.expectation import (
@@ -31,7 +26,6 @@ CASE_KEYS: Final = (
     *("name", "rule", "parameters", "collections", "expect"),
     *(*DATA_KEYS, "workers", "npz"),
 )
-_WORKER: Final = "worker_0"
 _LOSSES: Final = "losses"
 
 
@@ -126,38 +120,21 @@ def read_table(path: Path) -> RuleTable:
     TableError
         If it cannot be read, or none of its cases can.
     """
-    if path.suffix == ".py":
-        document, text = Document(_python_value(path)), ""
-    else:
-        document, text = _yaml_document(path)
-    table = document.value
+    document, text = _content(path)
+    reader = _TableReader(path, document)
+    return RuleTable(path, reader.cases(), document, text)
 
-    def fail(sentence: object, *place: str | int) -> TableError:
-        text = str(sentence)
-        end = "" if text.endswith((".", "?")) else "."
-        return TableError(f"{_where(path, document, place)}: {text}{end}")
 
-    if table is None:
-        msg = "the file is empty"
-        raise fail(msg)
-    if not isinstance(table, Mapping):
-        msg = "A test file is a mapping with 'rule' and 'cases'"
-        raise fail(msg)
+def _content(path: Path) -> tuple[Document, str]:
+    """Return what a test file holds, and its text; "" for Python.
+
+    The table of a Python file is its constants with the names of the keys, in capitals.
+    """
     try:
-        for key in table:
-            checked_key(key, FILE_KEYS, "A test file")
-    except ExpectationError as err:
-        raise fail(err, err.key) from err
-    cases = table.get("cases")
-    if not isinstance(cases, list | tuple) or not cases:
-        msg = "'cases' must be a list of cases"
-        raise fail(msg, "cases")
-    reader = _CaseReader(path, table, fail)
-    return RuleTable(path, [*map(reader.read, range(len(cases)))], document, text)
-
-
-def _yaml_document(path: Path) -> tuple[Document, str]:
-    try:
+        if path.suffix == ".py":
+            module = run_file(path, "Test file")
+            names = {key: key.upper() for key in FILE_KEYS if key.upper() in module}
+            return Document({key: module[name] for key, name in names.items()}), ""
         text = read_text(path, "Test file")
         return yaml_document(text), text
     except JobError as err:
@@ -168,54 +145,53 @@ def _yaml_document(path: Path) -> tuple[Document, str]:
         raise TableError(msg) from err
 
 
-def _python_value(path: Path) -> dict[str, Any]:
-    """Return the table of a module: its constants with the names of the keys, in capitals."""
-    try:
-        module = run_file(path, "Test file")
-    except JobError as err:
-        raise TableError(str(err)) from err
-    return {key: module[key.upper()] for key in FILE_KEYS if key.upper() in module}
-
-
 @dataclass(frozen=True, slots=True)
-class _CaseReader:
-    """Reads the cases of a table.
-
-    Attributes
-    ----------
-    fail
-        Makes an error of a sentence and a place.
-    """
+class _TableReader:
+    """Reads the cases of a test file."""
 
     path: Path
-    table: Mapping[str, Any]
-    fail: Callable[..., TableError]
+    document: Document
 
-    def read(self, number: int) -> "RuleCase | str":
-        """Return a case, or why it cannot be used."""
+    def cases(self) -> list[RuleCase | str]:
+        """Return the cases; a text says why one cannot be used."""
+        if self.document.value is None:
+            self._fail("the file is empty")
+        table = self._fields(
+            self.document.value, FILE_KEYS, "A test file is a mapping with 'rule' and 'cases'"
+        )
+        cases = table.get("cases")
+        if not isinstance(cases, list | tuple) or not cases:
+            self._fail("'cases' must be a list of cases", "cases")
+        return [self._case_or_problem(table, number) for number in range(len(cases))]
+
+    def _fail(self, sentence: object, *place: str | int) -> NoReturn:
+        """Raise an error of a sentence and a place."""
+        text = str(sentence)
+        end = "" if text.endswith((".", "?")) else "."
+        msg = f"{_where(self.path, self.document, place)}: {text}{end}"
+        raise TableError(msg)
+
+    def _case_or_problem(self, table: Mapping[str, Any], number: int) -> "RuleCase | str":
         try:
-            return self._read(number)
+            try:
+                return self._case(table, number)
+            except ExpectationError as err:
+                self._fail(err, "cases", number, "expect", err.key)
+            except CaseError as err:
+                self._fail(err, "cases", number, "npz")
         except TableError as err:
             return str(err)
-        except ExpectationError as err:
-            return str(self.fail(err, "cases", number, "expect", err.key))
-        except CaseError as err:
-            return str(self.fail(err, "cases", number, "npz"))
 
-    def _read(self, number: int) -> RuleCase:
+    def _case(self, table: Mapping[str, Any], number: int) -> RuleCase:
         place: KeyPath = ("cases", number)
-        fields = self.table["cases"][number]
-        if not isinstance(fields, Mapping):
-            msg = "A case is a mapping with 'name', values and 'expect'"
-            raise self.fail(msg, *place)
-        self._check_keys(fields, CASE_KEYS, "A case", place)
-        rule = fields.get("rule", self.table.get("rule"))
+        form = "A case is a mapping with 'name', values and 'expect'"
+        fields = self._fields(table["cases"][number], CASE_KEYS, form, *place)
+        rule = fields.get("rule", table.get("rule"))
         if not isinstance(rule, str) or not rule:
-            msg = "Name the rule: 'rule: NAME' or 'rule: FILE.py::NAME'"
-            raise self.fail(msg, *place)
+            self._fail("Name the rule: 'rule: NAME' or 'rule: FILE.py::NAME'", *place)
         texts: dict[str, str] = {}
         patterns: dict[str, list[str]] = {}
-        for source, above in ((self.table, ()), (fields, place)):
+        for source, above in ((table, ()), (fields, place)):
             texts |= self._texts(source, above)
             patterns |= self._patterns(source, above)
         saved = SavedCase()
@@ -223,8 +199,7 @@ class _CaseReader:
             saved.add(load_npz(self.path.parent / str(fields["npz"])))
         self._add_workers(saved, fields, place)
         if not saved.steps:
-            msg = "A case needs values: 'losses', 'tensors' or 'npz'"
-            raise self.fail(msg, *place)
+            self._fail("A case needs values: 'losses', 'tensors' or 'npz'", *place)
         expected = fields.get("expect")
         return RuleCase(
             str(fields.get("name", f"case {number + 1}")),
@@ -236,28 +211,31 @@ class _CaseReader:
             place,
         )
 
-    def _check_keys(
-        self, fields: Mapping[str, Any], keys: tuple[str, ...], what: str, place: KeyPath
-    ) -> None:
-        for key in fields:
+    def _fields(
+        self, value: Any, keys: tuple[str, ...], form: str, *place: str | int
+    ) -> Mapping[str, Any]:
+        """Return a mapping with some of `keys`; the sentence `form` describes it."""
+        if not isinstance(value, Mapping):
+            self._fail(form, *place)
+        for key in value:
             try:
-                checked_key(key, keys, what)
+                checked_key(key, keys, form.partition(" is ")[0])
             except ExpectationError as err:
-                raise self.fail(err, *place, key) from err
+                self._fail(err, *place, key)
+        return value
 
     def _mapping(self, fields: Mapping[str, Any], key: str, place: KeyPath) -> Mapping[str, Any]:
         value = fields.get(key, {})
-        if isinstance(value, Mapping):
-            return value
-        msg = f"{key!r} must be a mapping, got {value!r}"
-        raise self.fail(msg, *place, key)
+        if not isinstance(value, Mapping):
+            self._fail(f"{key!r} must be a mapping, got {value!r}", *place, key)
+        return value
 
     def _texts(self, fields: Mapping[str, Any], place: KeyPath) -> dict[str, str]:
         values = self._mapping(fields, "parameters", place)
         for name, value in values.items():
             if not isinstance(value, str | int | float):
-                msg = f"Parameter {name!r} must be text or a number, got {value!r}"
-                raise self.fail(msg, *place, "parameters", name)
+                sentence = f"Parameter {name!r} must be text or a number, got {value!r}"
+                self._fail(sentence, *place, "parameters", name)
         return {name: str(value) for name, value in values.items()}
 
     def _patterns(self, fields: Mapping[str, Any], place: KeyPath) -> dict[str, list[str]]:
@@ -273,32 +251,27 @@ class _CaseReader:
         own = {key: fields[key] for key in DATA_KEYS if key in fields}
         if isinstance(workers, Mapping):
             for worker, data in workers.items():
-                at = (*place, "workers", worker)
-                if not isinstance(data, Mapping):
-                    msg = "A worker is a mapping with 'losses' or 'tensors'"
-                    raise self.fail(msg, *at)
-                self._check_keys(data, DATA_KEYS, "A worker", at)
-                self._add_modes(saved, str(worker), own | dict(data), at)
+                inner = (*place, "workers", worker)
+                form = "A worker is a mapping with 'losses' or 'tensors'"
+                values = self._fields(data, DATA_KEYS, form, *inner)
+                self._add_modes(saved, str(worker), own | dict(values), inner)
             return
         try:
             (count,) = whole_numbers(workers)
-        except ValueError as err:
-            msg = f"'workers' must be a number or a mapping of workers, got {workers!r}"
-            raise self.fail(msg, *place, "workers") from err
+        except ValueError:
+            sentence = f"'workers' must be a number or a mapping of workers, got {workers!r}"
+            self._fail(sentence, *place, "workers")
         for number in range(count):
-            self._add_modes(saved, f"worker_{number}" if number else _WORKER, own, place)
+            self._add_modes(saved, f"worker_{number}", own, place)
 
     def _add_modes(
         self, saved: SavedCase, worker: str, data: Mapping[str, Any], place: KeyPath
     ) -> None:
-        modes = self._mapping(data, "modes", place)
-        for mode, part in modes.items():
-            at = (*place, "modes", mode)
-            if not isinstance(part, Mapping):
-                msg = "A mode is a mapping with 'losses' or 'tensors'"
-                raise self.fail(msg, *at)
-            self._check_keys(part, ("losses", "tensors", "steps"), "A mode", at)
-            self._add_values(saved, worker, dict(part) | {"mode": mode}, at)
+        for mode, values in self._mapping(data, "modes", place).items():
+            inner = (*place, "modes", mode)
+            form = "A mode is a mapping with 'losses' or 'tensors'"
+            fields = self._fields(values, ("losses", "tensors", "steps"), form, *inner)
+            self._add_values(saved, worker, {**fields, "mode": mode}, inner)
         if "losses" in data or "tensors" in data:
             self._add_values(saved, worker, data, place)
 
@@ -307,20 +280,17 @@ class _CaseReader:
     ) -> None:
         mode = str(data.get("mode", ModeKeys.TRAIN.name))
         if mode not in ModeKeys.__members__:
-            msg = f"A mode is one of {', '.join(ModeKeys.__members__)}, got {mode!r}"
-            raise self.fail(msg, *place, "mode")
+            names = ", ".join(ModeKeys.__members__)
+            self._fail(f"A mode is one of {names}, got {mode!r}", *place, "mode")
         steps = None
         if "steps" in data:
-            try:
+            with self._series_errors("steps", *place, "steps"):
                 steps = whole_numbers(data["steps"])
-            except SeriesError as err:
-                msg = f"'steps': {err}"
-                raise self.fail(msg, *place, "steps") from err
         for key, name, values in self._series(data, place):
             numbers = range(len(values)) if steps is None else steps
             if len(values) > len(numbers):
-                msg = f"{name!r} has {len(values)} values for {len(numbers)} steps"
-                raise self.fail(msg, *place, key, name)
+                sentence = f"{name!r} has {len(values)} values for {len(numbers)} steps"
+                self._fail(sentence, *place, key, name)
             for step, value in zip(numbers, values, strict=False):
                 if value is not None:
                     saved.at(worker, step, mode).records[name] = value
@@ -332,8 +302,14 @@ class _CaseReader:
     ) -> Iterator[tuple[str, str, list[Any]]]:
         for key in ("losses", "tensors"):
             for name, value in self._mapping(data, key, place).items():
-                try:
-                    yield key, str(name), series(value)
-                except SeriesError as err:
-                    msg = f"{name!r}: {err}"
-                    raise self.fail(msg, *place, key, name) from err
+                with self._series_errors(name, *place, key, name):
+                    values = series(value)
+                yield key, str(name), values
+
+    @contextmanager
+    def _series_errors(self, name: str, *place: str | int) -> Iterator[None]:
+        """Turn an error of a series into one of its place."""
+        try:
+            yield
+        except SeriesError as err:
+            self._fail(f"{name!r}: {err}", *place)

@@ -1,6 +1,7 @@
 """SavedCase: what a training saved, in memory, as an .npz file or as a trial."""
 
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -129,15 +130,13 @@ class SavedCase:
             raise CaseError(str(err)) from err
 
     def _write_worker(self, writer: TrialWriter, worker: str) -> None:
-        counts: dict[str, int] = {}
+        counts: Counter[str] = Counter()
         for key in sorted(key for key in self.steps if key.worker == worker):
             saved = self.steps[key]
-            count = counts.get(key.mode, 0)
-            mode_step = count if saved.mode_step is None else saved.mode_step
             mode = ModeKeys[key.mode]
-            if mode is ModeKeys.GLOBAL and saved.mode_step is None:
-                mode_step = key.step
-            counts[key.mode] = count + 1
+            counted = key.step if mode is ModeKeys.GLOBAL else counts[key.mode]
+            mode_step = counted if saved.mode_step is None else saved.mode_step
+            counts[key.mode] += 1
             draft = writer.begin(key.step, mode=mode, mode_step=mode_step)
             for name, array in saved.records.items():
                 draft.add(name, array)

@@ -14,8 +14,7 @@ from rule_runner.errors import OutputError
 from rule_runner.service.access.guard import Guard
 from rule_runner.service.access.login import login_routes
 from rule_runner.service.access.principals import Principals
-from rule_runner.service.api import actions, details, files, openapi, rules, streams
-from rule_runner.service.api.trials import list_trials, trial_profile, trial_series
+from rule_runner.service.api import actions, files, openapi, rules, streams, trials
 from rule_runner.service.metrics import RequestCounter, metrics
 from rule_runner.service.pages import views
 from rule_runner.service.pages.rendering import STATIC, ImmutableFiles
@@ -66,14 +65,14 @@ def build_application(service: Service, *, guarded: bool = True) -> Starlette:
         Route(f"{_API}/events", streams.events),
         Route(f"{_API}/rules", rules.list_rules),
         Route(f"{_API}/rules/{{name}}", rules.show_rule),
-        Route(f"{_API}/trials", list_trials),
+        Route(f"{_API}/trials", trials.list_trials),
         Route(f"{_TRIAL}:acknowledge", actions.acknowledge, methods=["POST"]),
         Route(f"{_TRIAL}:reevaluate", actions.reevaluate, methods=["POST"]),
         Route(f"{_TRIAL}:cancel", actions.cancel, methods=["POST"]),
         Route(f"{_TRIAL}/files/{{name:path}}", files.trial_file),
-        Route(f"{_TRIAL}/series", trial_series),
-        Route(f"{_TRIAL}/profile", trial_profile),
-        Route(_TRIAL, details.trial_detail),
+        Route(f"{_TRIAL}/series", trials.trial_series),
+        Route(f"{_TRIAL}/profile", trials.trial_profile),
+        Route(_TRIAL, trials.trial_detail),
         *login_routes(principals),
         Mount("/static", ImmutableFiles(directory=STATIC)),
         *views.ROUTES,

@@ -175,8 +175,7 @@ class Changes:
             is_reset = changes.removals != since.removals or changes.revision < since.revision
             revision = self._id(changes.removals, changes.revision)
             if is_reset or too_many:
-                issues = _by_trial(index.issues())
-                state = _State(changes.removals, changes.revision, issues)
+                state = _State(changes.removals, changes.revision, index.issues())
                 return state, [StreamEvent("reload", id=revision)]
             rules = index.rules_of_trials(trial.id for trial in changes.trials)
         events: list[StreamEvent] = []
@@ -184,7 +183,10 @@ class Changes:
             events += _events(trial, rules[trial.id], since.issues.get(trial.id, {}))
         if events:  # a client that has the last one has them all
             events[-1] = events[-1]._replace(id=revision)
-        steps = {trial_id: _issue_steps(records) for trial_id, records in rules.items()}
+        steps = {
+            trial_id: {job.name: job.step for job in jobs if job.outcome == Outcome.ISSUES_FOUND}
+            for trial_id, jobs in rules.items()
+        }
         return _State(changes.removals, changes.revision, {**since.issues, **steps}), events
 
     def _id(self, removals: int, revision: int) -> str:
@@ -218,18 +220,6 @@ def _events(trial: TrialRecord, rules: list[RuleRecord], before: _Steps) -> Iter
     steps = [rule.last_step for rule in rules if rule.last_step is not None]
     if steps:
         yield event("series", id=trial.id, last_step=max(steps))
-
-
-def _issue_steps(rules: list[RuleRecord]) -> _Steps:
-    return {rule.name: rule.step for rule in rules if rule.outcome == Outcome.ISSUES_FOUND}
-
-
-def _by_trial(issues: Mapping[tuple[int, str], int | None]) -> dict[int, dict[str, int | None]]:
-    """Return the step of each issue by rule job, by trial."""
-    by_trial: dict[int, dict[str, int | None]] = {}
-    for (trial, name), step in issues.items():
-        by_trial.setdefault(trial, {})[name] = step
-    return by_trial
 
 
 def _put(queue: StreamQueue, events: Sequence[StreamEvent]) -> None:

@@ -1,8 +1,9 @@
 """Metrics: what the index and the service know, in the format of Prometheus."""
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from typing import Final
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
@@ -12,6 +13,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rule_runner.service.responses import service_of
 from rule_runner.service.service import Service
+
+_WORK: Final = (  # the columns of `IndexReader.rule_work`
+    ("judged_steps", "Steps that rules have judged."),
+    ("waiting_steps", "Steps of running trials that are known and not judged yet."),
+    ("rule_seconds", "Time in the own code of rules, in seconds."),
+)
+_RESTARTS: Final = "Restarts of evaluations that died, of the trials in the index."
+_UNDELIVERED: Final = "Events of ended evaluations that a sink has not taken, or has refused."
 
 
 class RequestCounter:
@@ -52,33 +61,17 @@ class ServiceCollector(Collector):
             trials, rules = index.counts(), index.rule_counts()
             work, restarts = index.rule_work(), index.restarts()
             undelivered = sum(index.undelivered().values())
-        states = GaugeMetricFamily(
-            "rule_runner_trials", "Trials by state and outcome.", labels=("state", "outcome")
-        )
-        for (state, outcome), count in sorted(trials.items()):
-            states.add_metric((state, outcome), count)
-        yield states
-        jobs = GaugeMetricFamily(
-            "rule_runner_rule_jobs", "Rule jobs by rule and outcome.", labels=("rule", "outcome")
-        )
-        for rule, outcomes in rules.items():
-            for outcome, count in outcomes.items():
-                jobs.add_metric((rule, outcome), count)
-        yield jobs
-        yield from _work(work)
-        yield GaugeMetricFamily(
-            "rule_runner_restarts",
-            "Restarts of evaluations that died, of the trials in the index.",
-            value=restarts,
-        )
-        yield GaugeMetricFamily(
-            "rule_runner_undelivered_events",
-            "Events of ended evaluations that a sink has not taken, or has refused.",
-            value=undelivered,
-        )
-        yield GaugeMetricFamily(
-            "rule_runner_event_streams", "Open event streams.", value=len(self._service.changes)
-        )
+        jobs = {
+            (rule, outcome): n for rule, counts in rules.items() for outcome, n in counts.items()
+        }
+        yield _gauge("trials", "Trials by state and outcome.", trials.items(), "state", "outcome")
+        yield _gauge("rule_jobs", "Rule jobs by rule and outcome.", jobs.items(), "rule", "outcome")
+        for column, (name, meaning) in enumerate(_WORK):
+            figures = [((rule,), row[column]) for rule, row in work.items()]
+            yield _gauge(name, meaning, figures, "rule")
+        yield _gauge("restarts", _RESTARTS, [((), restarts)])
+        yield _gauge("undelivered_events", _UNDELIVERED, [((), undelivered)])
+        yield _gauge("event_streams", "Open event streams.", [((), len(self._service.changes))])
         requests = CounterMetricFamily(
             "rule_runner_http_requests", "Requests by route and status.", labels=("route", "status")
         )
@@ -87,28 +80,17 @@ class ServiceCollector(Collector):
         yield requests
 
 
-def _work(work: dict[str, tuple[int, int, float]]) -> Iterator[Metric]:
-    """Yield the judged and the remaining steps by rule."""
-    judged = GaugeMetricFamily(
-        "rule_runner_judged_steps", "Steps that rules have judged.", labels=("rule",)
-    )
-    left = GaugeMetricFamily(
-        "rule_runner_waiting_steps",
-        "Steps of running trials that are known and not judged yet.",
-        labels=("rule",),
-    )
-    seconds = GaugeMetricFamily(
-        "rule_runner_rule_seconds", "Time in the own code of rules, in seconds.", labels=("rule",)
-    )
-    for rule, (steps, waiting, spent) in sorted(work.items()):
-        judged.add_metric((rule,), steps)
-        left.add_metric((rule,), waiting)
-        seconds.add_metric((rule,), spent)
-    yield from (judged, left, seconds)
+def _gauge(
+    name: str, meaning: str, figures: Iterable[tuple[Sequence[str], float]], *labels: str
+) -> Metric:
+    """Return a metric with its figures by the values of its labels."""
+    gauge = GaugeMetricFamily(f"rule_runner_{name}", meaning, labels=labels)
+    for values, figure in sorted(figures):
+        gauge.add_metric(values, figure)
+    return gauge
 
 
 def metrics(request: Request) -> Response:
     """Answer ``GET /metrics``."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(ServiceCollector(service_of(request)))
-    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+    text = generate_latest(ServiceCollector(service_of(request)))
+    return Response(text, media_type=CONTENT_TYPE_LATEST)

@@ -6,7 +6,7 @@ the job is over. Windows without any data, such as those after a clock jump, are
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final
@@ -15,6 +15,7 @@ from rule_core.clock import Clock, pause_after
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.local import LocalStore
 from rule_runner.results.schema import WindowTimes
+from rule_runner.steps.protocol import StepSource
 
 if TYPE_CHECKING:
     from rule_core.trials.profiler_trial import ProfilerTrial
@@ -107,7 +108,7 @@ class ProfilerPoller:
         self._due = self._clock.monotonic() + min(pause, self._poll_max)
 
 
-class ProfilerWindows:
+class ProfilerWindows(StepSource):
     """The time windows of one length; see `rule_runner.steps.protocol.StepSource`.
 
     Parameters
@@ -128,22 +129,17 @@ class ProfilerWindows:
         self._trial = poller.trial
         self._length = length_us
         self._leads = leads
-        self.steps: list[int] = []
-        self.all_steps = self.steps
+        self._steps: list[int] = []
+
+    @property
+    def steps(self) -> list[int]:
+        """The windows that can receive no more data, ascending."""
+        return self._steps
 
     @property
     def begun(self) -> bool:
         """Whether the start of the data is known."""
         return self._trial.first_timestamp > 0
-
-    @property
-    def may_resume(self) -> bool:
-        """Return False: time does not go back; see `StepSource`."""
-        return False
-
-    def segments(self) -> Sequence[int]:
-        """Return nothing; see `StepSource`."""
-        return ()
 
     def windows(self) -> WindowTimes | None:
         """Return when the windows begin; see `StepSource`."""
@@ -153,11 +149,6 @@ class ProfilerWindows:
     def ended(self) -> bool:
         """Whether the trial has ended and its last files have been listed."""
         return self._poller.ended
-
-    @property
-    def is_loaded(self) -> bool:
-        """Whether no further windows are expected; see `StepSource`."""
-        return self.ended
 
     @property
     def ending(self) -> bool:
@@ -171,10 +162,6 @@ class ProfilerWindows:
         if changed:
             self.steps.extend(self._settled())
         return changed
-
-    def settle(self) -> bool:
-        """Return False: windows have their own waits; see `StepSource`."""
-        return False
 
     def _settled(self) -> Iterator[int]:
         """Yield the windows after the known ones that can receive no more data."""
@@ -195,11 +182,6 @@ class ProfilerWindows:
         """Yield the windows after `after` that are ready to be judged, ascending."""
         yield from self.steps[bisect_right(self.steps, after) :]
 
-    def kind(self, step: int, tensor: str | None = None) -> str:
-        """Return "": all windows are of one kind; see `StepSource`."""
-        del step, tensor
-        return ""
-
     def missing_workers(self, step: int) -> list[str]:
         """Return the nodes that sent system metrics earlier, but none near a window.
 
@@ -207,14 +189,6 @@ class ProfilerWindows:
         """
         start = self._trial.first_timestamp + step * self._length
         return self._trial.silent_nodes(start - SILENT_US, start + self._length)
-
-    def late_steps(self) -> list[int]:
-        """Return no steps: the trial counts late data itself."""
-        return []
-
-    def lost_files(self) -> int:
-        """Return 0: files that arrive after the end are not looked for."""
-        return 0
 
     def notes(self) -> Iterator[str]:
         """Yield a sentence for each problem of the trial, for the results."""
@@ -245,10 +219,6 @@ class ProfilerWindows:
             return f"system metrics of profiler trial {trial.path!r}"
         end = trial.first_timestamp + (after + 2) * self._length + trial.source.ahead_us
         return f"data up to {format_time(end)}, or the end, of profiler trial {trial.path!r}"
-
-    def names(self) -> Sequence[str]:
-        """Return no names: rules do not request profiler data by name."""
-        return []
 
     def describe_contents(self) -> str:
         """Return the contents of the trial; see `StepSource`."""

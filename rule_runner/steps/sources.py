@@ -1,6 +1,6 @@
 """Step sources: the trials of one evaluation, and where each rule job gets its steps."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -8,6 +8,7 @@ from msgspec import UNSET
 
 from rule_core.clock import Clock
 from rule_core.model.segments import segments_of, step_in_segment
+from rule_core.sources.address import TrialAddress
 from rule_core.storage.wait_budget import WaitBudget
 from rule_core.trials import Trial
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
@@ -18,7 +19,6 @@ from rule_runner.loading.trials import (
     is_there,
     open_profiler_trial,
     open_trial,
-    real_path,
     recognize_again,
     reject_parent,
     roots,
@@ -68,7 +68,8 @@ class StepSources:
         lengths = sorted({rule.window_us for rule in config.rules if rule.profiler})
         self.trials = self._open_trials() if tensors else []
         self.profiler = self._open_profiler_trial() if lengths else None
-        for trial in self._opened():
+        self._opened: list[AnyTrial] = [*self.trials, *filter(None, [self.profiler])]
+        for trial in self._opened:
             exists = is_there(trial)
             waits = bool(config.waits.wait_for_trial)
             if not (exists or waits):
@@ -83,26 +84,18 @@ class StepSources:
         self._set_begun()
         self.all: tuple[StepSource, ...] = (*self._steps, *self._windows.values())
 
-    def _opened(self) -> "Iterator[AnyTrial]":
-        yield from self.trials
-        if self.profiler is not None:
-            yield self.profiler
-
     def _open_trials(self) -> list[Trial]:
         config = self._config
-        paths = [
-            (config.trial, config.trial_name),
-            *((path, None) for path in self._others),
-        ]
+        named = [(config.trial, config.trial_name), *((other, None) for other in self._others)]
         return [
-            open_trial(path, name, config.window, config.sources, patience=self._patience)
-            for path, name in paths
+            open_trial(address, name, config.window, config.sources, patience=self._patience)
+            for address, name in named
         ]
 
     def _open_profiler_trial(self) -> "ProfilerTrial":
         config = self._config
         return open_profiler_trial(
-            config.profiler_trial or config.trial,
+            str(config.profiler_trial or config.trial),
             config.trial_name,
             config.profiler_stop_files,
             config.waits.stop_grace,
@@ -139,13 +132,13 @@ class StepSources:
         """Return the base trial of a rule job, and the other trials that it compares with."""
         if rule.profiler:
             return [] if self.profiler is None else [self.profiler]
-        by_path = dict(zip(self._others, self.trials[1:], strict=True))
-        return [self.trials[0], *(by_path[path] for path in self._config.others_of(rule))]
+        by_address = dict(zip(self._others, self.trials[1:], strict=True))
+        return [self.trials[0], *(by_address[other] for other in self._config.others_of(rule))]
 
     @property
     def name(self) -> str:
         """The name of the training job, according to the first trial."""
-        return next(self._opened()).name
+        return self._opened[0].name
 
     @property
     def ended(self) -> bool:
@@ -205,8 +198,8 @@ class StepSources:
             if steps.begun or not formats_known or (others and not (has_looked and ended)):
                 continue
             steps.begun = True
-            for trial, has_ended in zip(others, ended, strict=True):
-                trial.is_whole = self.recorded.get(real_path(trial.path), has_ended)
+            for trial, address, has_ended in zip(others, self._others, ended, strict=True):
+                trial.is_whole = self.recorded.get(address.canonical, has_ended)
 
     def check_that_trials_exist(self) -> None:
         """Raise an error if the folder of a trial does not exist, or only contains trials.
@@ -216,18 +209,16 @@ class StepSources:
         TrialError
             Names the first such trial.
         """
-        for trial, has_begun in self._begun():
+        for trial in self._opened:
+            if isinstance(trial, Trial):
+                has_begun = bool(trial.index.steps)
+            else:
+                has_begun = trial.first_timestamp > 0
             if not has_begun and not is_there(trial):
                 raise TrialError(absent(trial))
             if not (has_begun or trial in self._checked):
                 self._checked.append(trial)
                 reject_parent(trial)
-
-    def _begun(self) -> "Iterator[tuple[AnyTrial, bool]]":
-        for trial in self.trials:
-            yield trial, bool(trial.index.steps)
-        if self.profiler is not None:
-            yield self.profiler, self.profiler.first_timestamp > 0
 
     def roots(self) -> list[Path]:
         """Return the folders of tensor trials that can be watched."""
@@ -243,18 +234,23 @@ class StepSources:
         summaries = []
         if self.trials:
             base = self.trials[0]
-            summaries.append(_summary(base, self._steps[0], list(base.index.workers)))
+            workers = list(base.index.workers)
+            summaries.append(_summary(base.name, self._config.trial, self._steps[0], workers))
         if self.profiler is not None:
             source = next(iter(self._windows.values()))
-            summaries.append(_summary(self.profiler, source, sorted(self.profiler.nodes)))
+            address = self._config.profiler_trial or self._config.trial
+            nodes = sorted(self.profiler.nodes)
+            summaries.append(_summary(self.profiler.name, address, source, nodes))
         return summaries[0], summaries[1] if len(summaries) > 1 else None
 
 
-def _summary(trial: "AnyTrial", source: StepSource, workers: list[str]) -> TrialSummary:
+def _summary(
+    name: str, address: TrialAddress, source: StepSource, workers: list[str]
+) -> TrialSummary:
     steps = source.steps
     return TrialSummary(
-        name=trial.name,
-        path=real_path(trial.path),
+        name=name,
+        path=address.canonical,
         ended=source.ended,
         steps=len(steps),
         first_step=step_in_segment(steps[0]) if steps else None,

@@ -17,6 +17,7 @@ from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex, all_steps, missing_workers
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.wait_budget import WaitEndedError
+from rule_runner.steps.protocol import StepSource
 
 FIRST_PAUSE_S: Final = 1.0  # between looks at a remote trial
 LONG_AGO_S: Final = 60.0  # more than clocks of machines with a common file system differ
@@ -55,7 +56,7 @@ class _Followed:
         return self.index.loaded_all_steps and not self.may_grow
 
 
-class TensorSteps:
+class TensorSteps(StepSource):
     """The steps of a base trial as they become ready, together with those of other trials.
 
     Parameters
@@ -84,6 +85,8 @@ class TensorSteps:
         them have ended, since that decides how much rules see of them.
     """
 
+    begun = False
+
     def __init__(
         self,
         base: TrialIndex,
@@ -97,7 +100,6 @@ class TensorSteps:
         as_it_is: bool = False,
     ) -> None:
         self.base = base
-        self.begun = False
         self._followed = [_Followed(index) for index in (base, *others)]
         self._clock = clock
         self._end_grace = end_grace
@@ -134,9 +136,6 @@ class TensorSteps:
     def segments(self) -> Sequence[int]:
         """Return the first global step of each segment; see `StepSource`."""
         return self.base.segments
-
-    def windows(self) -> None:
-        """Return nothing: steps are no windows of time; see `StepSource`."""
 
     @property
     def ended(self) -> bool:
@@ -356,13 +355,12 @@ class TensorSteps:
                 "Rules did not see it."
             )
         if self._once and isinstance(self.base, SourceIndex) and not self.ended:
-            yield from self._unjudged(self.base)
-
-    def _unjudged(self, index: SourceIndex) -> Iterator[str]:
-        """Yield a sentence if the last steps of a run that may still grow are not judged."""
-        steps = index.steps[bisect_right(index.steps, index.settled_step) :]
-        if steps:
-            yield (f"The run has not ended, so that {_named(steps)} not judged: values may follow.")
+            steps = self.base.steps
+            if unjudged := steps[bisect_right(steps, self.base.settled_step) :]:
+                yield (
+                    f"The run has not ended, so that {_named(unjudged)} not judged: values may "
+                    "follow."
+                )
 
     def describe_wait(self, after: int) -> str:
         """Return what the step after `after` is waiting for, for messages."""

@@ -9,10 +9,10 @@ from urllib.parse import unquote_plus
 
 import msgspec
 
-from rule_core.failures import Contained
 from rule_core.storage import aws
 from rule_runner.escape import printable
 from rule_runner.logs import get_logger
+from rule_runner.watch.pace import repeat
 
 _log: Final = get_logger(__name__)
 
@@ -47,12 +47,13 @@ class BucketQueue:
 
     def run(self) -> None:
         """Follow the queue until `stop`; errors are logged once, and tried again."""
-        while not self._stopping.is_set():
-            with Contained(self._fail):
-                self.receive()
-                if self._trouble:
-                    _log.info("queue_available", queue=self._url)
-                self._trouble = ""
+        repeat(self._follow, self._fail, self._stopping)
+
+    def _follow(self) -> None:
+        self.receive()
+        if self._trouble:
+            _log.info("queue_available", queue=self._url)
+        self._trouble = ""
 
     def stop(self) -> None:
         """End `run` after the request that is under way."""
@@ -106,19 +107,20 @@ def objects_of(body: str) -> list[str] | None:
     content = _json(body)
     if isinstance(content.get("Message"), str):  # an envelope of SNS
         content = _json(content["Message"])
-    if content.get("Event") == "s3:TestEvent":
-        return []
-    records, detail = content.get("Records"), content.get("detail")
     try:
-        if isinstance(detail, dict) and content.get("source") == "aws.s3":
-            if content.get("detail-type") != _CREATED_BY_EVENTBRIDGE:
+        match content:
+            case {"Event": "s3:TestEvent"}:
                 return []
-            return [f"s3://{detail['bucket']['name']}/{detail['object']['key']}"]
-        if isinstance(records, list):
-            return [_address(record["s3"]) for record in records if _is_created(record)]
+            case {"source": "aws.s3", "detail": dict(detail)}:
+                is_created = content.get("detail-type") == _CREATED_BY_EVENTBRIDGE
+                return [_address(detail, detail["object"]["key"])] if is_created else []
+            case {"Records": list(records)}:
+                created = [record["s3"] for record in records if _is_created(record)]
+                return [_address(s3, unquote_plus(s3["object"]["key"])) for s3 in created]
+            case _:
+                return None
     except (KeyError, TypeError, AttributeError):
-        pass
-    return None
+        return None
 
 
 def _json(text: str) -> dict[str, Any]:
@@ -133,8 +135,8 @@ def _is_created(record: Mapping[str, Any]) -> bool:
     return str(record["eventName"]).removeprefix("s3:").startswith(_CREATED)
 
 
-def _address(place: Mapping[str, Any]) -> str:
-    return f"s3://{place['bucket']['name']}/{unquote_plus(place['object']['key'])}"
+def _address(event: Mapping[str, Any], key: str) -> str:
+    return f"s3://{event['bucket']['name']}/{key}"
 
 
 @contextmanager

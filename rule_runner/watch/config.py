@@ -4,25 +4,27 @@ import os
 import re
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
 from rule_core.rules.params import did_you_mean
+from rule_core.severity import Severity
 from rule_core.storage.uri import is_s3
 from rule_runner.config.defaults import FITTING_RULES
-from rule_runner.config.documents import TextError, parse, read_text, shown
+from rule_runner.config.documents import TextError, parse, read_text
 from rule_runner.config.output_names import OutputTemplate
 from rule_runner.durations import Duration, seconds_of
 from rule_runner.errors import JobError, UsageError
 from rule_runner.executors.opening import check_form
-from rule_runner.watch.alerts.config import AlertsConfig
+from rule_runner.text_files import shown
 from rule_runner.watch.bucket_queue import QUEUE
 
 DEFAULT_OUTPUT: Final = "rule-output/watch/{name}-{id}"
 LOCAL: Final = "local"
+KIND: Final = "apprise:"  # of sinks for alerts
 _ADDRESS: Final = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 _UNKNOWN: Final = re.compile(r"unknown field `(.*?)`")
 
@@ -55,6 +57,44 @@ class Assignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def is_fitting(self) -> bool:
         """Whether the rules are those that fit each trial."""
         return self.rules == (FITTING_RULES,)
+
+
+class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where alerts go, and how many.
+
+    Attributes
+    ----------
+    sinks
+        Services for messages: ``apprise:`` and an address of Apprise, or ``apprise:$NAME``, the
+        variable that has it.
+    severity
+        Only issues that are at least so serious.
+    most_per_hour
+        How many messages on one rule each are sent within an hour, at most. Further alerts wait
+        for a digest.
+    digest_every
+        The shortest time between two digests.
+    """
+
+    sinks: Annotated[Texts, Meta(min_length=1)]
+    severity: Literal["error", "warning"] = "warning"
+    most_per_hour: Annotated[int, Meta(ge=0, le=1000)] = 10
+    digest_every: Duration = "15m"
+
+    @property
+    def least(self) -> Severity:
+        """The severity from which an issue is alerted about."""
+        return Severity(self.severity)
+
+    @property
+    def digest_s(self) -> float:
+        """Seconds between two digests."""
+        return float(seconds_of(self.digest_every))
+
+    @property
+    def addresses(self) -> list[str]:
+        """The addresses of the services, each once."""
+        return [*dict.fromkeys(sink.removeprefix(KIND) for sink in self.sinks)]
 
 
 class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -157,32 +197,43 @@ def checked(raw: Any, place: str) -> WatchConfig:
     try:
         config = msgspec.convert(raw, WatchConfig, strict=False)
         _check(config)
-    except (msgspec.ValidationError, ValueError) as err:
-        text = str(err)
-        unknown = _UNKNOWN.search(text)
-        hint = did_you_mean(unknown[1], _fields()) if unknown else ""
-        msg = f"The {place} is not valid: {text.rstrip('.')}.{hint}"
+    except (msgspec.ValidationError, ValueError, UsageError) as err:
+        msg = f"The {place} is not valid: {str(err).rstrip('.')}.{_hint(str(err))}"
         raise JobError(msg) from err
     return config
 
 
-def _fields() -> list[str]:
-    structs = (WatchConfig, Assignment, AlertsConfig)
-    return [name for struct in structs for name in struct.__struct_fields__]
+def _hint(problem: str) -> str:
+    """Return where an unknown field belongs, or which one is meant; "" if that is unknown."""
+    unknown = _UNKNOWN.search(problem)
+    if unknown is None:
+        return ""
+    sections = {"judge": Assignment, "alerts": AlertsConfig}
+    for section, struct in sections.items():
+        if unknown[1] in struct.__struct_fields__:
+            return f" It belongs to {section!r}."
+    section = next((name for name in sections if f"$.{name}" in problem), "")
+    return did_you_mean(unknown[1], sections.get(section, WatchConfig).__struct_fields__)
 
 
 def _check(config: WatchConfig) -> None:
     """Check what types cannot express."""
-    for name in ("quiet_after", "look_every"):
+    durations = {"quiet_after": config.quiet_after, "look_every": config.look_every}
+    if config.alerts is not None:
+        durations["alerts.digest_every"] = config.alerts.digest_every
+    for name, duration in durations.items():
         try:
-            seconds_of(getattr(config, name))
+            seconds_of(duration)
         except ValueError as err:
             msg = f"{name} {err}"
             raise ValueError(msg) from err
     check_output(config.output)
     _check_executor(config.executor)
-    if config.alerts is not None:
-        config.alerts.check()
+    for sink in () if config.alerts is None else config.alerts.sinks:
+        if not sink.removeprefix(KIND) or not sink.startswith(KIND):
+            kind = sink.partition(":")[0]
+            msg = f"alerts.sinks must begin with '{KIND}', got {kind!r:.100}"
+            raise ValueError(msg)
     if config.queue is not None and not QUEUE.fullmatch(config.queue):
         msg = (
             "queue must be the address of a queue, such as "
@@ -201,10 +252,7 @@ def _check(config: WatchConfig) -> None:
 
 
 def _check_executor(spec: str) -> None:
-    try:
-        check_form(spec)
-    except UsageError as err:
-        raise ValueError(str(err)) from err
+    check_form(spec)
     if spec.startswith(f"{LOCAL}:"):
         msg = f"executor must be 'local', with the number as max_concurrent, got {spec!r}"
         raise ValueError(msg)

@@ -8,8 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from rule_runner.results.json_text import dump_json
-from rule_runner.watch.alerts.config import AlertsConfig
-from rule_runner.watch.config import Assignment, WatchConfig
+from rule_runner.watch.config import AlertsConfig, Assignment, WatchConfig
 
 _HEADER: Final = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",

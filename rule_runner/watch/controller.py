@@ -13,7 +13,7 @@ from rule_runner.steps.watcher import Waiter
 from rule_runner.watch.config import WatchConfig
 from rule_runner.watch.discovery import WatchRoot
 from rule_runner.watch.evaluations import Evaluations
-from rule_runner.watch.options import WatchOptions
+from rule_runner.watch.options import WatchContext, WatchOptions
 from rule_runner.watch.pace import Pace
 from rule_runner.watch.recorder import Recorder
 from rule_runner.watch.scheduler import Scheduler
@@ -53,9 +53,10 @@ class Controller:
         self._clock = clock
         self._waiter = waiter
         self._options = options
-        self._recorder = Recorder(config, database, clock, options.intervals)
-        self._scheduler = Scheduler(config, database, evaluations, clock, options, self._recorder)
-        self._sweeper = Sweeper(config, database, clock, options, self._recorder)
+        context = WatchContext(config, database, clock, options)
+        self._recorder = Recorder(context)
+        self._scheduler = Scheduler(context, evaluations, self._recorder)
+        self._sweeper = Sweeper(context, self._recorder)
 
         def is_rare(root: WatchRoot) -> bool:
             return not (root.is_local or options.once)

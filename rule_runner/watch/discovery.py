@@ -7,13 +7,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from rule_core.sources.address import split_kind
+from rule_core.sources.address import address_of
 from rule_core.storage.uri import is_s3
 from rule_runner.index.database import NewTrial
 from rule_runner.index.outputs import base_of, output_of
 from rule_runner.loading.profile_paths import FOLDERS
 from rule_runner.loading.trial_search import find_new_trials
-from rule_runner.loading.trials import real_path
 
 _WILDCARD: Final = re.compile(r"[*?\[]")
 SEARCH_S: Final = 20.0  # how long a search may wait for storage
@@ -44,13 +43,12 @@ class WatchRoot:
 
     def fits(self, relative: str) -> bool:
         """Return whether a path below the base fits the patterns, as far as both go."""
-        parts = [part for part in relative.split("/") if part]
-        return all(map(fnmatchcase, parts, self.patterns))
+        return all(map(fnmatchcase, filter(None, relative.split("/")), self.patterns))
 
     def holds(self, relative: str) -> bool:
         """Return whether a trial at a path below the base belongs to the root."""
-        parts = [part for part in relative.split("/") if part]
-        return len(parts) >= len(self.patterns) and self.fits(relative)
+        depth = sum(map(bool, relative.split("/")))
+        return depth >= len(self.patterns) and self.fits(relative)
 
 
 def parse_root(text: str) -> WatchRoot:
@@ -84,19 +82,19 @@ def new_trials(root: WatchRoot, known: Container[str], output: str) -> Iterator[
     TrialError
         If the root does not exist, or cannot be listed.
     """
-    base = real_path(root.base)
+    base = address_of(root.base).canonical
     outputs = base_of(output)
-    outputs = outputs if is_s3(outputs) else real_path(outputs)
+    outputs = outputs if is_s3(outputs) else address_of(outputs).canonical
 
     def passes_over(relative: str) -> bool:
-        path = _below(base, relative)
+        path = f"{base.rstrip('/')}/{relative.strip('/')}".rstrip("/")
         if path == outputs or not root.fits(relative):
             return True
         return path in known and not (root.is_local and _has_new_profile(path, known))
 
     for folder in find_new_trials(root.base, passes_over, SEARCH_S):
-        path = real_path(folder.path)
-        place = split_kind(path)[1]
+        path = address_of(folder.path).canonical
+        place = address_of(path).path
         if path not in known and root.holds(place.removeprefix(base)):
             yield NewTrial(
                 path, root.text, folder.tensors, folder.profiler, output_of(path, output)
@@ -107,7 +105,3 @@ def _has_new_profile(path: str, known: Container[str]) -> bool:
     """Return whether a known trial has a folder for a profile that is not known."""
     inner = (f"{path}/{name}" for name in FOLDERS)
     return any(folder not in known and Path(folder).is_dir() for folder in inner)
-
-
-def _below(base: str, relative: str) -> str:
-    return f"{base.rstrip('/')}/{relative.strip('/')}".rstrip("/")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from rule_core.exceptions import SMDebugError
-from rule_core.sources.address import split_kind
+from rule_core.sources.address import address_of
 from rule_core.storage import open_store
 from rule_core.storage.uri import is_s3
 from rule_runner.index.records import TrialRecord
@@ -37,7 +37,7 @@ def mark_of(trial: str, earlier: str = UNKNOWN) -> str:
     str
         The mark; `earlier` if the trial cannot be read.
     """
-    place = split_kind(trial)[1]
+    place = address_of(trial).path
     if is_s3(place):
         return _s3_mark(place, earlier)
     return _local_mark(place) or earlier
@@ -63,7 +63,7 @@ def last_change(trial: str, mark: str) -> float | None:
     >>> last_change("s3://bucket/a", "log.csv" + chr(10) + "70-1700000000.5")
     1700000000.5
     """
-    if not is_s3(split_kind(trial)[1]):
+    if not is_s3(address_of(trial).path):
         return int(mark.split()[2]) / 1e9 if mark else None
     times = [float(part.partition("-")[2]) for part in mark.partition("\n")[2].split()]
     return max(times, default=None)
@@ -71,7 +71,7 @@ def last_change(trial: str, mark: str) -> float | None:
 
 def is_absent(trial: str) -> bool:
     """Return whether a trial is not there; unknown for other places than local folders."""
-    place = split_kind(trial)[1]
+    place = address_of(trial).path
     return "://" not in place and not Path(place).exists()
 
 

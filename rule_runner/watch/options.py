@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from rule_core.clock import Clock
 from rule_runner.config.job_file.definition import JobDefinition
 from rule_runner.index.commands import Commands
+from rule_runner.index.database import WatchDatabase
 from rule_runner.results.retention import Retention
+from rule_runner.watch.config import WatchConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +67,12 @@ class WatchOptions:
     retention: Retention | None = None
     intervals: Intervals = field(default_factory=Intervals)
     commands: Commands = field(default_factory=Commands)
+
+
+class WatchContext(NamedTuple):
+    """What the parts of a controller share."""
+
+    config: WatchConfig
+    database: WatchDatabase
+    clock: Clock
+    options: WatchOptions

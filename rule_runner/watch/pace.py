@@ -1,10 +1,12 @@
 """Pace: repeats work at intervals, less often if it takes long."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event
 from typing import Final
 
 from rule_core.clock import Clock
+from rule_core.failures import attempt
 
 IDLE_SHARE: Final = 20.0  # ratio of a pause to the work before it
 LONGEST_S: Final = 60.0  # a pause between looks, whatever they cost
@@ -47,3 +49,15 @@ class Pace:
     def shorten(self) -> None:
         """Shorten a long pause, after work that is not repeated."""
         self._next = min(self._next, self._clock.monotonic() + max(self._seconds, PROMPT_S))
+
+
+def repeat(
+    work: Callable[[], object],
+    failed: Callable[[Exception], object],
+    stopping: Event,
+    pause_s: float = 0.0,
+) -> None:
+    """Do work in a thread of its own until an event is set, whatever it raises."""
+    while not stopping.is_set():
+        attempt(work, failed)
+        stopping.wait(pause_s)

@@ -5,26 +5,25 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from rule_core.clock import Clock
 from rule_core.storage.uri import is_s3
 from rule_runner.errors import OutputError
-from rule_runner.index.database import NewTrial, WatchDatabase
+from rule_runner.index.database import NewTrial
 from rule_runner.index.outputs import (
+    NO_FILE,
+    FileMark,
     SavedOutput,
-    acknowledgements_mark,
+    file_mark,
     output_of,
     read_output,
-    results_mark,
     saved_outputs,
-    trial_outcome_of,
 )
-from rule_runner.index.records import RuleRecord, TrialRecord
-from rule_runner.index.states import TrialInput, WatchState, advance_trial
+from rule_runner.index.records import TrialRecord
+from rule_runner.index.states import TrialInput, WatchState, advance_trial, trial_outcome
 from rule_runner.logs import get_logger
+from rule_runner.results.file_names import ACKNOWLEDGEMENTS, RESULTS
 from rule_runner.results.status import Outcome
-from rule_runner.watch.config import WatchConfig
 from rule_runner.watch.growth import is_of_traces
-from rule_runner.watch.options import Intervals
+from rule_runner.watch.options import WatchContext
 from rule_runner.watch.pace import PROMPT_S, Pace
 
 _log: Final = get_logger(__name__)
@@ -34,16 +33,12 @@ _DAY_S: Final = 86400
 class Recorder:
     """Records states and results of trials in the index."""
 
-    def __init__(
-        self, config: WatchConfig, database: WatchDatabase, clock: Clock, intervals: Intervals
-    ) -> None:
-        self._config = config
-        self._database = database
-        self._clock = clock
-        self._running = Pace(clock, intervals.refresh, PROMPT_S)
-        self._judged = Pace(clock, intervals.growth)
+    def __init__(self, context: WatchContext) -> None:
+        self._config, self._database, self._clock, options = context
+        self._running = Pace(self._clock, options.intervals.refresh, PROMPT_S)
+        self._judged = Pace(self._clock, options.intervals.growth)
         self._result_marks: dict[int, object] = {}  # of running trials
-        self._acknowledgement_marks: dict[int, tuple[int, int]] = {}  # of judged trials
+        self._acknowledgement_marks: dict[int, FileMark] = {}  # of judged trials
         self._today = 0  # the last day on which acknowledgements were looked for
 
     def change(self, trial: TrialRecord, trial_input: TrialInput, **fields: Any) -> TrialRecord:
@@ -93,7 +88,7 @@ class Recorder:
         """Record the verdicts of a trial; an outcome that somebody decided is final."""
         assignment = self._config.assignment(trial.path)
         lenient = assignment is not None and assignment.is_fitting
-        outcome = trial_outcome_of(saved, lenient=lenient)
+        outcome = trial_outcome((rule.outcome for rule in saved.rules), lenient=lenient)
         with self._database.transaction():
             self._database.set_rules(trial.id, saved.rules)
             self.change(
@@ -116,7 +111,9 @@ class Recorder:
             for trial in self._database.oldest(WatchState.RUNNING):
                 if is_s3(trial.output):
                     continue
-                marks[trial.id] = results_mark(trial.output)
+                marks[trial.id] = [
+                    file_mark(trial.output, name) for name in (ACKNOWLEDGEMENTS, RESULTS)
+                ]
                 changed = marks[trial.id] != self._result_marks.get(trial.id)
                 if changed and not self.refresh(trial):
                     del marks[trial.id]  # the next look reads them
@@ -130,10 +127,11 @@ class Recorder:
         if not self._judged.is_due:
             return
         with self._judged.measured():
-            marks = dict.fromkeys(self._database.acknowledged(), (0, 0)) | {
+            marks = dict.fromkeys(self._database.acknowledged(), NO_FILE) | {
                 trial.id: mark
                 for trial in self._database.oldest(WatchState.JUDGED)
-                if not trial.removed and (mark := acknowledgements_mark(trial.output))
+                if not trial.removed
+                and (mark := file_mark(trial.output, ACKNOWLEDGEMENTS)) != NO_FILE
             }
             before, today = self._acknowledgement_marks, int(self._clock.time() // _DAY_S)
             for number in {**before, **marks}:
@@ -165,13 +163,8 @@ class Recorder:
             return True
         with self._database.transaction():
             self._database.set_rules(trial.id, saved.rules)
+        issues = {(r.name, r.step) for r in before.values() if r.outcome == Outcome.ISSUES_FOUND}
         for rule in saved.rules:
-            if _is_new_issue(rule, before.get(rule.name)):
+            if rule.outcome == Outcome.ISSUES_FOUND and (rule.name, rule.step) not in issues:
                 _log.info("issues_found", trial=trial.path, rule=rule.name, step=rule.step)
         return True
-
-
-def _is_new_issue(rule: RuleRecord, earlier: RuleRecord | None) -> bool:
-    """Return whether a rule job has an issue that its earlier record does not have."""
-    before = None if earlier is None else (earlier.outcome, earlier.step)
-    return rule.outcome == Outcome.ISSUES_FOUND and before != (rule.outcome, rule.step)

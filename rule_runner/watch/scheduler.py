@@ -2,7 +2,11 @@
 
 from typing import Final
 
-from rule_core.clock import Clock, pause_after
+from msgspec.structs import replace
+
+from rule_core.clock import pause_after
+from rule_runner.config.request import EvaluationRequest, RuleRequest
+from rule_runner.config.rule_options import parse_requests
 from rule_runner.errors import (
     EXIT_CLIENT,
     EXIT_TEMPORARY,
@@ -11,7 +15,6 @@ from rule_runner.errors import (
     RuleRunnerError,
     TemporaryError,
 )
-from rule_runner.index.database import WatchDatabase
 from rule_runner.index.outputs import (
     SavedOutput,
     is_finished,
@@ -23,11 +26,10 @@ from rule_runner.index.records import TrialRecord
 from rule_runner.index.states import TrialInput, WatchState, after_death
 from rule_runner.logs import get_logger
 from rule_runner.results.status import Outcome
-from rule_runner.watch.config import Assignment, WatchConfig
+from rule_runner.watch.config import Assignment
 from rule_runner.watch.evaluations import EndedEvaluation, Evaluations
-from rule_runner.watch.evaluations.requests import request_of
 from rule_runner.watch.growth import has_new_traces, is_absent, mark_of
-from rule_runner.watch.options import WatchOptions
+from rule_runner.watch.options import WatchContext
 from rule_runner.watch.recorder import Recorder
 from rule_runner.watch.turns import Turns
 
@@ -48,22 +50,11 @@ class Scheduler:
         Whether no more evaluations are to be started; may be set in a signal handler.
     """
 
-    def __init__(
-        self,
-        config: WatchConfig,
-        database: WatchDatabase,
-        evaluations: Evaluations,
-        clock: Clock,
-        options: WatchOptions,
-        recorder: Recorder,
-    ) -> None:
-        self._config = config
-        self._database = database
+    def __init__(self, context: WatchContext, evaluations: Evaluations, recorder: Recorder) -> None:
+        self._config, self._database, self._clock, self._options = context
         self._evaluations = evaluations
-        self._clock = clock
-        self._options = options
         self._recorder = recorder
-        self._turns = Turns(clock, evaluations, config.quiet_s, once=options.once)
+        self._turns = Turns(context, evaluations)
         self._anew: set[str] = set()  # outputs whose results are to be replaced
         self._cancelled: set[str] = set()  # outputs of evaluations that are stopping
         self.is_stopping = False
@@ -126,10 +117,10 @@ class Scheduler:
         if not (free or self._turns.pace.is_due) or self.is_stopping or not self._is_ready():
             return
         with self._turns.pace.measured():
-            waiting = self._turns.waiting(self._database, free, most + _BATCH)
+            waiting = self._turns.waiting(free, most + _BATCH)
         while waiting and free and not self.is_stopping:
             free -= self._start(waiting.popleft())
-        self._turns.make_room(self._database, waiting)
+        self._turns.make_room(waiting)
 
     def _is_ready(self) -> bool:
         """Return whether evaluations can be started now, and tell people why not.
@@ -172,18 +163,11 @@ class Scheduler:
             self._recorder.judge(self._recorder.change(trial, TrialInput.STARTED), saved)
             return False
         if is_absent(trial.path) and not self._options.once:
-            self._turns.postpone(self._database, trial)
+            self._turns.postpone(trial)
             return False
         mark = mark_of(trial.path, trial.mark)
-        request = request_of(
-            trial,
-            assignment,
-            self._config,
-            self._options.jobs,
-            saved,
-            follow=not (self._options.once or self._turns.is_quiet(trial, mark)),
-            anew=anew,
-        )
+        follow = not (self._options.once or self._turns.is_quiet(trial, mark))
+        request = self._request(trial, assignment, saved, follow=follow, anew=anew)
         self._anew.discard(trial.output)
         self._turns.begin(trial.output)
         running = self._recorder.change(
@@ -194,6 +178,50 @@ class Scheduler:
         except OutputError as err:
             self._finish(running, EndedEvaluation(trial.output, None, str(err)))
         return trial.output in self._evaluations
+
+    def _request(
+        self,
+        trial: TrialRecord,
+        assignment: Assignment,
+        saved: SavedOutput,
+        *,
+        follow: bool,
+        anew: bool,
+    ) -> EvaluationRequest:
+        """Return the evaluation of a trial.
+
+        An evaluation that was begun keeps the rules that fitted the trial then. Results of another
+        version of rule-runner cannot be continued: they are replaced.
+
+        Parameters
+        ----------
+        saved
+            What its output folder holds.
+        follow
+            Whether to follow it until it ends.
+        anew
+            Whether to replace its results.
+        """
+        request = EvaluationRequest(
+            trial=trial.path if trial.tensors else None,
+            profiler_trial=trial.path if trial.profiler else None,
+            parameters=assignment.parameters,
+            modes=assignment.modes,
+            wait=follow,
+            as_it_is=not follow,
+            idle_timeout=self._config.quiet_s,
+            output=trial.output,
+            overwrite=anew or not saved.same_version,
+            sinks=self._config.sinks,
+            actions=self._config.actions,
+            quiet=True,
+        )
+        if assignment.job is not None:
+            return replace(request, job=self._options.jobs[assignment.job])
+        rules = tuple(parse_requests(list(assignment.rules), []))
+        if assignment.is_fitting and saved.rules and saved.same_version:
+            rules = tuple(RuleRequest(name=rule.name) for rule in saved.rules)
+        return replace(request, rules=rules)
 
     def collect(self) -> None:
         """Record the results of the evaluations that have ended."""

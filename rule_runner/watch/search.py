@@ -104,7 +104,7 @@ class RootSearch:
         """Return the new trials below a root; note why if it cannot be searched."""
         trials: list[NewTrial] = []
         try:
-            trials.extend(new_trials(watched.root, self.known, self._template))
+            trials += new_trials(watched.root, self.known, self._template)
         except ClientError as err:
             if not watched.problem:
                 _log.warning("root_unavailable", root=watched.root.text, reason=str(err))

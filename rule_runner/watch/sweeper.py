@@ -4,18 +4,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from rule_core.clock import Clock
 from rule_core.storage.uri import is_s3
 from rule_runner.errors import OutputError
-from rule_runner.index.database import WatchDatabase
 from rule_runner.index.outputs import output_of, read_output
 from rule_runner.index.records import TrialRecord
 from rule_runner.index.states import TrialInput, WatchState
 from rule_runner.logs import get_logger
 from rule_runner.results.retention import Retention, remove_run
-from rule_runner.watch.config import WatchConfig
 from rule_runner.watch.growth import is_absent, is_of_traces, mark_of
-from rule_runner.watch.options import WatchOptions
+from rule_runner.watch.options import WatchContext
 from rule_runner.watch.pace import Pace
 from rule_runner.watch.recorder import Recorder
 
@@ -26,21 +23,13 @@ _LOOKED_AT: Final = 10  # unfinished trials, at each look
 class Sweeper:
     """Queues trials that have grown, and removes outputs that have expired."""
 
-    def __init__(
-        self,
-        config: WatchConfig,
-        database: WatchDatabase,
-        clock: Clock,
-        options: WatchOptions,
-        recorder: Recorder,
-    ) -> None:
+    def __init__(self, context: WatchContext, recorder: Recorder) -> None:
+        config, self._database, self._clock, options = context
         self._template = config.output
-        self._database = database
-        self._clock = clock
         self._retention = options.retention
         self._recorder = recorder
-        self._growth = Pace(clock, options.intervals.growth)
-        self._expiry = Pace(clock, options.intervals.expire)
+        self._growth = Pace(self._clock, options.intervals.growth)
+        self._expiry = Pace(self._clock, options.intervals.expire)
         self._unfinished: list[int] = []
 
     def look_for_growth(self) -> None:

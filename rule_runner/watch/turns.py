@@ -4,12 +4,10 @@ from collections import deque
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from rule_core.clock import Clock
-from rule_runner.index.database import WatchDatabase
-from rule_runner.index.reader import IndexReader
 from rule_runner.index.records import TrialRecord
 from rule_runner.watch.evaluations import Evaluations
 from rule_runner.watch.growth import last_change, mark_of
+from rule_runner.watch.options import WatchContext
 from rule_runner.watch.pace import PROMPT_S, Pace
 
 ABSENT_S: Final = 10.0  # until the next look for a queued trial without new data
@@ -30,45 +28,39 @@ class Turns:
     ----------
     evaluations
         The running evaluations.
-    quiet_s
-        The seconds without new data after which a trial is judged as far as it goes.
-    once
-        Whether evaluations end by themselves.
     """
 
-    def __init__(
-        self, clock: Clock, evaluations: Evaluations, quiet_s: float, *, once: bool
-    ) -> None:
-        self._clock = clock
-        self._quiet_s = quiet_s
-        self._once = once
+    def __init__(self, context: WatchContext, evaluations: Evaluations) -> None:
+        config, self._index, self._clock, options = context
+        self._quiet_s = config.quiet_s
+        self._once = options.once  # then evaluations end by themselves
         self._evaluations = evaluations
         self._began: dict[str, float] = {}
         self._pausing: set[str] = set()
         self._starts = 0
-        self.pace = Pace(clock, LOOK_S, PROMPT_S)
+        self.pace = Pace(self._clock, LOOK_S, PROMPT_S)
 
-    def waiting(self, index: WatchDatabase, free: int, limit: int) -> deque[TrialRecord]:
+    def waiting(self, free: int, limit: int) -> deque[TrialRecord]:
         """Return the trials to start, in this order.
 
         If there are more than `free` slots, those that are due, and others only for slots that
         would stay free. Of new and of continued ones there are at most `limit`, those that wait
         longest.
         """
-        trials = deque(self._in_turns(index, limit))
+        trials = deque(self._in_turns(limit))
         if len(trials) <= free:
             return trials
         due, idle = deque[TrialRecord](), list[TrialRecord]()
         for trial in trials:
-            (due if self.is_due(index, trial) else idle).append(trial)
+            (due if self.is_due(trial) else idle).append(trial)
         due.extend(idle[: max(0, free - len(due))])
         return due
 
-    def _in_turns(self, index: IndexReader, limit: int) -> Iterator[TrialRecord]:
+    def _in_turns(self, limit: int) -> Iterator[TrialRecord]:
         """Yield trials that may be started: new ones, and among them continued ones."""
         now = self._clock.time()
         new, continued = (
-            deque(index.startable(now, limit, is_new=is_new)) for is_new in (True, False)
+            deque(self._index.startable(now, limit, is_new=is_new)) for is_new in (True, False)
         )
         place = self._starts
         while new or continued:
@@ -81,7 +73,7 @@ class Turns:
         changed = last_change(trial.path, mark)
         return changed is not None and self._clock.time() - changed > self._quiet_s
 
-    def is_due(self, index: WatchDatabase, trial: TrialRecord) -> bool:
+    def is_due(self, trial: TrialRecord) -> bool:
         """Return whether an evaluation of a queued trial has something to do; if not, postpone it.
 
         It has if the trial is new, has new data, or is quiet, or if the last evaluation died.
@@ -91,12 +83,12 @@ class Turns:
         mark = mark_of(trial.path, trial.mark)
         if mark != trial.mark or self.is_quiet(trial, mark):
             return True
-        self.postpone(index, trial)
+        self.postpone(trial)
         return False
 
-    def postpone(self, index: WatchDatabase, trial: TrialRecord) -> None:
+    def postpone(self, trial: TrialRecord) -> None:
         """Have a queued trial looked at again later."""
-        index.update(trial.id, not_before=self._clock.time() + ABSENT_S)
+        self._index.update(trial.id, not_before=self._clock.time() + ABSENT_S)
 
     def begin(self, output: str) -> None:
         """Record that the evaluation with this output has been started, maybe once more."""
@@ -104,7 +96,7 @@ class Turns:
         self._pausing.discard(output)
         self._began[output] = self._clock.monotonic()
 
-    def make_room(self, index: WatchDatabase, waiting: Collection[TrialRecord]) -> None:
+    def make_room(self, waiting: Collection[TrialRecord]) -> None:
         """Pause as many evaluations as trials wait, those that have run longest first.
 
         Their turns must be over. They are shorter while trials wait for their first one.
@@ -119,15 +111,13 @@ class Turns:
         for output in sorted(self._began, key=self._began.__getitem__):
             if len(self._pausing) >= len(waiting):
                 return
-            is_first = len(self._pausing) < new
-            if now - self._began[output] >= _turn_s(index, output, is_first=is_first):
+            if now - self._began[output] >= self._turn_s(output, len(self._pausing) < new):
                 self._evaluations.pause_one(output)
                 self._pausing.add(output)
 
-
-def _turn_s(index: IndexReader, output: str, *, is_first: bool) -> float:
-    """Return the length of a turn in seconds; see `FIRST_SHARE` for `is_first`."""
-    trial = index.trial_with(output)
-    rules = [] if trial is None else index.rules_of(trial.id)
-    rule_time = sum(rule.rule_time for rule in rules)
-    return FIRST_SHARE * rule_time if is_first else max(TURN_S, TURN_SHARE * rule_time)
+    def _turn_s(self, output: str, is_first: bool) -> float:
+        """Return the length of a turn in seconds; see `FIRST_SHARE` for `is_first`."""
+        trial = self._index.trial_with(output)
+        rules = [] if trial is None else self._index.rules_of(trial.id)
+        rule_time = sum(rule.rule_time for rule in rules)
+        return FIRST_SHARE * rule_time if is_first else max(TURN_S, TURN_SHARE * rule_time)

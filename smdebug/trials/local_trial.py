@@ -1,3 +1,3 @@
 """LocalTrial: a trial in a local folder."""
 
-from rule_core.trials.local_trial import LocalTrial as LocalTrial
+from rule_core.trials.create_trial import LocalTrial as LocalTrial

@@ -13,6 +13,7 @@ from unittest import mock
 import rawtrial
 import structlog
 
+from rule_core.sources.address import address_of
 from rule_core.storage import TrialStore
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.config.request import EvaluationRequest
@@ -88,9 +89,11 @@ def configured(
 ) -> EvaluationConfig:
     """Return an evaluation of some rules."""
     jobs = tuple(rule if isinstance(rule, RuleJobConfig) else rule_job(rule) for rule in rules)
+    for name in {"profiler_trial"} & {*more}:
+        more[name] = address_of(more[name])
     own = {name: more.pop(name) for name in EvaluationConfig.__slots__ if name in more}
     options = options_of(EvaluationRequest(trial=trial, **more))
-    return EvaluationConfig(jobs, trial, output, **(options | own))
+    return EvaluationConfig(jobs, address_of(trial), output, **(options | own))
 
 
 @contextmanager

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from rule_core.format.event_encoder import varint
 from rule_core.format.tensor_proto import NUMBERS
 from rule_core.format.tfrecord import FOOTER, masked_crc
-from rule_core.sources.tensorboard_values import varint
 
 NAME = "events.out.tfevents.1700000000.host.1.0"
 LATER = "events.out.tfevents.1700000100.host.2.0"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from rule_runner.notify.event import Event, EventSubject, RuleProgress, RuleState, build_event
+from rule_runner.notify.event import Event, EventSubject, RuleState, build_event
 from rule_runner.notify.outbox import Outbox
 from rule_runner.notify.sinks import EventSink, Sent, SinkError
 from rule_runner.results.status import RuleStatus, condition_text
@@ -17,7 +17,9 @@ MET = RuleState(
     "LossCheck",
     RuleStatus.ISSUES_FOUND,
     condition_text("LossNotDecreasing", 500),
-    progress=RuleProgress(51, 500, 1.25),
+    steps_evaluated=51,
+    last_step=500,
+    lag_s=1.25,
 )
 GOING = RuleState("Overfit", RuleStatus.IN_PROGRESS)
 

@@ -63,8 +63,8 @@ class ThinnedValues:
         self._size = size
 
 
-class DeviceHistory:
-    """The samples of one device.
+class DeviceHistory(ThinnedValues):
+    """The samples of one device: all of them, thinned if there are very many, and the latest.
 
     Parameters
     ----------
@@ -78,24 +78,14 @@ class DeviceHistory:
     """
 
     def __init__(self, keep: int) -> None:
+        super().__init__()
         self._keep = keep
-        self._all = ThinnedValues()
         self.newest: Floats = np.empty(0)
         self.largest = -np.inf
 
-    @property
-    def count(self) -> int:
-        """The number of values so far."""
-        return self._all.count
-
-    @property
-    def values(self) -> NDArray[np.float32]:
-        """All values, thinned if there are very many."""
-        return self._all.values
-
     def extend(self, values: Floats) -> None:
         """Append at least one value."""
-        self._all.extend(values)
+        super().extend(values)
         joined = np.concatenate((self.newest, values)) if len(values) < self._keep else values
         self.newest = joined[-self._keep :].copy()
         self.largest = max(self.largest, float(values.max()))

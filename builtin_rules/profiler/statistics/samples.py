@@ -1,12 +1,12 @@
 """The system samples of one window, by device and by moment of a node."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.rules.extensions import SystemSamples
+from smdebug.rules.extensions import SeriesKey, SystemSamples
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -36,9 +36,15 @@ def finite(samples: SystemSamples) -> SystemSamples:
     return samples.where(np.abs(samples.value) < LARGEST_VALUE)
 
 
+def of_series(samples: SystemSamples, is_selected: Callable[[SeriesKey], bool]) -> SystemSamples:
+    """Return the finite samples of some series."""
+    chosen = np.array([is_selected(key) for key in samples.keys], bool)
+    return finite(samples.where(chosen[samples.series]))
+
+
 def of_dimension(samples: SystemSamples, dimension: str) -> SystemSamples:
     """Return the finite samples of a dimension."""
-    return finite(samples.of(dimension=dimension))
+    return of_series(samples, lambda key: key.dimension == dimension)
 
 
 def by_device(samples: SystemSamples, dimension: str) -> dict[Device, Floats]:

@@ -38,9 +38,8 @@ def _count(value: object) -> int:
 
 def is_loading(event: "TraceEvent") -> bool:
     """Return whether an event is from PyTorch's data loader."""
-    return any(
-        label in f"{event.event_phase} {event.event_name}" for label in (_WORKER, _ITER, _BEGIN)
-    )
+    label = f"{event.event_phase} {event.event_name}"
+    return any(name in label for name in (_WORKER, _ITER, _BEGIN))
 
 
 @dataclass(slots=True)
@@ -65,7 +64,7 @@ class _Waits:
         self.last_us = max(self.last_us, event.end_time)
 
 
-class _Processes:
+class LoadingProcesses:
     """The processes that load data in each second.
 
     Processes are kept for seconds that may still get events, `OPEN_S` and a window; for earlier
@@ -105,8 +104,8 @@ class LoadingNode:
     """The data loading of one node."""
 
     def __init__(self) -> None:
-        self._workers = _Processes()
-        self._iterators = _Processes()
+        self._workers = LoadingProcesses()
+        self._iterators = LoadingProcesses()
         # Durations of batches. Events of workers do not count: they last as long as the worker.
         self._batches = ThinnedValues()
         self._settings: dict[str, Any] = dict.fromkeys(_SETTINGS)
@@ -114,19 +113,9 @@ class LoadingNode:
         self._waits: dict[Any, _Waits] = {}  # likewise
 
     @property
-    def _loading(self) -> _Processes:
+    def loading(self) -> LoadingProcesses:
         """The workers, or the iterators of a loader without workers."""
         return self._workers if self._workers.seconds else self._iterators
-
-    @property
-    def seconds(self) -> int:
-        """The number of seconds with data loading."""
-        return self._loading.seconds
-
-    @property
-    def loaders(self) -> int:
-        """The integer part of the median number of loading processes."""
-        return self._loading.median
 
     @property
     def waiting(self) -> float | None:

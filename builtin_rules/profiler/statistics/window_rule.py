@@ -2,19 +2,24 @@
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL
 from builtin_rules.profiler.statistics.report_file import write_report
+from builtin_rules.statistics.tensor_selection import LITERAL
 from smdebug.exceptions import RuleEvaluationConditionMet
 from smdebug.rules.extensions import snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from builtin_rules.profiler.statistics.samples import Device
     from smdebug.profiler.trace_event_file_parser import TraceEvent
     from smdebug.rules.extensions import SystemSamples
+
+
+_NOT_REPORTED: Final = frozenset({SCAN_INTERVAL.name, LITERAL.name})
 
 
 class WindowRule(DeclaredRule):
@@ -27,7 +32,8 @@ class WindowRule(DeclaredRule):
     Attributes
     ----------
     REPORTED
-        The names of the parameters in `report`, in its order.
+        The names of the parameters in `report`, in its order; by default all but the length of
+        windows and `literal`.
     window_start
         The start of the latest window, in epoch microseconds; 0 before the first one.
     """
@@ -38,12 +44,17 @@ class WindowRule(DeclaredRule):
     _report: dict[str, Any]
     _changed: bool
 
-    def _prepare(self) -> None:
-        self._report["RuleParameters"] = self.rule_parameters()
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "REPORTED" not in vars(cls) and cls.PARAMS:
+            names = (param.name for param in cls.PARAMS)
+            cls.REPORTED = tuple(name for name in names if name not in _NOT_REPORTED)
 
     @property
     def report(self) -> dict[str, Any]:
         """The findings so far; ``Details`` are computed on access."""
+        if self._report.get("RuleParameters") == "":  # as `Rule` leaves it
+            self._report["RuleParameters"] = self.rule_parameters()
         if self._changed:
             self._changed = False
             self._report["Details"] = self.details()
@@ -105,9 +116,20 @@ class WindowRule(DeclaredRule):
     def details(self) -> dict[str, Any]:
         """Return the report's ``Details`` of all windows so far."""
 
+    def any_met(self, judgements: "Sequence[bool]", reason: str) -> bool:
+        """Return whether one of several judgements is met; without any, nothing is judged."""
+        return any(judgements) if judgements else self.not_judged(reason)
+
+    def details_of(self, values: "Mapping[Device, Any]") -> dict[str, Any]:
+        """Return values by node and device, and the start of the latest window."""
+        details: dict[str, Any] = {}
+        for (node, name), value in values.items():
+            details.setdefault(node, {})[name] = value
+        return {**details, "last_timestamp": self.window_start}
+
     def measured_on(
         self,
-        device: "Device",
+        device: tuple[str, str],
         step: int,
         quantity: str,
         value: float,
@@ -116,7 +138,7 @@ class WindowRule(DeclaredRule):
         met: bool,
         note: str | None = None,
     ) -> bool:
-        """Record a measurement of a device and return `met`; see `Rule.measured`."""
+        """Record a measurement of a node's device and return `met`; see `Rule.measured`."""
         node, name = device
         return self.measured(
             step, quantity, value, limit, met=met, tensor=name, worker=node, note=note

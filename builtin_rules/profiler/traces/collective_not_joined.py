@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL
 from builtin_rules.profiler.statistics.window_rule import WindowRule
-from builtin_rules.profiler.traces.process_groups import ProcessGroup, ProcessGroups, named
+from builtin_rules.profiler.traces.process_groups import ProcessGroup, ProcessGroups
 from smdebug.rules.extensions import FlightRecorderDumps, IntParam, Quantity, Severity
 
 BEHIND: Final = "behind"
@@ -42,13 +42,11 @@ class CollectiveNotJoined(WindowRule):
         Quantity(NO_DUMP, "missing dumps of a rank"),
     )
     SEVERITY = Severity.ERROR
-    REPORTED = ("behind",)
     behind: int
 
     required_inputs = (FlightRecorderDumps(),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         self._groups = ProcessGroups()
         self._details: dict[str, Any] = {}
 
@@ -68,20 +66,10 @@ class CollectiveNotJoined(WindowRule):
     def _judge_group(self, step: int, group: ProcessGroup) -> bool:
         met = False
         for rank, missed in group.behind().items():
-            is_behind = missed > self.behind
-            note = group.first_missed(rank) if is_behind else None
-            met |= self._compare(step, BEHIND, rank, group, missed, self.behind, is_behind, note)
-        mismatches = group.mismatches()
-        for rank in group.joined:
-            mismatch = mismatches.get(rank)
-            count = 0 if mismatch is None else mismatch.collectives
-            note = None
-            if mismatch is not None:
-                note = (
-                    f"Collective {mismatch.first} of {group.label} is {mismatch.own} on rank "
-                    f"{rank}, and {mismatch.others} on {named(mismatch.other_ranks)}."
-                )
-            met |= self._compare(step, MISMATCHED, rank, group, count, 0, count > 0, note)
+            note = group.first_missed(rank) if missed > self.behind else None
+            met |= self._compare(step, BEHIND, rank, group, missed, self.behind, note)
+        for rank, (count, note) in group.mismatches().items():
+            met |= self._compare(step, MISMATCHED, rank, group, count, 0, note or None)
         return met
 
     def _no_dump(self, step: int, rank: int) -> bool:
@@ -99,15 +87,14 @@ class CollectiveNotJoined(WindowRule):
         group: ProcessGroup,
         value: int,
         limit: int,
-        met: bool,
         note: str | None,
     ) -> bool:
-        node = f"rank-{rank}"
+        node, met = f"rank-{rank}", value > limit
         if met:
             self.count_violations()
             self._details.setdefault(node, {}).setdefault(group.label, {})[quantity] = value
-        return self.measured(
-            step, quantity, value, limit, met=met, tensor=group.label, worker=node, note=note
+        return self.measured_on(
+            (node, group.label), step, quantity, value, limit, met=met, note=note
         )
 
     def details(self) -> dict[str, Any]:

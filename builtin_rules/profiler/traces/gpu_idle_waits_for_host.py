@@ -6,8 +6,7 @@ import numpy as np
 
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, percentage
 from builtin_rules.profiler.statistics.samples import Device
-from builtin_rules.profiler.traces.kernel_rule import KernelRule, idle_percent
-from builtin_rules.profiler.traces.kernels import Kernels
+from builtin_rules.profiler.traces.kernels import Judgement, KernelRule, Kernels, idle_percent
 from smdebug.rules.extensions import Quantity, Severity
 
 HOST_WAIT: Final = "host_wait"
@@ -30,7 +29,6 @@ class GPUIdleWaitsForHost(KernelRule):
     )
     QUANTITIES = (Quantity(HOST_WAIT, "time in which the GPU waits for the process (%)"),)
     SEVERITY = Severity.WARNING
-    REPORTED = ("threshold",)
     threshold: float
 
     LACKING = NO_LAUNCHES
@@ -39,9 +37,7 @@ class GPUIdleWaitsForHost(KernelRule):
         """Return whether launches of the kernels are in the traces."""
         return any(not np.isnan(kernels.launches).all() for kernels in traces)
 
-    def judge_gpu(
-        self, step: int, gpu: Device, traces: list[Kernels]
-    ) -> tuple[bool, dict[str, float]]:
+    def judge_gpu(self, step: int, gpu: Device, traces: list[Kernels]) -> Judgement:
         """Return whether a GPU waits for the process for too long, and the shares of its time."""
         span = sum(kernels.span for kernels in traces)
         idle = idle_percent(traces)

@@ -1,4 +1,4 @@
-"""Kernels: what ran on each GPU, by the traces of torch.profiler.
+"""Kernels: what ran on each GPU, by the traces of torch.profiler, and the rules that judge it.
 
 The definitions are those of Holistic Trace Analysis: of the time from the first start to the last
 end of a kernel, a GPU is idle while no kernel runs; copies of memory are kernels. Beside kernels of
@@ -6,20 +6,24 @@ NCCL and RCCL, those of other libraries and those named after a collective commu
 """
 
 import re
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from builtin_rules.profiler.statistics.samples import Device, Floats
-from smdebug.rules.extensions import union
+from builtin_rules.profiler.statistics.window_rule import WindowRule
+from smdebug.rules.extensions import TorchTraces, union
 
 if TYPE_CHECKING:
     from smdebug.profiler.trace_event_file_parser import TraceEvent
 
+Judgement = tuple[bool, dict[str, float]]  # whether it is met, and numbers for the report
 NO_KERNELS: Final = "no kernels of a trace in this window"
 _PHASE: Final = "gpu_functions-dev:"
 _CALLS: Final = frozenset({"cuda_runtime", "cuda_driver"})
@@ -32,6 +36,8 @@ _COMMUNICATES: Final = re.compile(
 )
 _FUSED: Final = re.compile(r"triton_[a-z]+_fused")  # named after the operators around them
 COMPUTES, COMMUNICATES, COPIES = 0, 1, 2
+_Launch = tuple[str, Any, Any]  # node, trace and correlation
+_KernelRow = tuple[float, float, _Launch, int]  # start, end, launch and kind
 
 
 @dataclass(slots=True)
@@ -100,8 +106,8 @@ def kernels_by_gpu(events: Iterable["TraceEvent"]) -> dict[Device, list[Kernels]
     # Epoch microseconds are rounded to quarters: the end of a kernel that takes two would be wrong
     # by 6 %, and always in the same direction.
     origin: float | None = None
-    rows: defaultdict[tuple[Device, Any], _KernelRows] = defaultdict(_KernelRows)
-    launched: dict[tuple[str, Any, Any], float] = {}
+    rows: defaultdict[tuple[Device, Any], list[_KernelRow]] = defaultdict(list)
+    launched: dict[_Launch, float] = {}
     for event in events:
         args = event.event_args or {}
         node = event.node_id or ""
@@ -114,11 +120,11 @@ def kernels_by_gpu(events: Iterable["TraceEvent"]) -> dict[Device, list[Kernels]
             launched[node, trace, args.get("correlation")] = start
         elif event.event_phase.startswith(_PHASE):
             gpu = Device(node, f"gpu{args.get('device')}")
-            link = node, trace, args.get("correlation")
-            rows[gpu, trace].add((start, start + event.duration), link, _kind(event))
+            launch = node, trace, args.get("correlation")
+            rows[gpu, trace].append((start, start + event.duration, launch, _kind(event)))
     kernels: dict[Device, list[Kernels]] = {}
     for gpu, trace in sorted(rows):
-        kernels.setdefault(gpu, []).append(rows[gpu, trace].build(launched))
+        kernels.setdefault(gpu, []).append(_kernels(rows[gpu, trace], launched))
     return kernels
 
 
@@ -142,21 +148,58 @@ def _kind(event: "TraceEvent") -> int:
     return COPIES if event.event_name.startswith(("Memcpy", "Memset")) else COMPUTES
 
 
-@dataclass(slots=True)
-class _KernelRows:
-    """The kernels of one GPU in one trace, in any order."""
+def _kernels(rows: list[_KernelRow], launched: dict[_Launch, float]) -> Kernels:
+    starts, ends, launches, kinds = zip(*sorted(rows, key=itemgetter(0)), strict=True)
+    launch_times = [launched.get(launch, np.nan) for launch in launches]
+    intervals = np.array([starts, ends], np.float64).T
+    return Kernels(intervals, np.array(launch_times, np.float64), np.array(kinds, np.int8))
 
-    intervals: list[tuple[float, float]] = field(default_factory=list)
-    links: list[tuple[str, Any, Any]] = field(default_factory=list)
-    kinds: list[int] = field(default_factory=list)
 
-    def add(self, interval: tuple[float, float], link: tuple[str, Any, Any], kind: int) -> None:
-        self.intervals.append(interval)
-        self.links.append(link)
-        self.kinds.append(kind)
+class KernelRule(WindowRule):
+    """A rule whose condition is met if some GPU meets it.
 
-    def build(self, launched: dict[tuple[str, Any, Any], float]) -> Kernels:
-        intervals = np.array(self.intervals, np.float64)
-        launches = np.array([launched.get(link, np.nan) for link in self.links], np.float64)
-        order = np.argsort(intervals[:, 0], kind="stable")
-        return Kernels(intervals[order], launches[order], np.array(self.kinds, np.int8)[order])
+    Attributes
+    ----------
+    LACKING
+        Why a window with kernels is not judged if no GPU can be.
+    """
+
+    LACKING: ClassVar[str] = NO_KERNELS
+    required_inputs = (TorchTraces(),)
+
+    def _prepare(self) -> None:
+        self._numbers: dict[Device, dict[str, float]] = {}
+
+    def judge(self, step: int) -> bool:
+        """Return whether some GPU meets the condition."""
+        gpus = kernels_by_gpu(self.events(step))
+        self.record_points(self._report["Datapoints"] + len(gpus))
+        if not gpus:
+            return self.not_judged(NO_KERNELS)
+        ready = {gpu: traces for gpu, traces in gpus.items() if self.can_judge(traces)}
+        met = [self._judge_one(step, gpu, traces) for gpu, traces in ready.items()]
+        return self.any_met(met, self.LACKING)
+
+    def _judge_one(self, step: int, gpu: Device, traces: list[Kernels]) -> bool:
+        met, self._numbers[gpu] = self.judge_gpu(step, gpu, traces)
+        if met:
+            self.count_violations()
+        return met
+
+    @abstractmethod
+    def can_judge(self, traces: list[Kernels]) -> bool:
+        """Return whether the kernels of a GPU, trace by trace, have what the rule needs."""
+
+    @abstractmethod
+    def judge_gpu(self, step: int, gpu: Device, traces: list[Kernels]) -> Judgement:
+        """Return whether a GPU meets the condition, and its numbers for the report."""
+
+    def details(self) -> dict[str, Any]:
+        """Return the numbers of the latest window by node and GPU."""
+        return self.details_of(self._numbers)
+
+
+def idle_percent(traces: list[Kernels]) -> float:
+    """Return the share of a GPU's time in which no kernel runs, in percent."""
+    span = sum(kernels.span for kernels in traces)
+    return 100 * sum(kernels.idle for kernels in traces) / span if span else 0.0

@@ -4,10 +4,11 @@ from typing import Final
 
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, percentage
 from builtin_rules.profiler.statistics.samples import Device
-from builtin_rules.profiler.traces.kernel_rule import KernelRule
 from builtin_rules.profiler.traces.kernels import (
     COMMUNICATES,
     COMPUTES,
+    Judgement,
+    KernelRule,
     Kernels,
     common,
     total,
@@ -40,7 +41,6 @@ class LowOverlap(KernelRule):
         Quantity(EXPOSED, "time of communication without computation (%)"),
     )
     SEVERITY = Severity.WARNING
-    REPORTED = ("threshold", "tolerated")
     threshold: float
     tolerated: float
 
@@ -50,9 +50,7 @@ class LowOverlap(KernelRule):
         """Return whether the GPU communicates."""
         return any(total(kernels.of_kind(COMMUNICATES)) for kernels in traces)
 
-    def judge_gpu(
-        self, step: int, gpu: Device, traces: list[Kernels]
-    ) -> tuple[bool, dict[str, float]]:
+    def judge_gpu(self, step: int, gpu: Device, traces: list[Kernels]) -> Judgement:
         """Return whether a GPU communicates without computing, and the shares of its time."""
         communication = sum(total(kernels.of_kind(COMMUNICATES)) for kernels in traces)
         hidden = sum(

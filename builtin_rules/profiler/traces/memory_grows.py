@@ -43,14 +43,12 @@ class MemoryGrows(WindowRule):
     )
     QUANTITIES = (Quantity(GROWTH, "rise of the least memory over steps that all rise (%)"),)
     SEVERITY = Severity.WARNING
-    REPORTED = ("steps", "increase")
     steps: int
     increase: float
 
     required_inputs = (TorchTraces(),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         self._lows: defaultdict[Device, list[float]] = defaultdict(list)
         self._growth: dict[Device, float] = {}
 
@@ -66,7 +64,7 @@ class MemoryGrows(WindowRule):
             self._lows[device] = series[-self.steps :]
             if len(series) > self.steps:
                 met.append(self._judge_device(step, device, series))
-        return any(met) if met else self.not_judged(TOO_FEW)
+        return self.any_met(met, TOO_FEW)
 
     def _judge_device(self, step: int, device: Device, lows: list[float]) -> bool:
         windows = [lows[i : i + self.steps + 1] for i in range(len(lows) - self.steps)]
@@ -81,10 +79,7 @@ class MemoryGrows(WindowRule):
 
     def details(self) -> dict[str, Any]:
         """Return the largest rise of the latest window in percent by node and device."""
-        details: dict[str, Any] = {}
-        for (node, name), growth in self._growth.items():
-            details.setdefault(node, {})[name] = growth
-        return {**details, "last_timestamp": self.window_start}
+        return self.details_of(self._growth)
 
 
 def _growth(lows: list[float]) -> float:

@@ -22,19 +22,8 @@ _RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 _MOST_RANKS: Final = 1 << 17
 # The ranks of these may have tensors of other sizes: roots, and uneven shares.
 _UNEVEN: Final = frozenset(
-    {
-        "all_gather",
-        "all_gather_v",
-        "all_to_all",
-        "all_to_all_single",
-        "all_to_all_v_single",
-        "all_to_allv",
-        "coalesced",
-        "gather",
-        "reduce_scatter",
-        "reduce_scatter_v",
-        "scatter",
-    }
+    {"gather", "all_gather", "all_gather_v", "scatter", "reduce_scatter", "reduce_scatter_v"}
+    | {"all_to_all", "all_to_all_single", "all_to_all_v_single", "all_to_allv", "coalesced"}
 )
 _NAMED_RANKS: Final = 8  # in a sentence
 
@@ -61,28 +50,6 @@ class Call(NamedTuple):
         sizes = f" of {' to '.join(elements)} elements" if elements else ""
         dtypes = " to ".join(dict.fromkeys(self.dtypes))
         return f"{self.operation}{sizes}{dtypes and f' of {dtypes}'}"
-
-
-class Mismatch(NamedTuple):
-    """The collectives of a rank that differ from those of the other ranks.
-
-    Attributes
-    ----------
-    collectives
-        How many do.
-    first
-        The number of the first one.
-    own, others
-        What it is on this rank, and on the others.
-    other_ranks
-        The ranks of `others`.
-    """
-
-    collectives: int
-    first: int
-    own: str
-    others: str
-    other_ranks: list[int]
 
 
 @dataclass(slots=True)
@@ -120,14 +87,9 @@ class ProcessGroup:
         if place:
             self.places.setdefault(seq, place)
 
-    @property
-    def newest(self) -> int:
-        """The number of the last collective that any rank joined."""
-        return max(self.joined.values(), default=0)
-
     def behind(self) -> dict[int, int]:
         """Return how many collectives each rank did not join."""
-        newest = self.newest
+        newest = max(self.joined.values(), default=0)
         return {rank: newest - last for rank, last in sorted(self.joined.items())}
 
     def first_missed(self, rank: int) -> str:
@@ -142,24 +104,29 @@ class ProcessGroup:
             f"{named(others)} began{(place and f' at {place}') or ''}."
         )
 
-    def mismatches(self) -> dict[int, Mismatch]:
-        """Return how the collectives of ranks differ from those of most ranks.
+    def mismatches(self) -> dict[int, tuple[int, str]]:
+        """Return how many collectives of each rank differ from those of most ranks.
 
-        Of two equal halves, the one without the lowest rank differs.
+        Of two equal halves, the one without the lowest rank differs. The first difference of a rank
+        is described in a sentence.
         """
-        differing: defaultdict[int, list[Mismatch]] = defaultdict(list)
+        mismatches = dict.fromkeys(self.joined, (0, ""))
         for seq in sorted(self.calls):
             by_rank = _calls_by_rank(self.calls[seq])
-            usual = _usual(by_rank)
-            likewise = [rank for rank, calls in by_rank.items() if calls == usual]
+            [(usual, _)] = Counter(by_rank.values()).most_common(1)  # of several, the lowest rank's
+            usual_ranks = named([rank for rank, calls in by_rank.items() if calls == usual])
             for rank, calls in by_rank.items():
                 if calls != usual:
-                    texts = _text(calls), _text(usual)
-                    differing[rank].append(Mismatch(1, seq, *texts, likewise))
-        return {
-            rank: several[0]._replace(collectives=len(several))
-            for rank, several in sorted(differing.items())
-        }
+                    count, note = mismatches[rank]
+                    mismatches[rank] = (
+                        count + 1,
+                        note
+                        or (
+                            f"Collective {seq} of {self.label} is {_text(calls)} on rank {rank}, "
+                            f"and {_text(usual)} on {usual_ranks}."
+                        ),
+                    )
+        return mismatches
 
 
 class ProcessGroups:
@@ -259,11 +226,6 @@ def _calls_by_rank(calls: dict[Call, set[int]]) -> dict[int, frozenset[Call]]:
         for rank in ranks:
             by_rank[rank].add(call)
     return {rank: frozenset(by_rank[rank]) for rank in sorted(by_rank)}
-
-
-def _usual(by_rank: dict[int, frozenset[Call]]) -> frozenset[Call]:
-    """Return what most ranks called; of several, what the lowest rank did."""
-    return Counter(by_rank.values()).most_common(1)[0][0]
 
 
 def _text(calls: frozenset[Call]) -> str:

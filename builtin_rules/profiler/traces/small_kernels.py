@@ -6,8 +6,13 @@ import numpy as np
 
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, percentage, positive
 from builtin_rules.profiler.statistics.samples import Device
-from builtin_rules.profiler.traces.kernel_rule import KernelRule, idle_percent
-from builtin_rules.profiler.traces.kernels import COMPUTES, Kernels
+from builtin_rules.profiler.traces.kernels import (
+    COMPUTES,
+    Judgement,
+    KernelRule,
+    Kernels,
+    idle_percent,
+)
 from smdebug.rules.extensions import Quantity, Severity
 
 SMALL: Final = "small"
@@ -38,7 +43,6 @@ class SmallKernels(KernelRule):
         Quantity(IDLE, "time without a kernel (%)"),
     )
     SEVERITY = Severity.WARNING
-    REPORTED = ("shortest", "share", "idle")
     shortest: float
     share: float
     idle: float
@@ -49,9 +53,7 @@ class SmallKernels(KernelRule):
         """Return whether there are enough kernels that compute."""
         return sum(len(kernels.of_kind(COMPUTES)) for kernels in traces) >= LEAST_KERNELS
 
-    def judge_gpu(
-        self, step: int, gpu: Device, traces: list[Kernels]
-    ) -> tuple[bool, dict[str, float]]:
+    def judge_gpu(self, step: int, gpu: Device, traces: list[Kernels]) -> Judgement:
         """Return whether a GPU is idle between short kernels, and the numbers about them."""
         lengths = np.concatenate([np.diff(kernels.of_kind(COMPUTES))[:, 0] for kernels in traces])
         small = 100 * float(np.count_nonzero(lengths < self.shortest)) / len(lengths)

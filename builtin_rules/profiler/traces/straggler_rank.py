@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +20,6 @@ LEAST_COLLECTIVES: Final = 4
 TOO_FEW: Final = f"fewer than {LEAST_COLLECTIVES} collectives in common to ranks in this window"
 _GLOO: Final = "gloo:"
 _ONE_SIDED: Final = ("sendrecv", "gloo:send", "gloo:recv")
-
-
-class MeasuredCollective(NamedTuple):
-    """What the collectives have in common that are compared between ranks."""
-
-    name: str
-    group: str
-    ranks: str
 
 
 class StragglerRank(WindowRule):
@@ -51,13 +43,11 @@ class StragglerRank(WindowRule):
     )
     QUANTITIES = (Quantity(AWAITED, "time that other ranks wait for a rank (%)"),)
     SEVERITY = Severity.WARNING
-    REPORTED = ("threshold",)
     threshold: float
 
     required_inputs = (TorchTraces(),)
 
     def _prepare(self) -> None:
-        super()._prepare()
         self._shares: dict[str, float] = {}
 
     def judge(self, step: int) -> bool:
@@ -85,14 +75,13 @@ class StragglerRank(WindowRule):
 
 def _waited_for(events: Iterable["TraceEvent"]) -> tuple[dict[str, float], int]:
     """Return the microseconds that ranks waited for each rank, and the number of collectives."""
-    by_key: defaultdict[MeasuredCollective, defaultdict[str, list[TraceEvent]]] = defaultdict(
+    # By name, group and ranks of the collective, then by rank.
+    by_key: defaultdict[tuple[str, str, str], defaultdict[str, list[TraceEvent]]] = defaultdict(
         lambda: defaultdict(list)
     )
     for event in filter(_is_compared, events):
         args = event.event_args or {}
-        key = MeasuredCollective(
-            event.event_name, args.get("group", ""), args.get("group_ranks", "")
-        )
+        key = event.event_name, args.get("group", ""), args.get("group_ranks", "")
         by_key[key][event.node_id or ""].append(event)
     waited: defaultdict[str, float] = defaultdict(float)
     compared = 0

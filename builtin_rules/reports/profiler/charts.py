@@ -17,7 +17,6 @@ from builtin_rules.profiler.statistics.samples import (
     Floats,
 )
 from builtin_rules.reports.profiler.report_data import ReportData
-from builtin_rules.reports.profiler.usage_history import UsageBand, UsageTrack
 from builtin_rules.reports.profiler.wording import counted, step_name
 from smdebug.rules.extensions import Plot, plot
 
@@ -68,22 +67,16 @@ def usage(data: ReportData) -> Iterator[NodeCharts]:
     """Yield the charts of each node: its processors and memory, and each GPU."""
     tracks = [] if data.usage is None else list(data.usage.bands())
     for number, (node, node_tracks) in enumerate(groupby(tracks, lambda item: item[0].node)):
-        by_title: dict[str, list[tuple[UsageTrack, UsageBand]]] = {}
-        for track, band in node_tracks:
-            title = track.device if track.kind in (GPU, GPU_MEMORY) else "processors and memory"
-            by_title.setdefault(title, []).append((track, band))
-        plots = [_of_device(data, node, title, bands) for title, bands in by_title.items()]
+        by_title: dict[str, dict[str, tuple[int, Ranges]]] = {}
+        for (_, kind, device), band in node_tracks:
+            title = device if kind in (GPU, GPU_MEMORY) else "processors and memory"
+            levels = band.time_us, band.low, band.middle, band.high
+            by_title.setdefault(title, {})[_NAMES[kind]] = _COLOURS[kind], levels
+        plots = (
+            ribbons(data, f"{title} of {node}", "percent", ranges, upto=100.0)
+            for title, ranges in by_title.items()
+        )
         yield NodeCharts(node, tuple(plots), number < NODES_OPEN)
-
-
-def _of_device(
-    data: ReportData, node: str, title: str, bands: Sequence[tuple[UsageTrack, UsageBand]]
-) -> RangePlot:
-    ranges = {
-        _NAMES[track.kind]: (_COLOURS[track.kind], (band.time_us, band.low, band.middle, band.high))
-        for track, band in bands
-    }
-    return ribbons(data, f"{title} of {node}", "percent", ranges, upto=100.0)
 
 
 def steps(data: ReportData) -> Iterator[RangePlot]:
@@ -126,7 +119,9 @@ def ribbons(
     lines_drawn = []
     for index, (name, (colour, _)) in enumerate(ranges.items()):
         low, middle, high = (drawn.lines[1 + 3 * index + level].pieces for level in range(3))
-        areas = (f"{up} {_backwards(down)}" for up, down in zip(high, low, strict=True))
+        areas = (
+            f"{up} {' '.join(reversed(down.split()))}" for up, down in zip(high, low, strict=True)
+        )
         lines_drawn.append(RangeLine(name, colour, middle, tuple(areas)))
     return RangePlot(replace(drawn, lines=()), tuple(lines_drawn))
 
@@ -137,10 +132,6 @@ def _with_gaps(times: Floats, values: Floats) -> tuple[list[float], list[float]]
     usual = float(np.median(distances)) if len(distances) else 0.0
     gaps = np.flatnonzero(distances > _GAP * usual) + 1 if usual else np.empty(0, np.int64)
     return np.insert(times, gaps, times[gaps]).tolist(), np.insert(values, gaps, np.nan).tolist()
-
-
-def _backwards(points: str) -> str:
-    return " ".join(reversed(points.split()))
 
 
 def histogram(

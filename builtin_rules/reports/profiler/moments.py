@@ -77,7 +77,10 @@ def by_node(moments: Iterable[FindingMoment], nodes: Sequence[str]) -> Mapping[s
 def _moment(data: ReportData, anchor: str, summary: FindingSummary) -> FindingMoment | None:
     start_us, end_us = summary.first_us
     try:
-        start, end = _time(start_us // SECOND_US), _time(-(-end_us // SECOND_US))
+        start, end = (
+            datetime.fromtimestamp(seconds, UTC)
+            for seconds in (start_us // SECOND_US, -(-end_us // SECOND_US))
+        )
     except (ValueError, OverflowError, OSError):
         return None
     later = summary.windows - 1
@@ -94,10 +97,6 @@ def _moment(data: ReportData, anchor: str, summary: FindingSummary) -> FindingMo
         f"--start {start:%Y-%m-%dT%H:%M:%SZ} --end {end:%Y-%m-%dT%H:%M:%SZ}",
         [_trace(data.path, key) for key in data.traces_between(start_us, end_us)[:TRACES]],
     )
-
-
-def _time(seconds: int) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
 
 
 def _band(data: ReportData, start_us: int, end_us: int) -> tuple[float, float]:

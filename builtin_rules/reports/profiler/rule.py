@@ -135,7 +135,7 @@ class ProfilerReport(WindowRule):
             steps=self._steps,
             has_framework_data=trial.has_framework_data,
             problems=tuple(getattr(trial, "problems", ())),
-            traces_between=getattr(trial, "torch_traces", _no_traces),
+            traces_between=getattr(trial, "torch_traces", lambda *_: []),
         )
 
     def _write(self) -> None:
@@ -143,8 +143,3 @@ class ProfilerReport(WindowRule):
         from builtin_rules.reports.profiler.page import write
 
         write(self.folder, self._report_data())
-
-
-def _no_traces(start_us: int, end_us: int) -> list[str]:
-    del start_us, end_us
-    return []

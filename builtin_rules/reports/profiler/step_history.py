@@ -11,7 +11,7 @@ import numpy as np
 
 from builtin_rules.profiler.statistics.parameters import SECOND_US
 from builtin_rules.profiler.statistics.samples import Floats
-from builtin_rules.reports.profiler.usage_history import BUCKETS, FIRST_US
+from builtin_rules.reports.profiler.usage_history import BUCKETS, FIRST_US, merge_buckets
 from smdebug.rules.extensions import is_step
 
 if TYPE_CHECKING:
@@ -102,10 +102,10 @@ class StepHistory:
         while time_us - self._begin >= BUCKETS * self._length:
             self._length *= 2
             for buckets in self._kinds.values():
-                _halve(buckets.low, buckets.low.reshape(-1, 2).min(axis=1), np.inf)
-                _halve(buckets.high, buckets.high.reshape(-1, 2).max(axis=1), -np.inf)
-                _halve(buckets.total, buckets.total.reshape(-1, 2).sum(axis=1), 0.0)
-                _halve(buckets.count, buckets.count.reshape(-1, 2).sum(axis=1), 0.0)
+                merge_buckets(buckets.low, np.minimum, np.inf)
+                merge_buckets(buckets.high, np.maximum, -np.inf)
+                merge_buckets(buckets.total, np.add, 0.0)
+                merge_buckets(buckets.count, np.add, 0.0)
 
     def bands(self) -> Iterator[tuple[StepKind, StepBand]]:
         """Yield the durations of each kind of step, ordered by node."""
@@ -115,8 +115,3 @@ class StepHistory:
             mean = buckets.total[filled] / buckets.count[filled]
             count = int(buckets.count.sum())
             yield kind, StepBand(time_us, buckets.low[filled], mean, buckets.high[filled], count)
-
-
-def _halve(whole: Floats, half: Floats, empty: float) -> None:
-    whole[: BUCKETS // 2] = half
-    whole[BUCKETS // 2 :] = empty

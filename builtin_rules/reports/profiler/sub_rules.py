@@ -1,18 +1,13 @@
 """The rules of the profiler report: how each judges its windows, and the window they share."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, TypeVar
 
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.profiler_table import PROFILER_RULES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from smdebug.profiler.trace_event_file_parser import TraceEvent
-    from smdebug.rules.extensions import SystemSamples
 
 REPORT: Final = "ProfilerReport"
 SUB_RULES: Final = MappingProxyType[str, type[WindowRule]](
@@ -20,6 +15,7 @@ SUB_RULES: Final = MappingProxyType[str, type[WindowRule]](
 )
 MAX_FINDINGS: Final = 200  # per rule; further devices are only counted by the rule
 MAX_FAILURE: Final = 500  # characters
+T = TypeVar("T")
 Place = tuple[str, str | None, str | None]  # quantity, tensor, worker
 
 
@@ -27,31 +23,27 @@ class SharedWindow:
     """A profiler trial that caches the samples and events of the latest window.
 
     Everything else is delegated to the trial.
+
+    Attributes
+    ----------
+    system_samples
+        Returns the samples of ``start <= time < end``.
+    framework_events
+        Returns the framework events with ``start <= end_time < end``.
     """
 
     def __init__(self, trial: Any) -> None:
         self._trial = trial
-        self._samples: tuple[tuple[int, int], SystemSamples] | None = None
-        self._events: tuple[tuple[int, int], Sequence[TraceEvent]] | None = None
+        self.system_samples = lru_cache(maxsize=1)(trial.system_samples)
+        self.framework_events = lru_cache(maxsize=1)(trial.framework_events)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._trial, name)
 
-    def system_samples(self, start: int, end: int) -> "SystemSamples":
-        """Return the samples of ``start <= time < end``."""
-        if self._samples is None or self._samples[0] != (start, end):
-            self._samples = (start, end), self._trial.system_samples(start, end)
-        return self._samples[1]
-
-    def framework_events(self, start: int, end: int) -> "Sequence[TraceEvent]":
-        """Return the framework events with ``start <= end_time < end``."""
-        if self._events is None or self._events[0] != (start, end):
-            self._events = (start, end), self._trial.framework_events(start, end)
-        return self._events[1]
-
     def forget(self) -> None:
         """Clear the cache at the end of a window."""
-        self._samples = self._events = None
+        self.system_samples.cache_clear()
+        self.framework_events.cache_clear()
 
 
 @dataclass(slots=True)
@@ -113,17 +105,18 @@ class SubRule:
     @property
     def report(self) -> Mapping[str, Any]:
         """The report of the rule; if building it fails, the previous one."""
-        try:
-            self._last_report = self.rule.report
-        except Exception as err:  # noqa: BLE001 - other rules must continue
-            self._fail(err, "while building its report")
-            self._last_report = self._last_report or {
+        built = self._result_of(lambda: self.rule.report, "while building its report")
+        self._last_report = (
+            built
+            or self._last_report
+            or {
                 "RuleTriggered": 0,
                 "Violations": 0,
                 "Details": {},
                 "Datapoints": 0,
                 "RuleParameters": self.rule.rule_parameters(),
             }
+        )
         return self._last_report
 
     def judge(self, start_us: int, end_us: int) -> None:
@@ -148,11 +141,8 @@ class SubRule:
         step, self._open = self._open, None
         if step is None or self.failure:
             return
-        try:
-            met = bool(self.rule.invoke_at_step(step))
-        except Exception as err:  # noqa: BLE001 - other rules must continue
-            self._fail(err, f"at window {step}")
-        else:
+        met = self._result_of(lambda: bool(self.rule.invoke_at_step(step)), f"at window {step}")
+        if met is not None:
             self._record(step, met=met)
 
     def _record(self, step: int, *, met: bool) -> None:
@@ -173,8 +163,14 @@ class SubRule:
                     summary.note = notes.get((tensor, worker), "")
                     summary.windows += 1
 
-    def _fail(self, err: Exception, where: str) -> None:
-        if not self.failure:
-            text = " ".join(str(err).split())
-            self.failure = f"{type(err).__name__} {where}{text and f': {text}'}"[:MAX_FAILURE]
-            self.rule.logger.warning("Rule %r failed: %s", self.name, self.failure, exc_info=err)
+    def _result_of(self, call: Callable[[], T], where: str) -> T | None:
+        """Return the result of a call of the rule; None if it fails, of which the first counts."""
+        try:
+            return call()
+        except Exception as err:
+            if not self.failure:
+                text = " ".join(str(err).split())
+                self.failure = f"{type(err).__name__} {where}{text and f': {text}'}"[:MAX_FAILURE]
+                warning = "Rule %r failed: %s"
+                self.rule.logger.warning(warning, self.name, self.failure, exc_info=err)
+            return None

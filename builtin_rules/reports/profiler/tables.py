@@ -71,28 +71,22 @@ def usage(data: ReportData) -> list[UsageRow]:
 
 def _hint(name: str, statistics: Mapping[str, float], details: Mapping[str, Any]) -> str:
     """Return what statistics mean, or "" if nothing noteworthy."""
-    busy, usual = statistics["p95"], statistics["p50"]
-    if name == "GPU" and busy < HIGH_PERCENT:
-        return "Mostly idle: below 70 % for 95 % of the time."
-    if name == "GPU":
-        return (
-            "Busy only at times: below 70 % for half of the time." if usual < HIGH_PERCENT else ""
-        )
-    if name == "GPU memory":
-        return "Room for a larger batch." if busy < HIGH_PERCENT else ""
-    if name == "CPU":
-        return _hint_of_cores(
-            busy=busy >= HIGH_PERCENT, has_gpus=any(details.get("GPU", {}).values())
-        )
-    if busy < HIGH_PERCENT or name == "Network":
-        return ""
-    return {"CPU memory": "Nearly full.", "I/O": "Cores wait for data."}[name]
-
-
-def _hint_of_cores(*, busy: bool, has_gpus: bool) -> str:
-    if has_gpus:
-        return "Busy: GPUs may be waiting for processors." if busy else ""
-    return "" if busy else "Mostly idle: fewer cores would suffice."
+    at_times = "Busy only at times: below 70 % for half of the time."
+    has_gpus = any(details.get("GPU", {}).values())
+    high, low = {
+        "GPU": (
+            at_times if statistics["p50"] < HIGH_PERCENT else "",
+            "Mostly idle: below 70 % for 95 % of the time.",
+        ),
+        "GPU memory": ("", "Room for a larger batch."),
+        "CPU": ("Busy: GPUs may be waiting for processors.", "")
+        if has_gpus
+        else ("", "Mostly idle: fewer cores would suffice."),
+        "CPU memory": ("Nearly full.", ""),
+        "I/O": ("Cores wait for data.", ""),
+        "Network": ("", ""),
+    }[name]
+    return low if statistics["p95"] < HIGH_PERCENT else high
 
 
 def phases(data: ReportData) -> list[ShareRow]:

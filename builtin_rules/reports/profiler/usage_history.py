@@ -7,7 +7,7 @@ histogram with bins of one percentage point.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,16 +137,9 @@ class UsageHistory:
         """Double the length of the buckets until they cover a time."""
         while time_us - self._begin >= BUCKETS * self._length:
             self._length *= 2
-            low = self._low.reshape(-1, BUCKETS // 2, 2).min(axis=2)
-            high = self._high.reshape(-1, BUCKETS // 2, 2).max(axis=2)
-            counts = self._counts.reshape(-1, BUCKETS // 2, 2, BINS).sum(axis=2, dtype=np.uint32)
-            for whole, half, empty in (
-                (self._low, low, np.inf),
-                (self._high, high, -np.inf),
-                (self._counts, counts, 0),
-            ):
-                whole[:, : BUCKETS // 2] = half
-                whole[:, BUCKETS // 2 :] = empty
+            merge_buckets(self._low.T, np.minimum, np.inf)
+            merge_buckets(self._high.T, np.maximum, -np.inf)
+            merge_buckets(self._counts.swapaxes(0, 1), np.add, 0)
 
     def bands(self) -> Iterator[tuple[UsageTrack, UsageBand]]:
         """Yield the usage of each track with samples, ordered by node."""
@@ -159,6 +152,12 @@ class UsageHistory:
             middle = np.clip(_medians(counts[filled], totals[filled]), low, high)
             time_us = self._begin + (filled.astype(np.float64) + 0.5) * self._length
             yield track, UsageBand(time_us, low, middle, high, int(totals.sum()))
+
+
+def merge_buckets(buckets: NDArray[Any], combine: np.ufunc, empty: float) -> None:
+    """Merge neighbouring buckets along the first axis, in place; the second half is empty."""
+    half = combine(buckets[::2], buckets[1::2])
+    buckets[: len(half)], buckets[len(half) :] = half, empty
 
 
 def _in_order(track: UsageTrack) -> tuple[str, int, str]:

@@ -155,8 +155,8 @@ def _residuals(contents: Documents) -> Plot | None:
     content = contents.get(names.RESIDUALS)
     if content is None:
         return None
-    curve = normal(content["x"], content["mu"], content["sigma"]) if content["sigma"] else []
-    lines = [("normal curve", content["x"], curve)] if curve else []
+    x, mu, sigma = content["x"], content["mu"], content["sigma"]
+    lines = [("normal curve", x, normal(x, mu, sigma))] if sigma else []
     bars = (content["edges"], content["hist"])
     return plot("Residuals", ("prediction minus label", "density"), lines, bars)
 

@@ -1,14 +1,20 @@
 """Round: the data of one step of an XGBoost trial."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from builtin_rules.statistics.tensor_selection import SavedTensor, numbers, saved_tensors, view
+from builtin_rules.statistics.tensor_selection import (
+    SavedTensor,
+    numbers,
+    only_number,
+    saved_tensors,
+    view,
+)
 from smdebug.rules.extensions import TensorInput
 
 Floats = NDArray[np.float64]
@@ -92,10 +98,9 @@ def _text(saved: SavedTensor, step: int) -> str:
 
 def _number(saved: SavedTensor, step: int) -> float:
     """Return the only number of a tensor; NaN if it has none or several."""
-    array = numbers(saved, step)
-    if array is None or array.size != 1:
+    value = only_number(saved, step)
+    if value is None:
         return math.nan
-    value = float(array.reshape(-1)[0])
     return math.copysign(math.inf, value) if abs(value) > LARGEST else value
 
 
@@ -132,12 +137,13 @@ def _pairs(trial: Any, step: int) -> tuple[Floats, Floats, list[str]]:
         if pair[0].size == pair[1].size:
             pairs.append(pair)
         else:
-            counts = f"{pair[0].size} and {pair[1].size}"
             problems.append(
                 f"Step {step}, worker {worker}: labels and predictions must be equal in number, "
-                f"got {counts}."
+                f"got {pair[0].size} and {pair[1].size}."
             )
-    first, second = (_joined(pair[side] for pair in pairs) for side in (0, 1))
+    first, second = (
+        np.concatenate([np.empty(0), *(pair[side] for pair in pairs)]) for side in (0, 1)
+    )
     finite = (np.abs(first) <= LARGEST) & (np.abs(second) <= LARGEST)
     if not finite.all():
         left_out = int(np.count_nonzero(~finite))
@@ -154,7 +160,3 @@ def _by_worker(trial: Any, step: int, regex: str) -> dict[str, Floats]:
             for worker, array in arrays.items()
             if array is not None
         }
-
-
-def _joined(arrays: Iterable[Floats]) -> Floats:
-    return np.concatenate([np.empty(0), *arrays])

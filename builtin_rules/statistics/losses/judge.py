@@ -7,8 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from builtin_rules.statistics.series.noise_levels import Levels
-from builtin_rules.statistics.series.robust_window import RobustWindow
+from builtin_rules.statistics.noise_levels import Levels, RobustWindow
 
 # Why these, and how often they are wrong: docs/decisions/0047-one-judge-of-losses.md.
 START_ROWS: Final = 5  # first finite rows whose median is the level at the start
@@ -114,10 +113,7 @@ class LossJudge:
     """
 
     def __init__(
-        self,
-        level_rows: int = 10,
-        negligible_percent: float = 0.1,
-        tolerated_percent: float = 5.0,
+        self, level_rows: int = 10, negligible_percent: float = 0.1, tolerated_percent: float = 5.0
     ) -> None:
         self._level_rows = max(START_ROWS, level_rows)
         self._negligible = negligible_percent

@@ -3,14 +3,21 @@
 import math
 import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
 
-from builtin_rules.statistics.losses.single_number import measured_number
-from builtin_rules.statistics.series.noise_levels import NOISE_WINDOW, noise
-from builtin_rules.statistics.tensor_selection import SavedTensor, numbers, tensors_of_mode
+from builtin_rules.statistics.noise_levels import NOISE_WINDOW, noise
+from builtin_rules.statistics.tensor_selection import (
+    SavedTensor,
+    names_in_mode,
+    numbers,
+    statistic,
+    tensors_of_mode,
+    view,
+)
 from smdebug.core.modes import ModeKeys
+from smdebug.rules.extensions import SingleNumber
 
 SEVERAL: Final = 2
 NO_LOSS: Final = "no finite loss at this step"
@@ -18,6 +25,7 @@ _METRIC: Final = re.compile(  # XGBoost's <set>-<metric>
     r"([^/]+?)-((?:(?:poisson|gamma|cox|aft|tweedie|interval-regression)-)?[^/-]+)"
 )
 MIN_NOISE_LOSSES: Final = 3
+_SINGLE: Final = SingleNumber()
 _TRAINING_SET: Final = re.compile(r"^d?train(ing)?$", re.IGNORECASE)
 _VALIDATION: Final = re.compile(r"(^|/)val_")  # Keras saves it with a step of training
 _K = TypeVar("_K")
@@ -50,30 +58,76 @@ class StepLosses(NamedTuple):
     validation: dict[LossKey, float]
 
 
-def loss(trial: Any, step: int, name: str, mode: ModeKeys = ModeKeys.GLOBAL) -> float | None:
-    """Return the mean of a loss over its elements and workers, or None.
+def single_number(saved: SavedTensor, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> float | None:
+    """Return the element of a tensor if it is the only one and a real number, otherwise None.
+
+    It is not read if the tensor is measured at this step for other rules.
 
     Parameters
     ----------
     step
         The step of the mode.
     """
-    means = [
-        mean
-        for saved in tensors_of_mode(trial, step, [name], mode)
-        if (mean := _mean_of(saved, step, mode)) is not None
-    ]
-    return sum(means) / len(means) if means else None
-
-
-def _mean_of(saved: SavedTensor, step: int, mode: ModeKeys) -> float | None:
-    """Return the mean of the elements of a loss, or None without numbers."""
     number = measured_number(saved, step, mode)
     if number is not None:
         return number
+    array = view(saved, step, mode)
+    is_single = array is not None and array.size == 1 and array.dtype.kind in "iufV"
+    return float(array.reshape(-1)[0]) if is_single else None
+
+
+def measured_number(saved: SavedTensor, step: int, mode: ModeKeys) -> float | None:
+    """Return the only element of a tensor that is measured at this step for other rules.
+
+    It is None for other tensors, and for NaN and zeros, whose sign is not measured.
+
+    Parameters
+    ----------
+    step
+        The step of the mode.
+    """
+    if mode is not ModeKeys.GLOBAL:
+        return None
+    trial: Any = saved.tensor.trial
+    shape = trial.prefetched_shapes(step, saved.worker, [saved.name]).get(saved.name)
+    if shape is None or math.prod(shape) != 1:
+        return None
+    number: float | None = statistic(saved, step, _SINGLE)
+    return number if number is not None and abs(number) > 0 else None
+
+
+def mean_of(saved: SavedTensor, step: int, mode: ModeKeys) -> float | None:
+    """Return the mean of the elements of a loss, or None without numbers."""
+    measured = measured_number(saved, step, mode)
+    if measured is not None:
+        return measured
     array = numbers(saved, step, mode)
     is_number = array is not None and array.dtype.kind != "b"
     return float(array.mean(dtype="float64")) if is_number else None
+
+
+def loss(
+    trial: Any,
+    step: int,
+    name: str,
+    mode: ModeKeys = ModeKeys.GLOBAL,
+    number_of: Callable[[SavedTensor, int, ModeKeys], float | None] = mean_of,
+) -> float | None:
+    """Return the mean of a loss over its workers, or None.
+
+    Parameters
+    ----------
+    step
+        The step of the mode.
+    number_of
+        Returns the loss of a worker, by default the mean of its elements.
+    """
+    losses = [
+        value
+        for saved in tensors_of_mode(trial, step, [name], mode)
+        if (value := number_of(saved, step, mode)) is not None
+    ]
+    return sum(losses) / len(losses) if losses else None
 
 
 def losses_at(trial: Any, step: int, names: Iterable[str]) -> StepLosses:
@@ -83,21 +137,16 @@ def losses_at(trial: Any, step: int, names: Iterable[str]) -> StepLosses:
     modes. Without modes, XGBoost's ``<set>-<metric>`` are classified by their sets, and other
     losses are training losses.
     """
-    modes = trial.modes_at(step)
-    if len(modes) < SEVERAL:
-        return _losses_in(trial, step, names, next(iter(modes), None), ModeKeys.GLOBAL)
     step_losses = StepLosses({}, {})
-    selected = set(names)
-    for mode, mode_step in modes.items():
-        of_mode = selected.intersection(trial.tensor_names(step=mode_step, mode=mode))
-        losses = _losses_in(trial, mode_step, sorted(of_mode), mode, mode)
+    for mode in trial.modes_at(step):
+        losses = _losses_in(trial, *names_in_mode(trial, step, names, mode), mode)
         step_losses.training.update(losses.training)
         step_losses.validation.update(losses.validation)
     return step_losses
 
 
 def _losses_in(
-    trial: Any, step: int, names: Iterable[str], mode: ModeKeys | None, read: ModeKeys
+    trial: Any, names: Iterable[str], step: int, read: ModeKeys, mode: ModeKeys
 ) -> StepLosses:
     """Return the losses of a step in its mode; `step` is one of mode `read`."""
     losses = {name: value for name in names if (value := loss(trial, step, name, read)) is not None}

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from builtin_rules.statistics.losses.loss_statistics import loss, split_metric
+from builtin_rules.statistics.tensor_selection import names_in_mode
 from builtin_rules.statistics.training_kind import TrainingKind, training_kind
 from smdebug.core.modes import ModeKeys
 
@@ -68,13 +69,9 @@ def training_losses(trial: Any, step: int, names: Iterable[str]) -> dict[str, fl
     for mode in (ModeKeys.TRAIN, ModeKeys.GLOBAL):
         if mode not in modes:
             continue
-        lone = len(modes) == 1
-        number, read = (step, ModeKeys.GLOBAL) if lone else (modes[mode], mode)
-        saved = (
-            names if lone else set(names).intersection(trial.tensor_names(step=number, mode=mode))
-        )
-        for name in sorted(saved):
-            value = None if is_validation(name) else loss(trial, number, name, read)
+        saved, read_step, read_mode = names_in_mode(trial, step, names, mode)
+        for name in saved:
+            value = None if is_validation(name) else loss(trial, read_step, name, read_mode)
             if value is not None:
                 losses[name] = value
     return losses

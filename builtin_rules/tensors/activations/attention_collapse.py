@@ -5,8 +5,13 @@ from typing import Final
 
 import numpy as np
 
-from builtin_rules.statistics.parameters import share
-from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
+from builtin_rules.statistics.parameters import names, share
+from builtin_rules.statistics.sustained import (
+    SustainedRule,
+    TensorState,
+    finite_array,
+    steps_in_a_row,
+)
 from builtin_rules.statistics.tensor_selection import SavedTensor
 from builtin_rules.tensors.activations.attention import PROBABILITIES, entropies, probabilities
 from smdebug.rules.extensions import Quantity, Severity, TensorInput
@@ -29,16 +34,13 @@ class AttentionCollapse(SustainedRule):
     """
 
     MEASURED = ENTROPY
+    TENSORS = ("attention", PROBABILITIES)
     READS = "the entropies (attention/<module>/entropy) or attention probabilities: values."
-    PARAMS = (
-        share("threshold", "Smallest accepted entropy, a share of ln(keys).", 0.05, "share"),
-        patience(3),
-        PROBABILITIES,
-    )
+    threshold = share("Smallest accepted entropy, a share of ln(keys).", 0.05, "share")
+    patience = steps_in_a_row(3)
+    tensor_regex = names(PROBABILITIES)
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(ENTROPY, "entropy / ln(visible keys), median head", worse="below"),)
-    threshold: float
-    tensor_regex: tuple[str, ...]
 
     def _prepare(self) -> None:
         super()._prepare()
@@ -57,4 +59,4 @@ class AttentionCollapse(SustainedRule):
         low = int(np.count_nonzero(heads < self.threshold))
         note = f"{low} of {heads.size} heads are below {self.threshold:g}."
         is_bad = low > COLLAPSED_SHARE * heads.size
-        return TensorState(float(np.median(heads)), self.threshold, is_bad, note)
+        return TensorState(float(np.median(heads)), is_bad, note)

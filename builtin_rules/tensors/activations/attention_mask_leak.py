@@ -4,11 +4,11 @@ import re
 from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.parameters import share
+from builtin_rules.statistics.parameters import flag, names, share
 from builtin_rules.statistics.sustained import finite_array
-from builtin_rules.statistics.tensor_selection import SavedTensor, any_met, record, saved_tensors
+from builtin_rules.statistics.tensor_selection import SavedTensor, any_met, saved_tensors
 from builtin_rules.tensors.activations.attention import PROBABILITIES, future_mass, probabilities
-from smdebug.rules.extensions import BoolParam, Quantity, Severity, TensorInput
+from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
 MASS: Final = "mass above the diagonal"
 SAVED: Final = r"^attention/.*future_mass$"
@@ -29,18 +29,11 @@ class AttentionMaskLeak(DeclaredRule):
         "the tensors attention/<module>/future_mass; with `causal`, the attention probabilities: "
         "values."
     )
-    PARAMS = (
-        share("threshold", "Largest accepted mass above the diagonal.", 1e-6, "share"),
-        BoolParam(
-            "causal", "Whether the attention of the selected tensors is causal.", default=False
-        ),
-        PROBABILITIES,
-    )
+    threshold = share("Largest accepted mass above the diagonal.", 1e-6, "share")
+    causal = flag("Whether the attention of the selected tensors is causal.")
+    tensor_regex = names(PROBABILITIES)
     SEVERITY = Severity.ERROR
     QUANTITIES = (Quantity(MASS, "attention mass above the diagonal", log=True),)
-    threshold: float
-    causal: bool
-    tensor_regex: tuple[str, ...]
 
     def _prepare(self) -> None:
         patterns = (SAVED, *(self.tensor_regex if self.causal else ()))
@@ -65,4 +58,4 @@ class AttentionMaskLeak(DeclaredRule):
         if mass is None:
             return None
         met = mass > self.threshold
-        return record(self, saved, step, MASS, mass, self.threshold, met=met)
+        return self.record(saved.key, step, MASS, mass, self.threshold, met=met)

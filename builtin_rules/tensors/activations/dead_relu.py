@@ -3,15 +3,9 @@
 from typing import Final
 
 from builtin_rules.statistics.layer_units import THRESHOLD_LAYER, UnitsRule
-from builtin_rules.statistics.parameters import percentage
+from builtin_rules.statistics.parameters import Declared, names, percentage
 from builtin_rules.statistics.tensor_selection import LITERAL, by_role
-from smdebug.rules.extensions import (
-    Activity,
-    PatternsParam,
-    Quantity,
-    Severity,
-    WantedMeasure,
-)
+from smdebug.rules.extensions import Activity, PatternsParam, Quantity, Severity, WantedMeasure
 
 DEAD: Final = "dead units"
 OUTPUTS: Final = PatternsParam(
@@ -56,20 +50,16 @@ class DeadRelu(UnitsRule):
         "named after ReLU as PyTorch (ReLU_output_0, conv1.relu_output_0), MXNet "
         "(relu0_output_0), Keras (re_lu/outputs) and TensorFlow do: values."
     )
-    PARAMS = (
-        OUTPUTS,
-        percentage(
-            "threshold_inactivity",
-            "A unit is dead if a smaller share of its outputs than this is above 0.",
-            1.0,
-        ),
-        THRESHOLD_LAYER,
-        LITERAL,
+    tensor_regex = names(OUTPUTS)
+    threshold_inactivity = percentage(
+        "A unit is dead if a smaller share of its outputs than this is above 0.", 1.0
     )
+    threshold_layer = THRESHOLD_LAYER
+    literal = Declared[bool](LITERAL)
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(DEAD, "dead units, percent of the layer"),)
+    MEASURED = DEAD
     CERTAIN = 90.0
-    tensor_regex: tuple[str, ...]
 
     def _prepare(self) -> None:
         super()._prepare()
@@ -83,4 +73,4 @@ class DeadRelu(UnitsRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the outputs of ReLU at global step `step`."""
-        return self.judge_layers(step, DEAD, self._outputs, lambda _: _ABOVE_0)
+        return self.judge_layers(step, self._outputs, lambda _: _ABOVE_0)

@@ -6,9 +6,15 @@ from typing import Final
 
 import numpy as np
 
-from builtin_rules.statistics.parameters import share
-from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
-from builtin_rules.statistics.tensor_selection import SavedTensor, TensorKey, by_role
+from builtin_rules.statistics.parameters import names, share
+from builtin_rules.statistics.sustained import (
+    MIN_SAMPLES,
+    SustainedRule,
+    TensorState,
+    finite_array,
+    steps_in_a_row,
+)
+from builtin_rules.statistics.tensor_selection import SavedTensor, TensorKey
 from smdebug.rules.extensions import PatternsParam, Quantity, Severity
 
 SPREAD: Final = "spread of the samples"
@@ -19,7 +25,6 @@ SAMPLES: Final = PatternsParam(
     also=(r"(?i)(^|[./_])(generator|net_?g)_output_0$",),
     collection="samples",
 )
-MIN_ROWS: Final = 8  # rows
 RECENT_STEPS: Final = 5  # saved steps whose median is compared with its maximum
 
 
@@ -35,29 +40,25 @@ class ModeCollapse(SustainedRule):
     """
 
     MEASURED = SPREAD
+    TENSORS = ("samples", SAMPLES)
     READS = "the collection samples, and outputs of generators: values."
-    PARAMS = (
-        share("threshold", "Smallest accepted spread, as a share of its maximum.", 0.1, "share"),
-        patience(3),
-        SAMPLES,
-    )
+    threshold = share("Smallest accepted spread, as a share of its maximum.", 0.1, "share")
+    patience = steps_in_a_row(3)
+    tensor_regex = names(SAMPLES)
     SEVERITY = Severity.ERROR
     QUANTITIES = (Quantity(SPREAD, "spread of the samples / its maximum so far", worse="below"),)
-    threshold: float
-    tensor_regex: tuple[str, ...]
 
     def _prepare(self) -> None:
         super()._prepare()
-        self.required_inputs = (by_role("samples", SAMPLES, self.tensor_regex),)
         self._recent: dict[TensorKey, deque[float]] = {}
         self._largest: dict[TensorKey, float] = {}
 
     def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
         samples = finite_array(saved, step)
-        if samples is None or samples.ndim <= 1 or len(samples) < MIN_ROWS:
+        if samples is None or samples.ndim <= 1 or len(samples) < MIN_SAMPLES:
             return None
         spread = float(np.sqrt(samples.var(axis=0).mean()))
-        key = saved.name, saved.worker
+        key = saved.key
         recent = self._recent.setdefault(key, deque(maxlen=RECENT_STEPS))
         recent.append(spread)
         if len(recent) < RECENT_STEPS:
@@ -65,4 +66,4 @@ class ModeCollapse(SustainedRule):
         largest = self._largest[key] = max(self._largest.get(key, 0.0), median(recent))
         relative = spread / largest if largest else 0.0  # all samples were equal from the start
         note = f"Spread {spread:.4g}, at most {largest:.4g} so far; rows: {len(samples)}."
-        return TensorState(relative, self.threshold, relative < self.threshold, note)
+        return TensorState(relative, relative < self.threshold, note)

@@ -1,11 +1,10 @@
 """PolicyEntropyCollapse: a policy no longer explores, since its entropy has gone."""
 
-import math
 import re
 import statistics
 from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -13,7 +12,7 @@ from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count, share
 from builtin_rules.statistics.tensor_selection import TensorKey, any_met
 from builtin_rules.statistics.training_kind import TrainingKind, training_kind
-from builtin_rules.statistics.training_scalars import scalars_of_mode
+from builtin_rules.statistics.training_scalars import finite_scalars
 from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
 ENTROPY: Final = "entropy"
@@ -43,14 +42,14 @@ _DEVIATION: Final = TensorInput("deviations", (), (r"(?i)(^|/)(action_|log_)?std
 class _Entropies:
     """The entropies of one policy."""
 
+    latest: deque[float]  # as many as the rule's patience
     first: float | None = None
     sign: float = 1.0
     is_differential: bool = False
     rows: int = 0
     low: int = 0  # latest rows in a row below the limit
-    latest: deque[float] = field(default_factory=deque)
 
-    def add(self, value: float, share_of_first: float, *, is_loss: bool, patience: int) -> float:
+    def add(self, value: float, share_of_first: float, *, is_loss: bool) -> float:
         """Add a value and return the entropy it stands for."""
         if self.first is None:
             self.sign = -1.0 if is_loss and value < 0 else 1.0
@@ -60,8 +59,6 @@ class _Entropies:
         self.low = self.low + 1 if entropy < share_of_first * self.first else 0
         self.rows += 1
         self.latest.append(entropy)
-        if len(self.latest) > patience:
-            self.latest.popleft()
         return entropy
 
     def stays(self) -> bool:
@@ -91,13 +88,9 @@ class PolicyEntropyCollapse(DeclaredRule):
 
     READS = "the tensors named as the entropy of a policy or its loss; and rewards."
     SEVERITY = Severity.WARNING
-    PARAMS = (
-        share("threshold", "Share of the first entropy.", 0.05, "of the first entropy"),
-        count("patience", "Rows for which the entropy stays below it.", 30, "rows"),
-    )
+    threshold = share("Share of the first entropy.", 0.05, "of the first entropy")
+    patience = count("Rows for which the entropy stays below it.", 30, "rows")
     QUANTITIES = (Quantity(ENTROPY, "entropy of the policy", worse="below"),)
-    threshold: float
-    patience: int
 
     required_inputs = (ENTROPIES,)
 
@@ -108,11 +101,9 @@ class PolicyEntropyCollapse(DeclaredRule):
     def invoke_at_step(self, step: int) -> bool:
         """Judge the entropies of global step `step`."""
         trial = self.base_trial
-        for key, reward in scalars_of_mode(trial, step, REWARDS).items():
-            if math.isfinite(reward):
-                self._rewards.setdefault(key, []).append(reward)
-        saved = scalars_of_mode(trial, step, ENTROPIES)
-        entropies = {key: value for key, value in saved.items() if math.isfinite(value)}
+        for key, reward in finite_scalars(trial, step, REWARDS).items():
+            self._rewards.setdefault(key, []).append(reward)
+        entropies = finite_scalars(trial, step, ENTROPIES)
         if not entropies:
             return self.not_judged("no entropy of a policy at this step")
         if _DEVIATION.is_in(trial):
@@ -130,25 +121,20 @@ class PolicyEntropyCollapse(DeclaredRule):
         return training_kind(self.base_trial) not in supervised
 
     def _judge(self, step: int, key: TensorKey, value: float) -> bool | None:
-        policy, (name, worker) = self._policies.setdefault(key, _Entropies()), key
-        is_loss = "loss" in name.rpartition("/")[2].lower()
-        entropy = policy.add(value, self.threshold, is_loss=is_loss, patience=self.patience)
+        policy = self._policies.setdefault(key, _Entropies(deque(maxlen=self.patience)))
+        is_loss = "loss" in key[0].rpartition("/")[2].lower()
+        entropy = policy.add(value, self.threshold, is_loss=is_loss)
         if policy.is_differential or policy.first is None:
             return None
         limit = self.threshold * policy.first
         met = policy.low >= self.patience and policy.stays()
         is_solved = met and any(map(_is_highest, self._rewards.values()))
-        return self.measured(
-            step,
-            ENTROPY,
-            entropy,
-            limit,
-            met=met,
-            tensor=name,
-            worker=worker,
-            note=f"From {policy.first:.4g}; below the limit for {policy.low} rows."
-            + (" The reward is at its highest." if is_solved else ""),
-            severity=Severity.NOTE if is_solved else Severity.WARNING,
+        note = f"From {policy.first:.4g}; below the limit for {policy.low} rows."
+        severity = Severity.WARNING
+        if is_solved:
+            note, severity = f"{note} The reward is at its highest.", Severity.NOTE
+        return self.record(
+            key, step, ENTROPY, entropy, limit, met=met, note=note, severity=severity
         )
 
 

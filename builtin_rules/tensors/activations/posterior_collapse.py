@@ -4,9 +4,15 @@ from typing import Final
 
 import numpy as np
 
-from builtin_rules.statistics.parameters import positive
-from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
-from builtin_rules.statistics.tensor_selection import SavedTensor, TensorKey, by_role
+from builtin_rules.statistics.parameters import names, positive
+from builtin_rules.statistics.sustained import (
+    MIN_SAMPLES,
+    SustainedRule,
+    TensorState,
+    finite_array,
+    steps_in_a_row,
+)
+from builtin_rules.statistics.tensor_selection import SavedTensor
 from smdebug.rules.extensions import PatternsParam, Quantity, Severity
 
 VARIANCE: Final = "largest variance of a latent mean"
@@ -19,9 +25,6 @@ MEANS: Final = PatternsParam(
     ),
     collection="latent_means",
 )
-MIN_ROWS: Final = 8  # rows
-RISING_FACTOR: Final = 1.5  # a variance that has grown by this factor since the first one recovers
-TINY_SHARE: Final = 0.1  # of the threshold; a smaller variance does not recover, however it grows
 
 
 class PosteriorCollapse(SustainedRule):
@@ -36,35 +39,23 @@ class PosteriorCollapse(SustainedRule):
     """
 
     MEASURED = VARIANCE
+    TENSORS = ("latent means", MEANS)
     READS = "the collection latent_means, and outputs of layers named mu: values."
-    PARAMS = (
-        positive("threshold", "A latent unit with a larger variance is active.", 0.01, "variance"),
-        patience(20),
-        MEANS,
-    )
+    threshold = positive("A latent unit with a larger variance is active.", 0.01, "variance")
+    patience = steps_in_a_row(20)
+    tensor_regex = names(MEANS)
     SEVERITY = Severity.ERROR
     QUANTITIES = (
         Quantity(VARIANCE, "largest variance of a latent mean over a batch", "below", log=True),
     )
-    threshold: float
-    tensor_regex: tuple[str, ...]
-
-    def _prepare(self) -> None:
-        super()._prepare()
-        self.required_inputs = (by_role("latent means", MEANS, self.tensor_regex),)
-        self._first: dict[TensorKey, float] = {}  # the first variance without active units
 
     def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
         means = finite_array(saved, step)
-        if means is None or means.ndim != 2 or len(means) < MIN_ROWS:  # noqa: PLR2004 - rows, units
+        if means is None or means.ndim != 2 or len(means) < MIN_SAMPLES:  # noqa: PLR2004 - rows, units
             return None
         variances = means.var(axis=0)
         active = int(np.count_nonzero(variances > self.threshold))
         note = f"{active} of {variances.size} latent units are active; rows: {len(means)}."
-        largest, key = float(variances.max()), (saved.name, saved.worker)
-        if active:
-            self._first.pop(key, None)
-            return TensorState(largest, self.threshold, is_bad=False, note=note)
-        first = self._first.setdefault(key, largest)
-        is_bad = largest < max(RISING_FACTOR * first, TINY_SHARE * self.threshold)
-        return TensorState(largest, self.threshold, is_bad, note)
+        largest = float(variances.max())
+        is_bad = self._stays_low(saved.key, largest, is_low=not active)
+        return TensorState(largest, is_bad, note)

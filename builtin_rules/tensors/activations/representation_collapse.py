@@ -4,9 +4,15 @@ from typing import Final
 
 import numpy as np
 
-from builtin_rules.statistics.parameters import positive
-from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
-from builtin_rules.statistics.tensor_selection import SavedTensor, TensorKey, by_role
+from builtin_rules.statistics.parameters import names, positive
+from builtin_rules.statistics.sustained import (
+    MIN_SAMPLES,
+    SustainedRule,
+    TensorState,
+    finite_array,
+    steps_in_a_row,
+)
+from builtin_rules.statistics.tensor_selection import SavedTensor
 from smdebug.rules.extensions import PatternsParam, Quantity, Severity
 
 SPREAD: Final = "spread of the embeddings"
@@ -17,9 +23,6 @@ EMBEDDINGS: Final = PatternsParam(
     also=(r"(?i)^(embeddings|representations|projections|z_?[12])$",),
     collection="embeddings",
 )
-MIN_ROWS: Final = 8  # rows
-TINY_SHARE: Final = 0.1  # of the threshold: a spread that has not recovered from nothing
-RISING_FACTOR: Final = 1.5  # a spread that has grown by this factor since it was too small recovers
 
 
 class RepresentationCollapse(SustainedRule):
@@ -34,36 +37,20 @@ class RepresentationCollapse(SustainedRule):
     """
 
     MEASURED = SPREAD
+    TENSORS = ("embeddings", EMBEDDINGS)
     READS = "the collection embeddings, and outputs of projection heads: values."
-    PARAMS = (
-        positive("threshold", "Smallest accepted spread; even rows have 1.", 0.05, "spread"),
-        patience(5),
-        EMBEDDINGS,
-    )
+    threshold = positive("Smallest accepted spread; even rows have 1.", 0.05, "spread")
+    patience = steps_in_a_row(5)
+    tensor_regex = names(EMBEDDINGS)
     SEVERITY = Severity.ERROR
     QUANTITIES = (Quantity(SPREAD, "spread of normalised rows x sqrt(columns)", worse="below"),)
-    threshold: float
-    tensor_regex: tuple[str, ...]
-
-    def _prepare(self) -> None:
-        super()._prepare()
-        self.required_inputs = (by_role("embeddings", EMBEDDINGS, self.tensor_regex),)
-        self._first: dict[TensorKey, float] = {}  # the first spread below the threshold
 
     def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
         rows = finite_array(saved, step)
-        if rows is None or rows.ndim != 2 or len(rows) < MIN_ROWS:  # noqa: PLR2004 - rows, columns
+        if rows is None or rows.ndim != 2 or len(rows) < MIN_SAMPLES:  # noqa: PLR2004 - rows, columns
             return None
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         unit = rows / np.where(lengths > 0, lengths, 1.0)
         spread = float(unit.std(axis=0).mean() * np.sqrt(unit.shape[1]))
-        key = saved.name, saved.worker
-        if spread >= self.threshold:
-            self._first.pop(key, None)
-        else:
-            self._first.setdefault(key, spread)
-        first = self._first.get(key, 0.0)
-        is_bad = spread < self.threshold and spread < max(
-            RISING_FACTOR * first, TINY_SHARE * self.threshold
-        )
-        return TensorState(spread, self.threshold, is_bad, f"Rows: {len(rows)}.")
+        is_bad = self._stays_low(saved.key, spread, is_low=spread < self.threshold)
+        return TensorState(spread, is_bad, f"Rows: {len(rows)}.")

@@ -4,9 +4,14 @@ from typing import Final
 
 import numpy as np
 
-from builtin_rules.statistics.parameters import share
-from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
-from builtin_rules.statistics.tensor_selection import SavedTensor, by_role
+from builtin_rules.statistics.parameters import names, share
+from builtin_rules.statistics.sustained import (
+    SustainedRule,
+    TensorState,
+    finite_array,
+    steps_in_a_row,
+)
+from builtin_rules.statistics.tensor_selection import SavedTensor
 from smdebug.rules.extensions import PatternsParam, Quantity, Severity
 
 ENTROPY: Final = "entropy of the loads"
@@ -33,20 +38,13 @@ class RouterCollapse(SustainedRule):
     """
 
     MEASURED = ENTROPY
+    TENSORS = ("loads of experts", LOADS)
     READS = "the loads (router/<module>/load) or router probabilities: values."
-    PARAMS = (
-        share("threshold", "Smallest accepted entropy, as a share of ln(experts).", 0.5, "share"),
-        patience(10),
-        LOADS,
-    )
+    threshold = share("Smallest accepted entropy, as a share of ln(experts).", 0.5, "share")
+    patience = steps_in_a_row(10)
+    tensor_regex = names(LOADS)
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(ENTROPY, "entropy of the loads / ln(experts)", worse="below"),)
-    threshold: float
-    tensor_regex: tuple[str, ...]
-
-    def _prepare(self) -> None:
-        super()._prepare()
-        self.required_inputs = (by_role("loads of experts", LOADS, self.tensor_regex),)
 
     def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
         array = finite_array(saved, step)
@@ -59,7 +57,7 @@ class RouterCollapse(SustainedRule):
         entropy /= float(np.log(loads.size))
         largest = int(loads.argmax())
         note = f"Expert {largest} of {loads.size} gets {loads[largest]:.1%} of the tokens."
-        return TensorState(entropy, self.threshold, entropy < self.threshold, note)
+        return TensorState(entropy, entropy < self.threshold, note)
 
 
 def _loads(array: "np.ndarray") -> "np.ndarray | None":

@@ -3,7 +3,7 @@
 from typing import Final
 
 from builtin_rules.statistics.layer_units import THRESHOLD_LAYER, UnitsRule
-from builtin_rules.statistics.parameters import percentage
+from builtin_rules.statistics.parameters import Declared, names, percentage
 from builtin_rules.statistics.tensor_selection import COLLECTION_NAMES, LITERAL, tensor_names
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.extensions import (
@@ -29,12 +29,12 @@ INPUTS: Final = PatternsParam(
 _EXCLUDED: Final = r"(?i)hard_?(tanh|sigmoid)|log_?sigmoid"
 
 
-def _bound(name: str, default: float) -> FloatParam:
+def _bound(name: str, default: float) -> Declared[float]:
     """Return the parameter of one bound of the range of unsaturated inputs."""
     _, kind, end = name.split("_")
     side = {"min": "above", "max": "below"}[end]
     meaning = f"An input of {kind} is active only {side} this."
-    return FloatParam(name, meaning, default=default, unit=f"input of {kind}")
+    return Declared(FloatParam(name, meaning, default=default, unit=f"input of {kind}"))
 
 
 class SaturatedActivation(UnitsRule):
@@ -55,25 +55,20 @@ class SaturatedActivation(UnitsRule):
         "module or layer), inputs named after tanh and sigmoid as PyTorch (Tanh_input_0), MXNet "
         "(tanh0_input_0) and Keras (tanh/inputs) do, and collection_names: values."
     )
-    PARAMS = (
-        COLLECTION_NAMES,
-        INPUTS,
-        _bound("threshold_tanh_min", -9.4999),
-        _bound("threshold_tanh_max", 9.4999),
-        _bound("threshold_sigmoid_min", -23.0),
-        _bound("threshold_sigmoid_max", 16.99999),
-        percentage(
-            "threshold_inactivity",
-            "A unit is saturated if a smaller share of its inputs than this is in the range.",
-            1.0,
-        ),
-        THRESHOLD_LAYER,
-        LITERAL,
+    collection_names = names(COLLECTION_NAMES)
+    tensor_regex = names(INPUTS)
+    threshold_tanh_min = _bound("threshold_tanh_min", -9.4999)
+    threshold_tanh_max = _bound("threshold_tanh_max", 9.4999)
+    threshold_sigmoid_min = _bound("threshold_sigmoid_min", -23.0)
+    threshold_sigmoid_max = _bound("threshold_sigmoid_max", 16.99999)
+    threshold_inactivity = percentage(
+        "A unit is saturated if a smaller share of its inputs than this is in the range.", 1.0
     )
+    threshold_layer = THRESHOLD_LAYER
+    literal = Declared[bool](LITERAL)
+    MEASURED = SATURATED
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(SATURATED, "saturated units, percent of the layer"),)
-    collection_names: tuple[str, ...]
-    tensor_regex: tuple[str, ...]
 
     def _prepare(self) -> None:
         super()._prepare()
@@ -109,7 +104,7 @@ class SaturatedActivation(UnitsRule):
             kind: tensor_names(self.base_trial, step, [f"{kind}_input"], []) for kind in KINDS
         }
         return self.judge_layers(
-            step, SATURATED, self._inputs, lambda name: self._ranges.get(self._kind(name, members))
+            step, self._inputs, lambda name: self._ranges.get(self._kind(name, members))
         )
 
     def _kind(self, name: str, members: dict[str, list[str]]) -> str:

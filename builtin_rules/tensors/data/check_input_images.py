@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.parameters import count, non_negative
+from builtin_rules.statistics.parameters import Declared, count, names, non_negative
 from builtin_rules.statistics.tensor_selection import (
     LITERAL,
     LOSSES,
@@ -108,30 +108,19 @@ class CheckInputImages(DeclaredRule):
         "inputs), and the first inputs of models as PyTorch (Net_input_0), MXNet "
         "(hybridsequential0_input_0) and Keras (inputs, conv2d/inputs) name them: values."
     )
-    PARAMS = (
-        non_negative(
-            "threshold_mean",
-            "Largest accepted distance of a channel's mean from 0.",
-            0.2,
-            "value of a pixel",
-        ),
-        count("threshold_samples", "Number of images required before judging.", 500, "images"),
-        IMAGES,
-        count(
-            "channel",
-            "Axis of the colour channel: 1 in (batch, channel, height, width), 3 if it is last.",
-            CHANNEL,
-            "axis",
-        ),
-        LITERAL,
+    threshold_mean = non_negative(
+        "Largest accepted distance of a channel's mean from 0.", 0.2, "value of a pixel"
     )
+    threshold_samples = count("Number of images required before judging.", 500, "images")
+    regex = names(IMAGES)
+    channel = count(
+        "Axis of the colour channel: 1 in (batch, channel, height, width), 3 if it is last.",
+        CHANNEL,
+        "axis",
+    )
+    literal = Declared[bool](LITERAL)
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(MEAN, "largest |mean| of a channel, over all images so far"),)
-    threshold_mean: float
-    threshold_samples: int
-    regex: tuple[str, ...]
-    channel: int
-    literal: bool
 
     def _prepare(self) -> None:
         self._inputs = by_role("images", IMAGES, self.regex)
@@ -213,15 +202,10 @@ class CheckInputImages(DeclaredRule):
         serious = np.where(is_usual, -math.inf, excess)
         worst = int(np.nanargmax(serious if np.nanmax(serious) > 0 else excess))
         mean, limit = float(means[worst]), float(limits[worst])
-        return self.measured(
-            step,
-            MEAN,
-            abs(mean),
-            limit,
-            met=abs(mean) > limit,
-            tensor=name,
-            note=f"Channel {worst} of {len(means)} has mean {mean:.4g}; images: {channels.images}.",
-            severity=Severity.NOTE if is_usual[worst] else None,
+        note = f"Channel {worst} of {len(means)} has mean {mean:.4g}; images: {channels.images}."
+        met, severity = abs(mean) > limit, Severity.NOTE if is_usual[worst] else None
+        return self.record(
+            (name, None), step, MEAN, abs(mean), limit, met=met, note=note, severity=severity
         )
 
 

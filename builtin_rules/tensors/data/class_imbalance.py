@@ -13,21 +13,11 @@ from builtin_rules.statistics.class_labels import (
     classes,
     label_prediction_pairs,
 )
-from builtin_rules.statistics.parameters import count, share
+from builtin_rules.statistics.parameters import Declared, count, flag, names, non_negative, share
 from builtin_rules.statistics.share_of_total import lower
-from builtin_rules.statistics.tensor_selection import (
-    LITERAL,
-    by_role,
-    mode_of,
-)
+from builtin_rules.statistics.tensor_selection import LITERAL, by_role, mode_of
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import (
-    BoolParam,
-    FloatParam,
-    PatternsParam,
-    Quantity,
-    Severity,
-)
+from smdebug.rules.extensions import PatternsParam, Quantity, Severity
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -102,42 +92,25 @@ class ClassImbalance(DeclaredRule):
         "the values of labels and predictions: tensors of the collections of these names, with "
         "labels and predictions in their names, inputs 1 and 0 of a loss, or output logits."
     )
-    PARAMS = (
-        FloatParam(
-            "threshold_imbalance",
-            "Largest tolerated ratio of the largest to the smallest class.",
-            default=10.0,
-            minimum=1.0,
-            unit="labels / labels",
-        ),
-        share(
-            "threshold_misprediction",
-            "Largest tolerated share of mispredictions of a class.",
-            0.7,
-            "share of a class",
-        ),
-        count(
-            "samples", "Number of labels judged together; use more for more classes.", 500, "labels"
-        ),
-        BoolParam(
-            "argmax", "Take the index of the largest entry of each prediction.", default=False
-        ),
-        LABELS,
-        PREDICTIONS,
-        LITERAL,
+    threshold_imbalance = non_negative(
+        "Largest tolerated ratio of the largest to the smallest class.",
+        10.0,
+        "labels / labels",
+        minimum=1.0,
     )
+    threshold_misprediction = share(
+        "Largest tolerated share of mispredictions of a class.", 0.7, "share of a class"
+    )
+    samples = count("Number of labels judged together; use more for more classes.", 500, "labels")
+    argmax = flag("Take the index of the largest entry of each prediction.")
+    labels_regex = names(LABELS)
+    predictions_regex = names(PREDICTIONS)
+    literal = Declared[bool](LITERAL)
     SEVERITY = Severity.WARNING
     QUANTITIES = (
         Quantity(IMBALANCE, "labels of the largest / the smallest class, at least", log=True),
         Quantity(MISPREDICTION, "wrong predictions of a class / its labels, at least"),
     )
-    threshold_imbalance: float
-    threshold_misprediction: float
-    samples: int
-    argmax: bool
-    labels_regex: tuple[str, ...]
-    predictions_regex: tuple[str, ...]
-    literal: bool
 
     def _prepare(self) -> None:
         self._inputs = (
@@ -203,22 +176,16 @@ class ClassImbalance(DeclaredRule):
         if lasting.imbalance:
             imbalance = max(imbalance, latest)
         is_lasting = lasting.misprediction or self.literal
-        answers = [
-            self.measured(
-                step,
-                quantity,
-                worst.measured,
-                limit,
-                met=is_judged and worst.measured > limit,
-                tensor=name,
-                note=worst.note,
+        met = False
+        for quantity, (measured, note), limit, is_judged in (
+            (IMBALANCE, imbalance, self.threshold_imbalance, True),
+            (MISPREDICTION, wrong, self.threshold_misprediction, is_lasting),
+        ):
+            exceeds = is_judged and measured > limit
+            met |= self.record(
+                (name, None), step, quantity, measured, limit, met=exceeds, note=note
             )
-            for quantity, worst, limit, is_judged in (
-                (IMBALANCE, imbalance, self.threshold_imbalance, True),
-                (MISPREDICTION, wrong, self.threshold_misprediction, is_lasting),
-            )
-        ]
-        return any(answers)
+        return met
 
     def _imbalance(self, counts: "Counter[int]", repeats: float) -> WorstClass:
         """Return the ratio of the largest to the smallest class, each label counted once."""

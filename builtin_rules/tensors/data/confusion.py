@@ -24,11 +24,11 @@ from builtin_rules.statistics.confusion_matrix import (
     counted,
     worst,
 )
-from builtin_rules.statistics.parameters import share
+from builtin_rules.statistics.parameters import Declared, count, share
 from builtin_rules.statistics.tensor_selection import LITERAL, SavedTensor, mode_of, tensor_names
 from smdebug.core.collection import CollectionKeys
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import IntParam, Quantity, Severity, TensorInput, TextParam
+from smdebug.rules.extensions import Quantity, Severity, TensorInput, TextParam
 
 DIAGONAL: Final = "diagonal"
 BESIDE: Final = "off-diagonal"
@@ -39,8 +39,9 @@ LANGUAGE: Final = "labels of a language model are tokens, which confuse each oth
 EVALUATED: Final = "a training step: only evaluations are judged"
 
 
-def _name(name: str, meaning: str, default: str) -> TextParam:
-    return TextParam(name, meaning, default=default, allowed="the name of a tensor or collection")
+def _name(meaning: str, default: str) -> Declared[str]:
+    allowed = "the name of a tensor or collection"
+    return Declared(TextParam("", meaning, default=default, allowed=allowed))
 
 
 def _is_standard(name: str, collection: str) -> bool:
@@ -89,43 +90,32 @@ class Confusion(DeclaredRule):
         "collections of these names, or else the inputs of a loss "
         "(`..._input_1`, `..._input_0`)."
     )
-    PARAMS = (
-        IntParam(
-            "category_no",
-            "Number of classes; by default inferred from labels and predictions.",
-            minimum=2,
-            unit="classes",
-        ),
-        _name("labels", "Name of the tensor, or a collection, of true classes.", "labels"),
-        _name(
-            "predictions",
-            "Name of the tensor, or a collection, of predicted classes or their scores.",
-            "predictions",
-        ),
-        _name(
-            "labels_collection",
-            "Collection of the labels, used if `labels` was not saved.",
-            CollectionKeys.LABELS,
-        ),
-        _name(
-            "predictions_collection",
-            "Collection of the predictions, used if `predictions` was not saved.",
-            CollectionKeys.PREDICTIONS,
-        ),
-        share(
-            "min_diag",
-            "Smallest accepted share of correct predictions of a class.",
-            0.9,
-            "share of a column",
-        ),
-        share(
-            "max_off_diag",
-            "Largest accepted share of another label among the predictions of a class.",
-            0.1,
-            "share of a column",
-        ),
-        LITERAL,
+    category_no = count(
+        "Number of classes; by default inferred from labels and predictions.",
+        None,
+        "classes",
+        minimum=2,
     )
+    labels = _name("Name of the tensor, or a collection, of true classes.", "labels")
+    predictions = _name(
+        "Name of the tensor, or a collection, of predicted classes or their scores.", "predictions"
+    )
+    labels_collection = _name(
+        "Collection of the labels, used if `labels` was not saved.", CollectionKeys.LABELS
+    )
+    predictions_collection = _name(
+        "Collection of the predictions, used if `predictions` was not saved.",
+        CollectionKeys.PREDICTIONS,
+    )
+    min_diag = share(
+        "Smallest accepted share of correct predictions of a class.", 0.9, "share of a column"
+    )
+    max_off_diag = share(
+        "Largest accepted share of another label among the predictions of a class.",
+        0.1,
+        "share of a column",
+    )
+    literal = Declared[bool](LITERAL)
     SEVERITY = Severity.WARNING
     QUANTITIES = (
         Quantity(
@@ -133,20 +123,12 @@ class Confusion(DeclaredRule):
         ),
         Quantity(BESIDE, "largest share of one wrong label (at least)", worse="above"),
     )
-    category_no: int | None
-    labels: str
-    predictions: str
-    labels_collection: str
-    predictions_collection: str
-    min_diag: float
-    max_off_diag: float
-    literal: bool
 
     def _prepare(self) -> None:
-        self.required_inputs = (
-            _input(self.labels, self.labels_collection, LABELS_OF_LOSS),
-            _input(self.predictions, self.predictions_collection, PREDICTIONS_OF_LOSS),
-        )
+        # Name, collection and pattern.
+        self._labels = self.labels, self.labels_collection, LABELS_OF_LOSS
+        self._predictions = self.predictions, self.predictions_collection, PREDICTIONS_OF_LOSS
+        self.required_inputs = (_input(*self._labels), _input(*self._predictions))
         self._limits = ConfusionLimits(self.min_diag, self.max_off_diag)
         # By prediction tensor and mode.
         self._histories: dict[tuple[str, ModeKeys], MatrixHistory] = {}
@@ -180,8 +162,7 @@ class Confusion(DeclaredRule):
         """Add the samples of a step and judge complete matrices, or return why there are none."""
         mode = first_mode = self.base_trial.mode(step)
         if len(self.base_trial.modes_at(step)) > 1:
-            labels = self._names(step, self.labels, self.labels_collection, LABELS_OF_LOSS)
-            mode = mode_of(self.base_trial, step, labels)
+            mode = mode_of(self.base_trial, step, self._names(step, *self._labels))
         if first_mode is not ModeKeys.EVAL:
             self._end_evaluation()
         if mode is ModeKeys.TRAIN and self._evaluates:
@@ -226,10 +207,8 @@ class Confusion(DeclaredRule):
 
     def _classes(self, step: int) -> Iterator[tuple[SavedTensor, LabelledClasses | str]]:
         """Yield each worker's predictions with the classes, or why there are none."""
-        labels = self._names(step, self.labels, self.labels_collection, LABELS_OF_LOSS)
-        predictions = self._names(
-            step, self.predictions, self.predictions_collection, PREDICTIONS_OF_LOSS
-        )
+        labels = self._names(step, *self._labels)
+        predictions = self._names(step, *self._predictions)
         for labelled, predicted in label_prediction_pairs(
             self.base_trial, step, labels, predictions
         ):
@@ -259,13 +238,6 @@ class Confusion(DeclaredRule):
     def _report(
         self, step: int, column: ColumnShare, name: str, worker: str | None, *, met: bool
     ) -> bool:
-        return self.measured(
-            step,
-            DIAGONAL if column.on_diagonal else BESIDE,
-            column.bound,
-            self._limits.of(column),
-            met=met,
-            tensor=name,
-            worker=worker,
-            note=column.note,
-        )
+        quantity, limit = DIAGONAL if column.on_diagonal else BESIDE, self._limits.of(column)
+        key = name, worker
+        return self.record(key, step, quantity, column.bound, limit, met=met, note=column.note)

@@ -5,11 +5,11 @@ import re
 from typing import Final, NamedTuple
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.parameters import count, share
+from builtin_rules.statistics.parameters import Declared, count, share
 from builtin_rules.statistics.tensor_selection import (
     LITERAL,
     SavedTensor,
-    numbers,
+    only_number,
     saved_tensors,
 )
 from smdebug.rules.extensions import PatternsParam, Quantity, Severity, TensorInput
@@ -60,27 +60,22 @@ class FeatureImportanceOverweight(DeclaredRule):
     """
 
     READS = "the importances that tensor_regex selects, one tensor for each feature."
-    PARAMS = (
-        share(
-            "threshold",
-            "Largest tolerated share of the most important features.",
-            _THRESHOLD,
-            "share of the total importance",
-        ),
-        count("nfeatures", "Number of most important features to add up.", _NFEATURES, "features"),
+    threshold = share(
+        "Largest tolerated share of the most important features.",
+        _THRESHOLD,
+        "share of the total importance",
+    )
+    nfeatures = count("Number of most important features to add up.", _NFEATURES, "features")
+    tensor_regex = Declared[tuple[str, ...]](
         PatternsParam(
             "tensor_regex",
             "Patterns: an importance is judged if one of them matches in its name.",
             default=_PATTERN,
-        ),
-        LITERAL,
+        )
     )
+    literal = Declared[bool](LITERAL)
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(SHARE, "share of the most important features (0 to 1)"),)
-    threshold: float
-    nfeatures: int
-    tensor_regex: tuple[str, ...]
-    literal: bool
 
     def _prepare(self) -> None:
         self._inputs = TensorInput("importances of features", patterns=self.tensor_regex)
@@ -115,11 +110,9 @@ class FeatureImportanceOverweight(DeclaredRule):
         self, group: tuple[str, str], members: list[SavedTensor], step: int
     ) -> TopFeature | None:
         """Return the most important features of a group, or None if its numbers are invalid."""
-        importances: dict[SavedTensor, float] = {}
-        for saved in members:
-            array = numbers(saved, step)
-            if array is not None and array.size == 1:
-                importances[saved] = float(array.reshape(-1)[0])
+        importances = {
+            saved: value for saved in members if (value := only_number(saved, step)) is not None
+        }
         if not importances or not all(0 <= value < math.inf for value in importances.values()):
             return None
         total = sum(importances.values()) or 1.0
@@ -158,16 +151,9 @@ class FeatureImportanceOverweight(DeclaredRule):
         is_usual = top.share <= (CLEAR_SHARE if top.share < before else USUAL_SHARE)
         is_note = is_usual and self.threshold == _THRESHOLD and not self.literal
         note = f"{', '.join(top.names)}, of {top.used} features used."
-        return self.measured(
-            step,
-            SHARE,
-            top.share,
-            self.threshold,
-            met=met,
-            tensor=top.first.name,
-            worker=top.first.worker,
-            note=note,
-            severity=Severity.NOTE if is_note else None,
+        severity, key, limit = Severity.NOTE if is_note else None, top.first.key, self.threshold
+        return self.record(
+            key, step, SHARE, top.share, limit, met=met, note=note, severity=severity
         )
 
 

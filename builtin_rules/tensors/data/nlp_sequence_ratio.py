@@ -1,16 +1,19 @@
 """NLPSequenceRatio: too many tokens are padding or another given token."""
 
 import math
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.parameters import Declared, names
 from builtin_rules.statistics.tensor_selection import LITERAL, by_role, numbers, saved_tensors
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.extensions import NamesParam, PatternsParam, Quantity, Severity
 
 DEFAULT_PERCENT: Final = "50"
+_ALL: Final = 100  # percent
 USUAL_PERCENT: Final = 200 / 3  # up to here, padding makes each text three times as long at most
 # Embeddings of other things than tokens, such as image patches.
 _NOT: Final = r"(?i)^(?!.*(patch|(?<![a-z])(?<!token_and_)pos|wpe|segment|type|(?<![a-z])time))"
@@ -28,37 +31,27 @@ TOKENS: Final = PatternsParam(
 )
 
 
+@dataclass(frozen=True)
 class _NumbersParam(NamesParam):
-    """Numbers as text, from a list or from comma-separated text."""
+    """Numbers, or percentages, as text, from a list or from comma-separated text."""
 
-    minimum = -math.inf
-    maximum = math.inf
+    of_percent: bool = False
 
     @property
     def expected(self) -> str:
         """What the value must be, as the end of "must be ..."."""
-        return "finite numbers separated by commas"
+        kind = "numbers in [0, 100]" if self.of_percent else "finite numbers"
+        return f"{kind} separated by commas"
 
     def _read(self, raw: object) -> tuple[str, ...]:
         parts = raw if isinstance(raw, (list, tuple)) else [raw]
         return super()._read([str(number) for part in parts for number in str(part).split(",")])
 
     def _checked(self, part: str) -> str:
-        if not (math.isfinite(float(part)) and self.minimum <= float(part) <= self.maximum):
+        value = float(part)
+        if not (0 <= value <= _ALL if self.of_percent else math.isfinite(value)):
             raise ValueError
         return part
-
-
-class _PercentagesParam(_NumbersParam):
-    """Percentages as text."""
-
-    minimum = 0.0
-    maximum = 100.0
-
-    @property
-    def expected(self) -> str:
-        """What the value must be, as the end of "must be ..."."""
-        return "numbers in [0, 100] separated by commas"
 
 
 class NLPSequenceRatio(DeclaredRule):
@@ -79,23 +72,20 @@ class NLPSequenceRatio(DeclaredRule):
         "transformer.wte_input_0), MXNet (embedding0_input_0) and Keras (embedding/inputs) name "
         "them: values."
     )
-    PARAMS = (
-        TOKENS,
-        _NumbersParam("token_values", "Tokens to count.", default="0", unit="tokens"),
-        _PercentagesParam(
-            "token_thresholds_percent",
+    tensor_regex = names(TOKENS)
+    token_values = names(_NumbersParam("", "Tokens to count.", default="0", unit="tokens"))
+    token_thresholds_percent = names(
+        _NumbersParam(
+            "",
             "Largest accepted share of all tokens, for each of these tokens.",
             default=DEFAULT_PERCENT,
             unit="percent",
-        ),
-        LITERAL,
+            of_percent=True,
+        )
     )
+    literal = Declared[bool](LITERAL)
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity("share of token 0", "share of token 0, percent of all tokens"),)
-    tensor_regex: tuple[str, ...]
-    token_values: tuple[str, ...]
-    token_thresholds_percent: tuple[str, ...]
-    literal: bool
 
     def _prepare(self) -> None:
         values, limits = self.token_values, self.token_thresholds_percent
@@ -139,15 +129,11 @@ class NLPSequenceRatio(DeclaredRule):
             with np.errstate(all="ignore"):  # a token outside the range of the type
                 number = sum(int(np.count_nonzero(array == value)) for array in arrays)
             share = 100.0 * number / size
-            met |= self.measured(
-                step,
-                f"share of token {value:g}",
-                share,
-                limit,
-                met=share > limit,
-                tensor=name,
-                note=f"Token {value:g}: {number} of {size}.",
-                severity=Severity.NOTE if self._is_usual(share) else None,
+            note = f"Token {value:g}: {number} of {size}."
+            quantity, key = f"share of token {value:g}", (name, None)
+            severity = Severity.NOTE if self._is_usual(share) else None
+            met |= self.record(
+                key, step, quantity, share, limit, met=share > limit, note=note, severity=severity
             )
         return met
 

@@ -8,7 +8,7 @@ import numpy as np
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count
 from builtin_rules.statistics.previous_values import is_learning_step
-from builtin_rules.statistics.sustained import NOT_TRAINING, finite_array, patience
+from builtin_rules.statistics.sustained import NOT_TRAINING, finite_array, steps_in_a_row
 from builtin_rules.statistics.tensor_selection import SavedTensor, TensorKey, any_met, saved_tensors
 from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
@@ -48,14 +48,10 @@ class ProbabilitiesAsLogits(DeclaredRule):
         "the first input of CrossEntropyLoss, NLLLoss and BCEWithLogitsLoss, which the PyTorch "
         "hook saves as CrossEntropyLoss_input_0: values."
     )
-    PARAMS = (
-        patience(3),
-        count("rows", "Smallest number of rows of a step that is judged.", 8, "rows"),
-    )
+    patience = steps_in_a_row(3)
+    rows = count("Smallest number of rows of a step that is judged.", 8, "rows")
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(STEPS, "saved steps in a row with predictions of the wrong kind"),)
-    patience: int
-    rows: int
 
     required_inputs = (INPUTS,)
 
@@ -77,23 +73,23 @@ class ProbabilitiesAsLogits(DeclaredRule):
         if array is None or not array.ndim or len(array) < self.rows:
             return None
         suspicion = self._suspicion(saved.name, array)
-        key = saved.name, saved.worker
+        key = saved.key
         note, steps = self._suspect.get(key, ("", 0))
         if suspicion is None:
             suspicion, steps = Suspicion("", self.SEVERITY, self.patience), 0
         else:
             steps = steps + 1 if note == suspicion.note else 1
         self._suspect[key] = suspicion.note, steps
-        return self.measured(
+        note, severity, needed = suspicion
+        return self.record(
+            key,
             step,
             STEPS,
             steps,
-            suspicion.patience,
-            met=steps >= suspicion.patience,
-            tensor=saved.name,
-            worker=saved.worker,
-            note=suspicion.note or None,
-            severity=suspicion.severity,
+            needed,
+            met=steps >= needed,
+            note=note or None,
+            severity=severity,
         )
 
     def _suspicion(self, name: str, array: "np.ndarray") -> Suspicion | None:

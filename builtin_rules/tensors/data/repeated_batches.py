@@ -78,10 +78,8 @@ class RepeatedBatches(DeclaredRule):
         "the tensors fingerprints/inputs and fingerprints/labels, a hash of each row; without "
         "them values of the collections input_image, input_sequence and labels."
     )
-    PARAMS = (
-        share("threshold_repeats", "Share of the last 8 batches that is bad.", 0.75, "share"),
-        share("threshold_leak", "Largest accepted share of evaluated rows.", 0.1, "share"),
-    )
+    threshold_repeats = share("Share of the last 8 batches that is bad.", 0.75, "share")
+    threshold_leak = share("Largest accepted share of evaluated rows.", 0.1, "share")
     SEVERITY = Severity.WARNING
     QUANTITIES = (
         Quantity(REPEATED, "share of the last 8 batches that repeat"),
@@ -91,8 +89,6 @@ class RepeatedBatches(DeclaredRule):
     UNSUITED = MappingProxyType(
         {TrainingKind.REINFORCEMENT: "reinforcement learning repeats batches by design"}
     )
-    threshold_repeats: float
-    threshold_leak: float
 
     required_inputs = (
         TensorInput("inputs or labels", (*INPUTS.collections, "labels"), (f"^{FINGERPRINTS}",)),
@@ -155,7 +151,8 @@ class RepeatedBatches(DeclaredRule):
         note = (
             f"The last {JUDGED_BATCHES} batches hold {latest} of {trained} different rows so far."
         )
-        return self._record(step, REPEATED, measured, worker, met=is_bad, note=note)
+        key, limit = (None, worker), self.threshold_repeats
+        return self.record(key, step, REPEATED, measured, limit, met=is_bad, note=note)
 
     def _has_few_classes(
         self, step: int, worker: str, batches: _Batches, labels: tuple[int, ...]
@@ -170,9 +167,10 @@ class RepeatedBatches(DeclaredRule):
         if len(batches.few_classes) < JUDGED_BATCHES or expected < MIN_CLASSES:
             return None
         measured = sum(batches.few_classes) / JUDGED_BATCHES
-        met = measured >= self.threshold_repeats
+        key, limit = (None, worker), self.threshold_repeats
+        met = measured >= limit
         note = f"This batch holds {classes} classes; a shuffled one would hold {expected:.1f}."
-        return self._record(step, FEW_CLASSES, measured, worker, met=met, note=note)
+        return self.record(key, step, FEW_CLASSES, measured, limit, met=met, note=note)
 
     def _leaks(
         self, step: int, worker: str, batches: _Batches, rows: tuple[int, ...]
@@ -191,13 +189,7 @@ class RepeatedBatches(DeclaredRule):
         measured = batches.leaked / batches.clean
         natural = batches.twins * max(1.0, len(batches.trained) * batches.clean / batches.sizes)
         is_leak = batches.leaked >= max(MIN_HITS, TIMES_NATURAL * natural)
-        met = measured > self.threshold_leak and is_leak
+        key, limit = (None, worker), self.threshold_leak
+        met = measured > limit and is_leak
         note = f"{batches.leaked} of {batches.clean} different rows."
-        limit = self.threshold_leak
-        return self.measured(step, LEAKED, measured, limit, met=met, worker=worker, note=note)
-
-    def _record(
-        self, step: int, quantity: str, measured: float, worker: str, *, met: bool, note: str
-    ) -> bool:
-        limit = self.threshold_repeats
-        return self.measured(step, quantity, measured, limit, met=met, worker=worker, note=note)
+        return self.record(key, step, LEAKED, measured, limit, met=met, note=note)

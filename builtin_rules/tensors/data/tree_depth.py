@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.parameters import positive
+from builtin_rules.statistics.parameters import Declared, positive
 from builtin_rules.statistics.tensor_selection import (
     LITERAL,
     SavedTensor,
@@ -52,14 +52,10 @@ class TreeDepth(DeclaredRule):
     """
 
     READS = "the collection trees: ID (or Tree and Node), Yes and No; without them Node alone."
-    PARAMS = (
-        positive("depth", "Trees deeper than this are reported.", _DEPTH, "levels below the root"),
-        LITERAL,
-    )
+    depth = positive("Trees deeper than this are reported.", _DEPTH, "levels below the root")
+    literal = Declared[bool](LITERAL)
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(LEVELS, "depth of the deepest tree (levels)", worse="above"),)
-    depth: float
-    literal: bool
 
     required_inputs = (TREES,)
 
@@ -86,16 +82,9 @@ class TreeDepth(DeclaredRule):
         else:
             return None
         is_usual = self.depth == _DEPTH and levels <= USUAL_DEPTH and not self.literal
-        return self.measured(
-            step,
-            LEVELS,
-            levels,
-            self.depth,
-            met=levels > self.depth,
-            tensor=columns[name].name,
-            worker=columns[name].worker,
-            note=note,
-            severity=Severity.NOTE if is_usual else None,
+        key, limit, severity = columns[name].key, self.depth, Severity.NOTE if is_usual else None
+        return self.record(
+            key, step, LEVELS, levels, limit, met=levels > limit, note=note, severity=severity
         )
 
 

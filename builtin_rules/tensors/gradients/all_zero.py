@@ -4,14 +4,14 @@ from typing import Final
 
 import numpy as np
 
-from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.lasting_zeros import (
     EXPERT,
     LastingZeros,
     layer_of,
     workers_without_loss,
 )
-from builtin_rules.statistics.parameters import percentage
+from builtin_rules.statistics.parameters import Declared, names, percentage
+from builtin_rules.statistics.selecting_rule import SelectingRule
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     FROM_REDUCTIONS,
@@ -20,22 +20,15 @@ from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     TensorKey,
     reduction,
-    require_selection,
     saved_reductions,
     saved_tensor,
     saved_tensors,
-    selected,
     statistics,
     tensor_names,
     view,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import (
-    Quantity,
-    Severity,
-    WantedMeasure,
-    ZeroCount,
-)
+from smdebug.rules.extensions import Quantity, Severity, ZeroCount
 
 ZEROS: Final = "share of zeros"
 _ALL: Final = 100.0
@@ -45,7 +38,7 @@ _TRAINED: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
 _ZEROS: Final = ZeroCount()
 
 
-class AllZero(DeclaredRule):
+class AllZero(SelectingRule):
     """Met when ``100 * zeros / elements >= threshold`` for some selected tensor.
 
     Only exact zeros count; NaN does not. Every worker and every step is judged separately. Empty
@@ -63,26 +56,16 @@ class AllZero(DeclaredRule):
     """
 
     READS = "the selected tensors: values, or the saved reductions abs_max, or min and max."
-    PARAMS = (
-        COLLECTION_NAMES,
-        TENSOR_REGEX,
-        percentage("threshold", "The share of zeros from which a tensor is reported.", _ALL),
-        LITERAL,
-    )
+    collection_names = names(COLLECTION_NAMES)
+    tensor_regex = names(TENSOR_REGEX)
+    threshold = percentage("The share of zeros from which a tensor is reported.", _ALL)
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (Quantity(ZEROS, "zeros among the elements (percent)", worse="above"),)
     SEVERITY = Severity.WARNING
-    collection_names: tuple[str, ...]
-    tensor_regex: tuple[str, ...]
-    threshold: float
-    literal: bool
-
-    @property
-    def wants(self) -> list[WantedMeasure]:
-        """The zeros of the selected tensors."""
-        return [WantedMeasure(_ZEROS, selected(self))]
+    STATISTIC = _ZEROS
 
     def _prepare(self) -> None:
-        require_selection(self)
+        super()._prepare()
         self._zeros = LastingZeros()
         # At the current step: gradients, and those with what else must be zero for long.
         self._gradients: set[str] = set()

@@ -1,33 +1,35 @@
 """ExplodingTensor: a tensor holds NaN or infinity."""
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
-from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.broken_tensors import ExecutionOrder, PassingValues, is_mask
+from builtin_rules.statistics.broken_tensors import (
+    BrokenTensor,
+    ExecutionOrder,
+    PassingValues,
+    is_mask,
+)
+from builtin_rules.statistics.parameters import Declared, flag, names
+from builtin_rules.statistics.selecting_rule import SelectingRule
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
     TENSOR_REGEX,
     SavedTensor,
     TensorKey,
-    require_selection,
     saved_reductions,
     saved_tensor,
-    selected,
     statistics,
     tensor_names,
     view,
 )
 from smdebug.rules.extensions import (
-    BoolParam,
     NonFiniteCount,
     NonFiniteCounts,
     Quantity,
     Severity,
-    WantedMeasure,
     step_in_segment,
 )
 
@@ -43,7 +45,7 @@ _BOUNDED: Final = frozenset({("min", False), ("max", False), ("min", True), ("ma
 _NOT_FINITE: Final = NonFiniteCount()
 
 
-class ExplodingTensor(DeclaredRule):
+class ExplodingTensor(SelectingRule):
     """Met when a selected floating-point tensor holds NaN, or infinity unless `only_nan`.
 
     Without selectors, every saved tensor of every worker is judged, in all modes. Integers,
@@ -74,29 +76,25 @@ class ExplodingTensor(DeclaredRule):
         "every saved tensor, or those selected: values, or saved reductions; "
         "model/execution_order/*, optimizer/skipped and the collection loss_scales: values."
     )
-    PARAMS = (
-        COLLECTION_NAMES,
-        TENSOR_REGEX,
-        BoolParam("only_nan", "Count only NaN and ignore infinity.", default=False),
-        LITERAL,
-    )
+    collection_names = names(COLLECTION_NAMES)
+    tensor_regex = names(TENSOR_REGEX)
+    only_nan = flag("Count only NaN and ignore infinity.")
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (Quantity(NOT_FINITE, "NaN and infinite elements", worse="above"),)
-    collection_names: tuple[str, ...]
-    tensor_regex: tuple[str, ...]
-    only_nan: bool
-    literal: bool
+    ALL_BY_DEFAULT = True
+    STATISTIC = _NOT_FINITE
 
     def _prepare(self) -> None:
-        require_selection(self, optional=True)
+        super()._prepare()
         # By worker: the first broken tensor since the last step without any, and its step.
         self._origins: dict[str, tuple[str, int]] = {}
-        self._passing = PassingValues[_Broken]()
+        self._passing = PassingValues()
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the tensors of global step `step`."""
         trial = self.base_trial
         order = ExecutionOrder(trial, step)
-        examined: dict[TensorKey, _Broken | None] = {}  # None if finite
+        examined: dict[TensorKey, BrokenTensor | None] = {}  # None if finite
         saved = trial.saved_by(step, self._names(step))
         counts = statistics(trial, step, saved, _NOT_FINITE)
         for key in saved:
@@ -104,7 +102,7 @@ class ExplodingTensor(DeclaredRule):
             if count is None or count.nan or count.infinite:
                 item = self._examine(saved_tensor(trial, key), count, order, step)
                 if item is not None:
-                    examined[key] = item if item.number else None
+                    examined[key] = item if item.elements else None
             elif count.kind in _FLOATING:
                 examined[key] = None
         if not examined:
@@ -125,8 +123,8 @@ class ExplodingTensor(DeclaredRule):
     def _names(self, step: int) -> list[str]:
         """Return the names of the tensors to judge."""
         trial = self.base_trial
-        if self.collection_names or self.tensor_regex:
-            return tensor_names(trial, step, self.collection_names, self.tensor_regex)
+        if self._has_selection:
+            return self._selected.names(trial, step)
         names: list[str] = trial.tensor_names(step=step)
         trees = set() if self.literal else {*tensor_names(trial, step, [TREES], [])}
         return [name for name in names if name not in trees] if trees else names
@@ -142,7 +140,7 @@ class ExplodingTensor(DeclaredRule):
 
     def _in_order(
         self,
-        broken: Iterable["_Broken"],
+        broken: Iterable[BrokenTensor],
         finite: Collection[TensorKey],
         order: ExecutionOrder,
         step: int,
@@ -163,7 +161,7 @@ class ExplodingTensor(DeclaredRule):
             else:
                 yield self._report(item, step, self._note(item, step))
 
-    def _note(self, item: "_Broken", step: int) -> str | None:
+    def _note(self, item: BrokenTensor, step: int) -> str | None:
         origin, since = self._origins.get(item.saved.worker, ("", step))
         if (origin, since) == (item.saved.name, step):
             return item.note
@@ -171,36 +169,18 @@ class ExplodingTensor(DeclaredRule):
         return f"{item.note} The first in order of execution was {origin!r}{when}."
 
     def _report(
-        self, item: "_Broken", step: int, note: str | None, severity: Severity | None = None
+        self, item: BrokenTensor, step: int, note: str | None, severity: Severity | None = None
     ) -> bool:
-        name, worker = item.saved.name, item.saved.worker
+        key, elements = item.saved.key, item.elements
         if item.reduced is not None:  # a saved reduction, which does not tell how many
-            return self.found(step, name, worker, item.reduced, None, note, severity)
-        met = item.number > 0
-        return self.measured(
-            step,
-            NOT_FINITE,
-            item.number,
-            0,
-            met=met,
-            tensor=name,
-            worker=worker,
-            note=note,
-            severity=severity,
+            return self.found(step, *key, item.reduced, None, note, severity)
+        return self.record(
+            key, step, NOT_FINITE, elements, 0, met=elements > 0, note=note, severity=severity
         )
 
-    @property
-    def wants(self) -> list[WantedMeasure]:
-        """The numbers of elements that are not finite."""
-        return [WantedMeasure(_NOT_FINITE, selected(self))]
-
     def _examine(
-        self,
-        saved: SavedTensor,
-        counts: NonFiniteCounts | None,
-        order: ExecutionOrder,
-        step: int,
-    ) -> "_Broken | None":
+        self, saved: SavedTensor, counts: NonFiniteCounts | None, order: ExecutionOrder, step: int
+    ) -> BrokenTensor | None:
         """Return how many elements of a tensor are not finite, or None if that is unknown.
 
         Parameters
@@ -218,9 +198,9 @@ class ExplodingTensor(DeclaredRule):
         if count and not counts.nan and not self.literal and is_mask(saved, step, order):
             count = 0
         if not count:
-            return _Broken(saved, 0, "")
+            return BrokenTensor(saved, 0, "")
         note = f"{counts.nan} NaN and {counts.infinite} infinite of {counts.size} elements."
-        return _Broken(saved, count, note, bool(counts.nan))
+        return BrokenTensor(saved, count, note, bool(counts.nan))
 
     @staticmethod
     def _count_other(saved: SavedTensor, step: int) -> "NonFiniteCounts | None":
@@ -233,32 +213,16 @@ class ExplodingTensor(DeclaredRule):
             nan, infinite = int(np.isnan(array).sum()), int(np.isinf(array).sum())
         return NonFiniteCounts(nan, infinite, array.size, array.dtype.kind)
 
-    def _examine_reductions(self, saved: SavedTensor, step: int) -> "_Broken | None":
+    def _examine_reductions(self, saved: SavedTensor, step: int) -> BrokenTensor | None:
         values = saved_reductions(saved, step)
         if not values:
             return None
         for key, value in values.items():
             if np.isnan(value) or (np.isinf(value) and self._bounds(key) and not self.only_nan):
                 note = f"Saved reduction {'abs_' if key[1] else ''}{key[0]}."
-                return _Broken(saved, 1, note, bool(np.isnan(value)), value)
-        return _Broken(saved, 0, "")
+                return BrokenTensor(saved, 1, note, bool(np.isnan(value)), value)
+        return BrokenTensor(saved, 0, "")
 
     def _bounds(self, key: tuple[str, bool]) -> bool:
         """Return whether a reduction is infinite only if an element is."""
         return self.literal or key in _BOUNDED
-
-
-class _Broken(NamedTuple):
-    """A tensor with elements that are not finite, or with none (`number` is 0).
-
-    Attributes
-    ----------
-    reduced
-        The reduction that is not finite, if only reductions were saved; `number` is 1 then.
-    """
-
-    saved: SavedTensor
-    number: int
-    note: str
-    has_nan: bool = False
-    reduced: float | None = None

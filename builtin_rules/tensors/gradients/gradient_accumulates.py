@@ -10,13 +10,8 @@ import numpy as np
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count, positive, share
 from builtin_rules.statistics.previous_values import is_learning_step
-from builtin_rules.statistics.tensor_selection import (
-    SavedTensor,
-    numbers,
-    saved_tensors,
-)
+from builtin_rules.statistics.tensor_selection import GRADIENTS, SavedTensor, numbers, saved_tensors
 from builtin_rules.statistics.training_kind import TrainingKind
-from smdebug.core.collection import CollectionKeys
 from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
 COSINE: Final = "cosine of successive gradients"
@@ -62,18 +57,9 @@ class GradientAccumulates(DeclaredRule):
         "the tensors optimizer/stale_grad_norm and optimizer/grad_norm, or the collection "
         "gradients: values."
     )
-    PARAMS = (
-        share("cosine", "A larger cosine of two gradients is the same way.", 0.9, "cosine"),
-        count(
-            "patience",
-            "Number of such updates or steps in a row that is too many.",
-            4,
-            "saved steps",
-        ),
-        positive(
-            "growth", "How many times larger the norm, or the ratio, has become.", 2.0, "ratio"
-        ),
-    )
+    cosine = share("A larger cosine of two gradients is the same way.", 0.9, "cosine")
+    patience = count("Number of such updates or steps in a row that is too many.", 4, "saved steps")
+    growth = positive("How many times larger the norm, or the ratio, has become.", 2.0, "ratio")
     QUANTITIES = (
         Quantity(LEFT, "norm of the gradients left by the last update", worse="above", log=True),
         Quantity(COSINE, "median cosine with the previous gradient", worse="above"),
@@ -82,11 +68,8 @@ class GradientAccumulates(DeclaredRule):
     UNSUITED = MappingProxyType(
         {TrainingKind.ADVERSARIAL: "adversarial training: models pass gradients to each other"}
     )
-    cosine: float
-    patience: int
-    growth: float
 
-    required_inputs = (TensorInput("gradients", (CollectionKeys.GRADIENTS,), (f"^{STALE}$",)),)
+    required_inputs = (TensorInput(GRADIENTS.label, GRADIENTS.collections, (f"^{STALE}$",)),)
 
     def _prepare(self) -> None:
         # By worker: the latest gradients, and how many norms or ratios have risen in a row.
@@ -105,16 +88,11 @@ class GradientAccumulates(DeclaredRule):
             return self.not_judged(reason)
         if trial.has_tensor(STALE):
             answers = [
-                self._judge_left(saved, step)
-                for saved in saved_tensors(
-                    trial, step, trial.tensor_names(step=step, regex=[f"^{STALE}$"])
-                )
+                self._judge_left(saved, step) for saved in saved_tensors(trial, step, [STALE])
             ]
             return any(answers) if answers else self.not_judged("no first backward after an update")
         gradients: dict[str, dict[str, Any]] = {}
-        for saved in saved_tensors(
-            trial, step, trial.tensor_names(step=step, collection=CollectionKeys.GRADIENTS)
-        ):
+        for saved in saved_tensors(trial, step, GRADIENTS.names(trial, step)):
             array = numbers(saved, step)
             if array is not None and array.size > 1:
                 flat = np.array(array, np.float32).reshape(-1)
@@ -149,12 +127,12 @@ class GradientAccumulates(DeclaredRule):
             self._rising.pop((SUMS, worker), None)
             return None
         total = self._norm_at_optimizer(worker, step)
-        if total is not None and self.base_trial.num_workers > 1:
-            return None
         if total is not None:
+            if self.base_trial.num_workers > 1:
+                return None
             ratio = total / norm
             met = self._grows(SUMS, worker, ratio, together=True)
-            limit = self._limit(SUMS, worker)
+            limit = self.growth * self._rising[SUMS, worker][0]
             return self.measured(step, SUMS, ratio, limit, met=met, worker=worker)
         cosines = [
             float(array @ before[name]) / (float(np.linalg.norm(array)) * length)
@@ -182,9 +160,6 @@ class GradientAccumulates(DeclaredRule):
         if len(rising) <= self.patience or value <= self.growth * rising[0]:
             return False
         return quantity == SUMS or _is_linear(rising)
-
-    def _limit(self, quantity: str, worker: str) -> float:
-        return self.growth * self._rising[quantity, worker][0]
 
     def _norm_at_optimizer(self, worker: str, step: int) -> float | None:
         """Return the norm over the gradients that the optimizer used, or None."""

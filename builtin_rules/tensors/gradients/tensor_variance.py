@@ -3,24 +3,22 @@
 import re
 from typing import Final
 
-from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.parameters import non_negative
+from builtin_rules.statistics.parameters import Declared, names, non_negative
+from builtin_rules.statistics.selecting_rule import SelectingRule
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
     TENSOR_REGEX,
     TensorKey,
     any_met,
-    require_selection,
-    selected,
     shapes,
     tensor_names,
     variances,
-    wanted,
 )
 from smdebug.core.collection import CollectionKeys
+from smdebug.core.reductions import Reduction
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Quantity, Severity, WantedMeasure
+from smdebug.rules.extensions import Quantity, Severity
 
 LARGE: Final = "large variance"
 SMALL: Final = "small variance"
@@ -29,7 +27,7 @@ _LENGTHS: Final = re.compile(r"original0$|weight_g$|magnitude")  # of weight nor
 _PARAMETERS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
 
 
-class TensorVariance(DeclaredRule):
+class TensorVariance(SelectingRule):
     """Met when ``var(x) > max_threshold`` or ``var(x) < min_threshold`` for a selected tensor.
 
     The variance divides by the number of elements. A bound is checked only if it is given. Every
@@ -46,41 +44,28 @@ class TensorVariance(DeclaredRule):
     """
 
     READS = "the selected tensors: values, or the saved reduction variance or std."
-    PARAMS = (
-        COLLECTION_NAMES,
-        TENSOR_REGEX,
-        non_negative(
-            "max_threshold",
-            "A variance above this meets the condition. Not checked if unset.",
-            None,
-            "squared unit of the tensor",
-        ),
-        non_negative(
-            "min_threshold",
-            "A variance below this meets the condition. Not checked if unset.",
-            None,
-            "squared unit of the tensor",
-        ),
-        LITERAL,
+    collection_names = names(COLLECTION_NAMES)
+    tensor_regex = names(TENSOR_REGEX)
+    max_threshold = non_negative(
+        "A variance above this meets the condition. Not checked if unset.",
+        None,
+        "squared unit of the tensor",
     )
+    min_threshold = non_negative(
+        "A variance below this meets the condition. Not checked if unset.",
+        None,
+        "squared unit of the tensor",
+    )
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (
         Quantity(LARGE, "variance, squared unit of the tensor", worse="above", log=True),
         Quantity(SMALL, "variance, squared unit of the tensor", worse="below", log=True),
     )
     SEVERITY = Severity.WARNING
-    collection_names: tuple[str, ...]
-    tensor_regex: tuple[str, ...]
-    max_threshold: float | None
-    min_threshold: float | None
-    literal: bool
-
-    @property
-    def wants(self) -> list[WantedMeasure]:
-        """The variances of the selected tensors."""
-        return wanted(selected(self), "variance")
+    STATISTIC = Reduction("variance", absolute=False)
 
     def _prepare(self) -> None:
-        require_selection(self)
+        super()._prepare()
         self._small: dict[TensorKey, int] = {}  # for how many values from the first one on
         high, low = self.max_threshold, self.min_threshold
         if high is None and low is None:
@@ -119,22 +104,19 @@ class TensorVariance(DeclaredRule):
         is_parameter: bool,
     ) -> bool | None:
         """Return whether a variance is outside the bounds, or None if no bound applies."""
-        name, worker = key
         bounds = {LARGE: self.max_threshold, SMALL: self.min_threshold}
-        if is_parameter and self._starts_constant(name, step, spread, shape):
+        if is_parameter and self._starts_constant(key[0], step, spread, shape):
             del bounds[SMALL]
         is_small = self.min_threshold is not None and spread < self.min_threshold
         self._small[key] = self._small.get(key, 0) + 1 if is_small else SETTLED_VALUES
         lasts = self.literal or not is_parameter or self._small[key] >= SETTLED_VALUES
-        met = None
-        for quantity, limit in bounds.items():
-            if limit is None:
-                continue
-            outside = spread > limit if quantity == LARGE else is_small and lasts
-            met = self.measured(
-                step, quantity, spread, limit, met=outside, tensor=name, worker=worker
-            ) or bool(met)
-        return met
+        answers = [
+            self.record(key, step, quantity, spread, limit, met=outside)
+            for quantity, limit in bounds.items()
+            if limit is not None
+            for outside in [spread > limit if quantity == LARGE else is_small and lasts]
+        ]
+        return any(answers) if answers else None
 
     def _starts_constant(
         self, name: str, step: int, spread: float, shape: tuple[int, ...] | None

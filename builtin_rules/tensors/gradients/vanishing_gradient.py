@@ -14,7 +14,7 @@ from builtin_rules.statistics.lasting_zeros import (
     layer_of,
     workers_without_loss,
 )
-from builtin_rules.statistics.parameters import non_negative
+from builtin_rules.statistics.parameters import Declared, non_negative
 from builtin_rules.statistics.previous_values import has_fallen
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
@@ -22,11 +22,12 @@ from builtin_rules.statistics.tensor_selection import (
     LOSSES,
     TensorKey,
     reductions,
+    saved_tensor,
     saved_tensors,
+    value_shape,
     wanted,
 )
-from smdebug.exceptions import TensorUnavailableForStep
-from smdebug.rules.extensions import Quantity, Severity, WantedMeasure
+from smdebug.rules.extensions import Quantity, Severity
 
 MEAN: Final = "mean |gradient|"
 ZERO: Final = "Exactly 0: no gradient reaches the parameter."
@@ -71,21 +72,17 @@ class VanishingGradient(DeclaredRule):
     """
 
     READS = "the collection gradients: values, or the saved reduction abs_mean."
-    PARAMS = (
-        non_negative(
-            "threshold",
-            "A gradient has vanished when the mean of its magnitudes is smaller than this.",
-            1e-7,
-            "mean |gradient|",
-        ),
-        LITERAL,
+    threshold = non_negative(
+        "A gradient has vanished when the mean of its magnitudes is smaller than this.",
+        1e-7,
+        "mean |gradient|",
     )
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (Quantity(MEAN, MEAN, worse="below", log=True),)
     SEVERITY = Severity.WARNING
-    threshold: float
-    literal: bool
 
     required_inputs = (GRADIENTS,)
+    wants = wanted(GRADIENTS, "mean", absolute=True)
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the gradients of global step `step`."""
@@ -106,11 +103,6 @@ class VanishingGradient(DeclaredRule):
                 vanished = self._without_flat(vanished, means, step)
         zeros = {key: ZERO for key in vanished if means[key] == 0}
         return self.measured_all(step, MEAN, means, self.threshold, met=set(vanished), notes=zeros)
-
-    @property
-    def wants(self) -> list[WantedMeasure]:
-        """The mean magnitudes of the gradients."""
-        return wanted(GRADIENTS, "mean", absolute=True)
 
     def _prepare(self) -> None:
         self._rows: dict[TensorKey, int] = {}  # how many in a row are too small
@@ -194,8 +186,5 @@ class VanishingGradient(DeclaredRule):
 
     def _rank(self, key: TensorKey, step: int) -> int:
         """Return the number of dimensions; without a saved shape that of a matrix."""
-        name, worker = key
-        try:
-            return len(self.base_trial.tensor(name).shape(step, worker=worker))
-        except TensorUnavailableForStep:
-            return MATRIX_RANK
+        shape = value_shape(saved_tensor(self.base_trial, key), step)
+        return MATRIX_RANK if shape is None else len(shape)

@@ -7,6 +7,8 @@ import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.losses.judge import LossJudge, LossState, StateVerdict
+from builtin_rules.statistics.losses.loss_statistics import loss as mean_loss
+from builtin_rules.statistics.losses.loss_statistics import single_number
 from builtin_rules.statistics.losses.objective import (
     RATES,
     SUM,
@@ -17,8 +19,7 @@ from builtin_rules.statistics.losses.objective import (
     no_objective,
     objectives,
 )
-from builtin_rules.statistics.losses.single_number import single_number
-from builtin_rules.statistics.parameters import count, percentage
+from builtin_rules.statistics.parameters import Declared, count, flag, names, percentage
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
@@ -26,10 +27,9 @@ from builtin_rules.statistics.tensor_selection import (
     RISING,
     TENSOR_REGEX,
     any_met,
-    tensors_of_mode,
 )
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import BoolParam, ChoiceParam, Quantity, Severity, TensorInput
+from smdebug.rules.extensions import ChoiceParam, Quantity, Severity, TensorInput
 
 # Why these, and how they judge: docs/decisions/0047-one-judge-of-losses.md.
 LOSS: Final = "loss"
@@ -86,37 +86,24 @@ class LossNotDecreasing(DeclaredRule):
 
     SEVERITY = Severity.WARNING
     READS = "the collection losses and the selected tensors: values of one element."
-    PARAMS = (
-        COLLECTION_NAMES,
-        TENSOR_REGEX,
-        BoolParam("use_losses_collection", "Judge the collection losses too.", default=True),
-        count(
-            "num_steps",
-            "Rows of a level; with literal, steps between the two losses compared.",
-            10,
-            "rows",
-        ),
-        percentage("diff_percent", "How much the loss must fall.", 0.1, below_100=True),
-        percentage(
-            "increase_threshold_percent", "How much the loss may rise.", 5.0, below_100=True
-        ),
+    collection_names = names(COLLECTION_NAMES)
+    tensor_regex = names(TENSOR_REGEX)
+    use_losses_collection = flag("Judge the collection losses too.", default=True)
+    num_steps = count(
+        "Rows of a level; with literal, steps between the two losses compared.", 10, "rows"
+    )
+    diff_percent = percentage("How much the loss must fall.", 0.1, below_100=True)
+    increase_threshold_percent = percentage("How much the loss may rise.", 5.0, below_100=True)
+    mode = Declared[str](
         ChoiceParam(
             "mode",
             "Mode of the steps and losses to judge.",
             default="GLOBAL",
             choices=("EVAL", "TRAIN", "GLOBAL"),
-        ),
-        LITERAL,
+        )
     )
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (Quantity(LOSS, "level of the loss, and what it must stay below"),)
-    collection_names: tuple[str, ...]
-    tensor_regex: tuple[str, ...]
-    use_losses_collection: bool
-    num_steps: int
-    diff_percent: float
-    increase_threshold_percent: float
-    mode: str
-    literal: bool
 
     def _prepare(self) -> None:
         usual = LOSSES.collections if self.use_losses_collection else ()
@@ -177,12 +164,7 @@ class LossNotDecreasing(DeclaredRule):
             step = modes[mode]
             if name not in trial.tensor_names(step=step, mode=mode):
                 return None
-        numbers = [
-            number
-            for saved in tensors_of_mode(trial, step, [name], mode)
-            if (number := single_number(saved, step, mode)) is not None
-        ]
-        return sum(numbers) / len(numbers) if numbers else None
+        return mean_loss(trial, step, name, mode, single_number)
 
     def _judge_literally(self, name: str, mode: ModeKeys, step: int, loss: float) -> bool | None:
         """Return whether a loss fails to decrease, or None if it is not due."""

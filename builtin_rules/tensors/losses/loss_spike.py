@@ -7,9 +7,10 @@ from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.losses.judge import LossJudge, LossState
 from builtin_rules.statistics.losses.loss_statistics import NO_LOSS
 from builtin_rules.statistics.losses.objective import no_objective, objectives, training_losses
-from builtin_rules.statistics.series.robust_window import NOISE_ROWS
+from builtin_rules.statistics.noise_levels import NOISE_ROWS
+from builtin_rules.statistics.parameters import flag
 from builtin_rules.statistics.tensor_selection import LOSSES, any_met
-from smdebug.rules.extensions import BoolParam, Quantity, Severity
+from smdebug.rules.extensions import Quantity, Severity
 
 # Why these, and how they judge: docs/decisions/0047-one-judge-of-losses.md.
 SPIKE: Final = "loss"
@@ -43,9 +44,8 @@ class LossSpike(DeclaredRule):
 
     SEVERITY = Severity.WARNING
     READS = "the collection losses in the mode TRAIN, or without modes: values."
-    PARAMS = (BoolParam("only_lasting", "Leave out spikes that recovered.", default=False),)
+    only_lasting = flag("Leave out spikes that recovered.")
     QUANTITIES = (Quantity(SPIKE, "training loss, and the limit of a spike"),)
-    only_lasting: bool
 
     required_inputs = (LOSSES,)
 
@@ -98,13 +98,8 @@ class LossSpike(DeclaredRule):
         if not lasting and self.only_lasting:
             return False
         often = repeated or (len(spikes) == OFTEN_ROWS and rows - spikes[0] < NOISE_ROWS)
-        return self.measured(
-            step,
-            SPIKE,
-            value if lasting else verdict.measured,
-            verdict.limit,
-            met=True,
-            tensor=name,
-            note=note,
-            severity=Severity.WARNING if lasting or often else Severity.NOTE,
+        severity = Severity.WARNING if lasting or often else Severity.NOTE
+        peak, limit = value if lasting else verdict.measured, verdict.limit
+        return self.record(
+            (name, None), step, SPIKE, peak, limit, met=True, note=note, severity=severity
         )

@@ -13,9 +13,8 @@ from builtin_rules.statistics.losses.loss_statistics import (
     losses_at,
 )
 from builtin_rules.statistics.losses.objective import no_objective
-from builtin_rules.statistics.parameters import count, non_negative
-from builtin_rules.statistics.series.noise_levels import mean
-from builtin_rules.statistics.series.robust_window import RobustWindow
+from builtin_rules.statistics.noise_levels import RobustWindow, mean
+from builtin_rules.statistics.parameters import Declared, count, names, non_negative
 from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES, TENSOR_REGEX, selection_input
 from smdebug.rules.extensions import Quantity, Severity, step_in_segment
 
@@ -81,29 +80,18 @@ class Overfit(DeclaredRule):
 
     SEVERITY = Severity.WARNING
     READS = "the collection losses, or the selected tensors, in the modes TRAIN and EVAL: values."
-    PARAMS = (
-        TENSOR_REGEX,
-        count("start_step", "First step whose losses count.", 0, "global steps", minimum=0),
-        count(
-            "patience",
-            "Number of consecutive evaluation phases that must exceed the ratio.",
-            1,
-            "phases",
-        ),
-        non_negative(
-            "ratio_threshold",
-            "Tolerated excess of the validation loss, relative to the training loss.",
-            0.1,
-            "(validation - training) / training",
-        ),
-        LITERAL,
+    tensor_regex = names(TENSOR_REGEX)
+    start_step = count("First step whose losses count.", 0, "global steps", minimum=0)
+    patience = count(
+        "Number of consecutive evaluation phases that must exceed the ratio.", 1, "phases"
     )
+    ratio_threshold = non_negative(
+        "Tolerated excess of the validation loss, relative to the training loss.",
+        0.1,
+        "(validation - training) / training",
+    )
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (Quantity(GAP, "(validation - training) / training, less two standard errors"),)
-    tensor_regex: tuple[str, ...]
-    start_step: int
-    patience: int
-    ratio_threshold: float
-    literal: bool
 
     def _prepare(self) -> None:
         self._inputs = selection_input((), self.tensor_regex) if self.tensor_regex else LOSSES
@@ -173,16 +161,10 @@ class Overfit(DeclaredRule):
         """Record a phase and return whether the condition is met."""
         at_end = 1 if watched.high else END_PATIENCE
         least = 1 if self.literal else at_end if self._at_end else MIN_PATIENCE
-        patience = max(self.patience, least)
-        return self.measured(
-            step,
-            GAP,
-            self._gap(phase),
-            self.ratio_threshold,
-            met=watched.exceeded >= patience,
-            tensor=phase.key.name or None,
-            note=(
-                f"Validation loss {phase.validation:.4g}, training loss "
-                f"{float(phase.training or 0.0):.4g}, for {watched.exceeded} phases."
-            ),
+        met = watched.exceeded >= max(self.patience, least)
+        key, gap = (phase.key.name or None, None), self._gap(phase)
+        note = (
+            f"Validation loss {phase.validation:.4g}, training loss "
+            f"{float(phase.training or 0.0):.4g}, for {watched.exceeded} phases."
         )
+        return self.record(key, step, GAP, gap, self.ratio_threshold, met=met, note=note)

@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.losses.loss_statistics import NO_LOSS, EvaluationPhases, losses_at
 from builtin_rules.statistics.losses.objective import no_objective
-from builtin_rules.statistics.parameters import count, non_negative
-from builtin_rules.statistics.series.noise_levels import Levels, mean
+from builtin_rules.statistics.noise_levels import Levels, mean
+from builtin_rules.statistics.parameters import Declared, count, non_negative
 from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES
 from smdebug.rules.extensions import Quantity, Severity
 
@@ -126,29 +126,18 @@ class Overtraining(DeclaredRule):
 
     SEVERITY = Severity.WARNING
     READS = "the collection losses in the modes TRAIN and EVAL, or without modes: values."
-    PARAMS = (
-        count(
-            "patience_train", "Number of training losses to wait for an improvement.", 5, "losses"
-        ),
-        count(
-            "patience_validation",
-            "Number of validation losses to wait for an improvement.",
-            10,
-            "losses",
-        ),
-        non_negative("delta", "How far below the best loss an improvement must be.", 0.01, "loss"),
-        LITERAL,
+    patience_train = count("Number of training losses to wait for an improvement.", 5, "losses")
+    patience_validation = count(
+        "Number of validation losses to wait for an improvement.", 10, "losses"
     )
+    delta = non_negative("How far below the best loss an improvement must be.", 0.01, "loss")
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (
         Quantity(TRAINING, "training loss, mean of the latest, against what it has to be below"),
         Quantity(
             VALIDATION, "validation loss, mean of the latest, against what it has to be below"
         ),
     )
-    patience_train: int
-    patience_validation: int
-    delta: float
-    literal: bool
 
     required_inputs = (LOSSES,)
 

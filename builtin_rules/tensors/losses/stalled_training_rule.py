@@ -4,12 +4,12 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from builtin_rules.statistics.parameters import count
 from builtin_rules.statistics.tensor_selection import LITERAL
 from smdebug.rules import Rule
 from smdebug.rules.extensions import (
     BoolParam,
     Clock,
+    IntParam,
     Quantity,
     Severity,
     SystemClock,
@@ -47,11 +47,12 @@ class StalledTrainingRule(Rule):
 
     READS = "the times at which event files were written; no tensor in particular."
     PARAMS = (
-        count(
+        IntParam(
             "threshold",
             "A training that saves nothing for longer than this is stalled.",
-            _THRESHOLD,
-            "seconds",
+            default=_THRESHOLD,
+            unit="seconds",
+            minimum=1,
         ),
         BoolParam(STOP, "Stop the training job when the condition is met.", default=False),
         TextParam(

@@ -1,17 +1,19 @@
 """GradientNormSpike: gradient norms jump far above their usual level."""
 
 import math
+import re
 import statistics
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.noise_levels import NOISE_WINDOW, noise
 from builtin_rules.statistics.parameters import positive
-from builtin_rules.statistics.series.noise_levels import NOISE_WINDOW, noise
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
+    LOSSES,
     TensorKey,
     any_met,
     reductions,
@@ -19,7 +21,7 @@ from builtin_rules.statistics.tensor_selection import (
 )
 from builtin_rules.statistics.training_scalars import (
     GRADIENT_NORMS,
-    TRAINING_LOSSES,
+    finite_scalars,
     median_deviation,
     scalars_of_mode,
 )
@@ -44,6 +46,7 @@ LASTING_RISE: Final = 0.2  # of the loss after a spike
 FEWER_BELOW: Final = 5  # one in so many losses may be lower after a spike
 LATEST_ROWS: Final = 5
 EXPLOSION_FACTOR: Final = 100.0
+_OF_MODEL: Final = re.compile(r"(?i)total|global|optimizer/grad_norm")
 
 
 @dataclass(slots=True)
@@ -108,10 +111,8 @@ class _Norms:
 
     def share_like(self, spikes: list[_Spike]) -> float:
         """Return the share of the latest rows whose norms are like those of spikes, or larger."""
-        usual = statistics.median(spike.norm for spike in spikes)
-        return sum(norm >= usual / ALIKE_FACTOR for norm in self.with_spikes) / len(
-            self.with_spikes
-        )
+        least = statistics.median(spike.norm for spike in spikes) / ALIKE_FACTOR
+        return sum(norm >= least for norm in self.with_spikes) / len(self.with_spikes)
 
     def growth(self) -> float:
         """Return how many times the first norms the latest ones are."""
@@ -149,18 +150,12 @@ class GradientNormSpike(DeclaredRule):
         "collection losses."
     )
     SEVERITY = Severity.WARNING
-    PARAMS = (
-        positive("factor", "How many times the level a spike exceeds.", 4.0, "times the median"),
-        positive(
-            "deviations", "How far a spike exceeds the noise.", 5.0, "robust deviations of the log"
-        ),
-    )
+    factor = positive("How many times the level a spike exceeds.", 4.0, "times the median")
+    deviations = positive("How far a spike exceeds the noise.", 5.0, "robust deviations of the log")
     QUANTITIES = (
         Quantity(NORM, "gradient norm, and the limit for spikes", log=True),
         Quantity(GROWTH, "median of the latest norms (times that of the first 20)", log=True),
     )
-    factor: float
-    deviations: float
 
     required_inputs = (
         TensorInput(
@@ -195,7 +190,7 @@ class GradientNormSpike(DeclaredRule):
 
     def _norms(self, step: int) -> dict[TensorKey, float]:
         norms = scalars_of_mode(self.base_trial, step, GRADIENT_NORMS)
-        whole = {key: norm for key, norm in norms.items() if _is_of_model(key[0])}
+        whole = {key: norm for key, norm in norms.items() if _OF_MODEL.search(key[0])}
         if norms or GRADIENT_NORMS.is_in(self.base_trial):
             return whole or norms
         return self._norms_of_gradients(step)
@@ -214,9 +209,8 @@ class GradientNormSpike(DeclaredRule):
     def _mean_losses(self, step: int) -> dict[str, float]:
         """Return the mean of the finite losses of each worker."""
         by_worker: dict[str, list[float]] = {}
-        for (_, worker), loss in scalars_of_mode(self.base_trial, step, TRAINING_LOSSES).items():
-            if math.isfinite(loss):
-                by_worker.setdefault(worker, []).append(loss)
+        for (_, worker), loss in finite_scalars(self.base_trial, step, LOSSES).items():
+            by_worker.setdefault(worker, []).append(loss)
         return {worker: sum(losses) / len(losses) for worker, losses in by_worker.items()}
 
     def _remember(self, losses: Mapping[str, float]) -> None:
@@ -234,16 +228,8 @@ class GradientNormSpike(DeclaredRule):
         if limit is None:
             return None
         begins = norms.in_a_row == 1
-        self.measured(
-            step,
-            NORM,
-            norm,
-            limit,
-            met=begins,
-            tensor=key[0],
-            worker=key[1],
-            note="A spike.",
-            severity=Severity.NOTE,
+        self.record(
+            key, step, NORM, norm, limit, met=begins, note="A spike.", severity=Severity.NOTE
         )
         if begins:
             self._begin_spike(key[1], norms, norm)
@@ -272,56 +258,39 @@ class GradientNormSpike(DeclaredRule):
         norms.pending = None
         lasts = norms.in_a_row >= ROWS_AFTER_SPIKE
         if spike.loss_stayed_up():
-            return self._find(
-                step,
-                key,
-                spike.norm,
-                limit,
-                f"The loss has stayed higher for {ROWS_AFTER_SPIKE} rows.",
-            )
+            note = f"The loss has stayed higher for {ROWS_AFTER_SPIKE} rows."
+            return self.found(step, *key, spike.norm, limit, note)
         if lasts and spike.loss is None:
-            return self._find(
-                step, key, norms.latest[-1], limit, f"It lasts for {ROWS_AFTER_SPIKE} rows."
-            )
+            note = f"It lasts for {ROWS_AFTER_SPIKE} rows."
+            return self.found(step, *key, norms.latest[-1], limit, note)
         if lasts:
             norms.logs.clear()
-            self._find(step, key, norms.latest[-1], limit, "The new level.", Severity.NOTE)
+            self.found(step, *key, norms.latest[-1], limit, "The new level.", Severity.NOTE)
         return False
 
     def _judge_repeats(self, step: int, key: TensorKey, norms: _Norms, limit: float) -> bool:
-        if (
-            not norms.in_a_row
-            and norms.spikes
-            and norms.rows - norms.spikes[-1].row >= FOLLOWING_ROWS
-        ):
+        spikes = [*norms.spikes]
+        if not norms.in_a_row and spikes and norms.rows - spikes[-1].row >= FOLLOWING_ROWS:
             return False  # nothing new since it was judged
-        has_losses = any(spike.loss is not None for spike in norms.spikes)
-        spikes = [spike for spike in norms.spikes if spike.follows or not has_losses]
+        has_losses = any(spike.loss is not None for spike in spikes)
+        spikes = [spike for spike in spikes if spike.follows or not has_losses]
         enough = REPEATS_WITH_LOSS if has_losses else MIN_REPEATS
         if len(spikes) < enough or norms.share_like(spikes) > LARGEST_SHARE:
             return False
         followed = ", and the loss follows" if has_losses else ""
         largest = max(spike.norm for spike in spikes)
         note = f"{len(spikes)} spikes within {min(norms.rows, WINDOW_ROWS)} rows{followed}."
-        return self._find(step, key, largest, limit, note)
+        return self.found(step, *key, largest, limit, note)
 
     def _judge_growth(self, step: int, key: TensorKey, norms: _Norms) -> bool:
         if norms.rows < SPIKE_MIN_ROWS + LATEST_ROWS:
             return False
-        growth, (name, worker) = norms.growth(), key
-        severity, note = self._severity_of_growth(worker)
-        is_first = growth > EXPLOSION_FACTOR and not (norms.exploded and severity is Severity.NOTE)
-        norms.exploded = growth > EXPLOSION_FACTOR
-        return self.measured(
-            step,
-            GROWTH,
-            growth,
-            EXPLOSION_FACTOR,
-            met=is_first,
-            tensor=name,
-            worker=worker,
-            note=note,
-            severity=severity,
+        growth, limit = norms.growth(), EXPLOSION_FACTOR
+        severity, note = self._severity_of_growth(key[1])
+        is_first = growth > limit and not (norms.exploded and severity is Severity.NOTE)
+        norms.exploded = growth > limit
+        return self.record(
+            key, step, GROWTH, growth, limit, met=is_first, note=note, severity=severity
         )
 
     def _severity_of_growth(self, worker: str) -> tuple[Severity, str]:
@@ -332,20 +301,3 @@ class GradientNormSpike(DeclaredRule):
         if statistics.median(latest) > first:
             return Severity.ERROR, "The norms have exploded, and the loss has risen."
         return Severity.NOTE, "The norms have exploded, but the loss has fallen."
-
-    def _find(
-        self,
-        step: int,
-        key: TensorKey,
-        norm: float,
-        limit: float,
-        note: str,
-        severity: Severity | None = None,
-    ) -> bool:
-        name, worker = key
-        return self.found(step, name, worker, norm, limit, note, severity)
-
-
-def _is_of_model(name: Any) -> bool:
-    """Return whether a norm is by its name that of the whole model."""
-    return any(word in str(name).lower() for word in ("total", "global", "optimizer/grad_norm"))

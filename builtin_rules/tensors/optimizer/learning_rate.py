@@ -2,20 +2,16 @@
 
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, NamedTuple
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count, positive
-from builtin_rules.statistics.tensor_selection import TensorKey
+from builtin_rules.statistics.tensor_selection import LOSSES, TensorKey
 from builtin_rules.statistics.training_kind import TrainingKind, training_kind
-from builtin_rules.statistics.training_scalars import (
-    LEARNING_RATES,
-    TRAINING_LOSSES,
-    scalars_of_mode,
-)
+from builtin_rules.statistics.training_scalars import LEARNING_RATES, finite_scalars
 from smdebug.rules.extensions import Quantity, Severity
 
 RATE: Final = "rate"
@@ -127,13 +123,9 @@ class LearningRate(DeclaredRule):
 
     READS = "the collection learning_rates: values of one element; and the collection losses."
     SEVERITY = Severity.WARNING
-    PARAMS = (
-        count("patience", "Rows from the first one on in which a rate may be zero.", 40, "rows"),
-        positive("jump", "How many times the highest rate so far a jump is.", 10.0, "times"),
-    )
+    patience = count("Rows from the first one on in which a rate may be zero.", 40, "rows")
+    jump = positive("How many times the highest rate so far a jump is.", 10.0, "times")
     QUANTITIES = (Quantity(RATE, "learning rate", worse="below"),)
-    patience: int
-    jump: float
 
     required_inputs = (LEARNING_RATES,)
 
@@ -145,10 +137,8 @@ class LearningRate(DeclaredRule):
     def invoke_at_step(self, step: int) -> bool:
         """Judge the learning rates of global step `step`."""
         trial = self.base_trial
-        losses = scalars_of_mode(trial, step, TRAINING_LOSSES).values()
-        self._add_losses([loss for loss in losses if math.isfinite(loss)])
-        saved = scalars_of_mode(trial, step, LEARNING_RATES)
-        rates = {key: rate for key, rate in saved.items() if math.isfinite(rate)}
+        self._add_losses(finite_scalars(trial, step, LOSSES).values())
+        rates = finite_scalars(trial, step, LEARNING_RATES)
         if not rates:
             return self.not_judged("no learning rate of training at this step")
         met = [self._judge(step, key, rate, rates) for key, rate in rates.items()]
@@ -164,7 +154,7 @@ class LearningRate(DeclaredRule):
         ]
         return any(met)
 
-    def _add_losses(self, losses: list[float]) -> None:
+    def _add_losses(self, losses: Collection[float]) -> None:
         if losses:
             mean = sum(losses) / len(losses)
             self._losses.append(mean)
@@ -188,8 +178,7 @@ class LearningRate(DeclaredRule):
             note = f"A jump to {rate / before:.3g} times the highest rate before."
             verdicts.append(_Verdict(self.jump * before, note, Severity.WARNING))
         if not verdicts:
-            name, worker = key
-            self.measured(step, RATE, rate, 0.0, met=False, tensor=name, worker=worker)
+            self.record(key, step, RATE, rate, 0.0, met=False)
         met = [self._report(step, key, rate, verdict) for verdict in verdicts]
         return any(met)
 
@@ -237,9 +226,8 @@ class LearningRate(DeclaredRule):
         if group.others_move:
             return _Verdict(0.0, f"{note} Its parameters are frozen.", Severity.NOTE)
         if self._has_learned():
-            return _Verdict(
-                0.0, f"{note} The loss falls: the log has too few digits.", Severity.NOTE
-            )
+            note = f"{note} The loss falls: the log has too few digits."
+            return _Verdict(0.0, note, Severity.NOTE)
         return _Verdict(0.0, note, Severity.ERROR)
 
     def _has_learned(self) -> bool:
@@ -251,21 +239,11 @@ class LearningRate(DeclaredRule):
 
     def _report(self, step: int, key: TensorKey, rate: float, verdict: _Verdict) -> bool:
         """Record a verdict; of notes, the first of each group."""
-        group, (name, worker) = self._groups[key], key
-        is_note = verdict.severity is Severity.NOTE
+        group, (limit, note, severity) = self._groups[key], verdict
+        is_note = severity is Severity.NOTE
         is_new = not (is_note and group.is_noted)
         group.is_noted |= is_note
-        return self.measured(
-            step,
-            RATE,
-            rate,
-            verdict.limit,
-            met=is_new,
-            tensor=name,
-            worker=worker,
-            note=verdict.note,
-            severity=verdict.severity,
-        )
+        return self.record(key, step, RATE, rate, limit, met=is_new, note=note, severity=severity)
 
 
 def _decimals(rate: float) -> int:

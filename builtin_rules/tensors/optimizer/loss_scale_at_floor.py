@@ -5,12 +5,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-import numpy as np
-
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count, positive
 from builtin_rules.statistics.tensor_selection import TensorKey, any_met
-from builtin_rules.statistics.training_scalars import LOSS_SCALES, scalars_of_mode
+from builtin_rules.statistics.training_scalars import LOSS_SCALES, finite_scalars
 from smdebug.rules.extensions import Quantity, Severity
 
 SCALE: Final = "scale"
@@ -56,16 +54,12 @@ class LossScaleAtFloor(DeclaredRule):
 
     READS = "the collection loss_scales: values of one element."
     SEVERITY = Severity.ERROR
-    PARAMS = (
-        positive("floor", "The scale below which nothing is left to lower.", 1.0, "loss scale"),
-        count("patience", "Number of rows in a row at the floor.", 3, "rows"),
-    )
+    floor = positive("The scale below which nothing is left to lower.", 1.0, "loss scale")
+    patience = count("Number of rows in a row at the floor.", 3, "rows")
     QUANTITIES = (
         Quantity(SCALE, "loss scale", worse="below", log=True),
         Quantity(FALLS, "rows of the latest 20 in which the loss scale fell"),
     )
-    floor: float
-    patience: int
 
     required_inputs = (LOSS_SCALES,)
 
@@ -74,11 +68,10 @@ class LossScaleAtFloor(DeclaredRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the loss scales of global step `step`."""
-        scales = scalars_of_mode(self.base_trial, step, LOSS_SCALES)
-        finite = {key: scale for key, scale in scales.items() if np.isfinite(scale)}
-        if not finite:
+        scales = finite_scalars(self.base_trial, step, LOSS_SCALES)
+        if not scales:
             return self.not_judged("no loss scale of training at this step")
-        answers = [self._judge(step, key, scale) for key, scale in finite.items()]
+        answers = [self._judge(step, key, scale) for key, scale in scales.items()]
         return any_met(
             self, answers, f"the scaler looks for its scale in the first {START_ROWS} rows"
         )
@@ -88,29 +81,14 @@ class LossScaleAtFloor(DeclaredRule):
         scaler.add(scale, self.floor)
         if scaler.rows <= START_ROWS:
             return None
-        name, worker = key
-        met = self.measured(
-            step,
-            SCALE,
-            scale,
-            self.floor,
-            met=scaler.at_floor >= self.patience,
-            tensor=name,
-            worker=worker,
-            note=f"At its floor for {scaler.at_floor} rows, after up to {scaler.highest:.6g}.",
-        )
+        lasts = scaler.at_floor >= self.patience
+        note = f"At its floor for {scaler.at_floor} rows, after up to {scaler.highest:.6g}."
+        met = self.record(key, step, SCALE, scale, self.floor, met=lasts, note=note)
         if len(scaler.latest) <= WINDOW_ROWS:
             return met
-        falls, first = scaler.falls(), scaler.latest[0]
-        met |= self.measured(
-            step,
-            FALLS,
-            falls,
-            WINDOW_ROWS / 2,
-            met=falls > WINDOW_ROWS / 2 and scale * LEAST_FALL <= first,
-            tensor=name,
-            worker=worker,
-            note=f"From {first:.6g} to {scale:.6g} in {WINDOW_ROWS} rows.",
-            severity=Severity.WARNING,
+        falls, first, limit = scaler.falls(), scaler.latest[0], WINDOW_ROWS / 2
+        keeps_falling = falls > limit and scale * LEAST_FALL <= first
+        note, severity = f"From {first:.6g} to {scale:.6g} in {WINDOW_ROWS} rows.", Severity.WARNING
+        return met | self.record(
+            key, step, FALLS, falls, limit, met=keeps_falling, note=note, severity=severity
         )
-        return met

@@ -4,21 +4,20 @@ import math
 import statistics
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.noise_levels import noise
 from builtin_rules.statistics.parameters import count
-from builtin_rules.statistics.series.noise_levels import noise
-from builtin_rules.statistics.tensor_selection import TensorKey, any_met
+from builtin_rules.statistics.tensor_selection import LOSSES, TensorKey, any_met
 from builtin_rules.statistics.training_scalars import (
     GRADIENT_NORMS,
     LEARNING_RATES,
-    TRAINING_LOSSES,
+    finite_scalars,
     median_deviation,
-    scalars_of_mode,
 )
 from smdebug.rules.extensions import Quantity, Severity, TensorInput, step_in_segment
 
@@ -39,11 +38,10 @@ ROWS_KEPT: Final = 20_000
 
 
 class _Level(NamedTuple):
-    """The values before a resume: their level, the limit above it, and the first of the run."""
+    """The level of the values before a resume, and the limit above it."""
 
     level: float
     limit: float
-    first: float
 
 
 @dataclass(slots=True)
@@ -100,22 +98,17 @@ class ResumeLostState(DeclaredRule):
         "runs with several segments."
     )
     SEVERITY = Severity.WARNING
-    PARAMS = (count("patience", "Rows in which a value may come back.", 20, "rows", minimum=5),)
+    patience = count("Rows in which a value may come back.", 20, "rows", minimum=5)
     QUANTITIES = (
         Quantity(LOSS, "loss after the resume, median of five"),
         Quantity(NORM, "gradient norm after the resume, median of five", log=True),
         Quantity(RATE, "learning rate after the resume"),
     )
-    patience: int
 
     required_inputs = (
         TensorInput(
             "losses, gradient norms or learning rates",
-            tuple(
-                name
-                for each in (TRAINING_LOSSES, GRADIENT_NORMS, LEARNING_RATES)
-                for name in each.collections
-            ),
+            (*LOSSES.collections, *GRADIENT_NORMS.collections, *LEARNING_RATES.collections),
         ),
     )
 
@@ -132,17 +125,13 @@ class ResumeLostState(DeclaredRule):
         answers = [
             self._judge(step, quantity, key, value, judge)
             for quantity, selected, judge in (
-                (LOSS, TRAINING_LOSSES, self._judge_loss),
+                (LOSS, LOSSES, self._judge_loss),
                 (NORM, GRADIENT_NORMS, self._judge_norm),
                 (RATE, LEARNING_RATES, self._judge_rate),
             )
-            for key, value in self._values(step, selected).items()
+            for key, value in finite_scalars(self.base_trial, step, selected).items()
         ]
         return any_met(self, answers, NOT_AFTER_A_RESUME if self._segment else FIRST_SEGMENT)
-
-    def _values(self, step: int, selected: TensorInput) -> Mapping[TensorKey, float]:
-        values = scalars_of_mode(self.base_trial, step, selected)
-        return {key: value for key, value in values.items() if math.isfinite(value)}
 
     def _judge(
         self,
@@ -165,24 +154,24 @@ class ResumeLostState(DeclaredRule):
         before = history.before
         level = statistics.median(before)
         margin = max(LOSS_RISE * abs(level), LEVEL_DEVIATIONS * _spread(before))
-        bound = _Level(level, level + margin, statistics.median(history.first))
-        back = max(bound.limit, level + BACK_SHARE * (bound.first - level))
+        first, limit = statistics.median(history.first), level + margin
+        back = max(limit, level + BACK_SHARE * (first - level))
         if len(history.after) == AT_ONCE and min(history.after) > back:
             note = f"From {level:.4g} to {history.after[0]:.4g}: the weights were lost."
-            return self._record(step, LOSS, key, (min(history.after), back), note, Severity.ERROR)
-        return self._judge_median(step, LOSS, key, history, bound)
+            lowest, severity = min(history.after), Severity.ERROR
+            return self.record(
+                key, step, LOSS, lowest, back, met=True, note=note, severity=severity
+            )
+        return self._judge_median(step, LOSS, key, history, _Level(level, limit))
 
     def _judge_norm(self, step: int, key: TensorKey, history: _History) -> bool:
         logs = [math.log(norm) for norm in history.before if norm > 0]
         if len(logs) < MIN_ROWS:
             return False
         level = statistics.median(logs)
-        limit = math.exp(
-            min(700.0, level + max(math.log(CHANGE_FACTOR), LEVEL_DEVIATIONS * _spread(logs)))
-        )
-        return self._judge_median(
-            step, NORM, key, history, _Level(math.exp(level), limit, history.first[0])
-        )
+        margin = max(math.log(CHANGE_FACTOR), LEVEL_DEVIATIONS * _spread(logs))
+        bound = _Level(math.exp(level), math.exp(min(700.0, level + margin)))
+        return self._judge_median(step, NORM, key, history, bound)
 
     def _judge_median(
         self, step: int, quantity: str, key: TensorKey, history: _History, bound: _Level
@@ -197,7 +186,7 @@ class ResumeLostState(DeclaredRule):
             for row in range(len(after) - LATEST_ROWS + 1)
         )
         note = f"From {bound.level:.4g}; not back within {len(after)} rows."
-        return self._record(step, quantity, key, (latest, bound.limit), note, None, met=stays)
+        return self.record(key, step, quantity, latest, bound.limit, met=stays, note=note)
 
     def _judge_rate(self, step: int, key: TensorKey, history: _History) -> bool:
         after, before = history.after, history.before
@@ -215,32 +204,7 @@ class ResumeLostState(DeclaredRule):
         )
         note = f"From {last:.4g} to {after[0]:.4g}: the schedule began anew."
         met = last > 0 and (warms_up or begins_anew)
-        return self._record(step, RATE, key, (after[0], last), note, None, met=met)
-
-    def _record(
-        self,
-        step: int,
-        quantity: str,
-        key: TensorKey,
-        compared: tuple[float, float],
-        note: str,
-        severity: Severity | None,
-        *,
-        met: bool = True,
-    ) -> bool:
-        value, limit = compared
-        name, worker = key
-        return self.measured(
-            step,
-            quantity,
-            value,
-            limit,
-            met=met,
-            tensor=name,
-            worker=worker,
-            note=note,
-            severity=severity,
-        )
+        return self.record(key, step, RATE, after[0], last, met=met, note=note)
 
 
 def _spread(values: Sequence[float]) -> float:

@@ -46,12 +46,11 @@ class ValidationInTrainingMode(DeclaredRule):
 
     READS = "the tensor model/training_mode at steps of the modes TRAIN and EVAL."
     SEVERITY = Severity.WARNING
-    PARAMS = (count("patience", "Steps of training in evaluation mode.", 10, "steps"),)
+    patience = count("Steps of training in evaluation mode.", 10, "steps")
     QUANTITIES = (
         Quantity(EVALUATED, "share of modules in training mode, in evaluation"),
         Quantity(TRAINED, "share of modules in training mode, in training", worse="below"),
     )
-    patience: int
 
     required_inputs = (MODE,)
 
@@ -74,35 +73,19 @@ class ValidationInTrainingMode(DeclaredRule):
 
     def _judge_evaluation(self, step: int, key: TensorKey, rows: _Rows, share: float) -> bool:
         rows.has_evaluated = True
-        name, worker = key
-        is_whole = share >= 1.0
-        is_noted, rows.noted = rows.noted, rows.noted or 0.0 < share < 1.0
-        return self.measured(
-            step,
-            EVALUATED,
-            share,
-            0.0,
-            met=is_whole or (share > 0.0 and not is_noted),
-            tensor=name,
-            worker=worker,
-            note="Evaluated in training mode." if is_whole else "Some modules in training mode.",
-            severity=Severity.WARNING if is_whole else Severity.NOTE,
-        )
+        note, severity, is_new = "Some modules in training mode.", Severity.NOTE, not rows.noted
+        if share >= 1.0:
+            note, severity, is_new = "Evaluated in training mode.", Severity.WARNING, True
+        rows.noted = rows.noted or 0.0 < share < 1.0
+        met = share > 0.0 and is_new
+        return self.record(key, step, EVALUATED, share, 0.0, met=met, note=note, severity=severity)
 
     def _judge_training(self, step: int, key: TensorKey, rows: _Rows, share: float) -> bool:
         rows.trained += 1
         rows.idle = rows.idle + 1 if share == 0.0 else 0
         always = rows.idle == rows.trained
         since_evaluation = rows.has_evaluated and not always and rows.idle >= AT_ONCE
-        name, worker = key
-        return self.measured(
-            step,
-            TRAINED,
-            share,
-            0.0,
-            met=since_evaluation or (always and rows.idle >= self.patience),
-            tensor=name,
-            worker=worker,
-            note="Trained in evaluation mode"
-            + (", since an evaluation." if since_evaluation else " from the start."),
-        )
+        met = since_evaluation or (always and rows.idle >= self.patience)
+        since = ", since an evaluation" if since_evaluation else " from the start"
+        note = f"Trained in evaluation mode{since}."
+        return self.record(key, step, TRAINED, share, 0.0, met=met, note=note)

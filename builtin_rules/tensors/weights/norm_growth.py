@@ -6,22 +6,17 @@ from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count, non_negative, positive
-from builtin_rules.statistics.previous_values import (
-    PARAMETERS,
-    is_learning_step,
-    parameter_names,
-)
+from builtin_rules.statistics.previous_values import PARAMETERS, is_learning_step, parameter_names
 from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     any_met,
-    record,
     reduction,
     saved_tensors,
+    value_shape,
     wanted,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.exceptions import TensorUnavailableForStep
-from smdebug.rules.extensions import Quantity, Severity, TensorInput, WantedMeasure
+from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
 SIZE: Final = "root mean square"
 # Smaller tensors, such as the weights of a regression, take the size that their data need.
@@ -44,24 +39,13 @@ class NormGrowth(DeclaredRule):
 
     SEVERITY = Severity.WARNING
     READS = "the collections weights and parameters: values, or the saved reduction l2 and shapes."
-    PARAMS = (
-        positive("factor", "How many times its first size a weight may have.", 10.0, "ratio"),
-        non_negative(
-            "floor", "Root mean square up to which a weight may grow freely.", 0.5, "weight"
-        ),
-        count("patience", "Number of rises in a row that count as growing.", 3, "saved steps"),
-    )
+    factor = positive("How many times its first size a weight may have.", 10.0, "ratio")
+    floor = non_negative("Root mean square up to which a weight may grow freely.", 0.5, "weight")
+    patience = count("Number of rises in a row that count as growing.", 3, "saved steps")
     QUANTITIES = (Quantity(SIZE, "root mean square of the weight", worse="above", log=True),)
-    factor: float
-    floor: float
-    patience: int
 
     required_inputs = (_JUDGED,)
-
-    @property
-    def wants(self) -> list[WantedMeasure]:
-        """The norms of the weights."""
-        return wanted(_JUDGED, "l2")
+    wants = wanted(_JUDGED, "l2")
 
     def _prepare(self) -> None:
         # By weight and worker: the first size, and the latest ones.
@@ -83,7 +67,7 @@ class NormGrowth(DeclaredRule):
         size = _root_mean_square(saved, step)
         if size is None:
             return None
-        key = saved.name, saved.worker
+        key = saved.key
         first = self._first.setdefault(key, size)
         latest = self._latest.setdefault(key, deque(maxlen=self.patience + 1))
         latest.append(size)
@@ -92,15 +76,12 @@ class NormGrowth(DeclaredRule):
         rises = len(sizes) > self.patience and sizes == sorted(set(sizes))
         met = size > limit and rises
         note = f"It started at {first:.3g}." if met else None
-        return record(self, saved, step, SIZE, size, limit, met=met, note=note)
+        return self.record(key, step, SIZE, size, limit, met=met, note=note)
 
 
 def _root_mean_square(saved: SavedTensor, step: int) -> float | None:
     """Return the size of a matrix's elements, or None if it is unknown, not finite or too small."""
-    try:
-        shape = saved.tensor.shape(step, worker=saved.worker)
-    except TensorUnavailableForStep:
-        return None
+    shape = value_shape(saved, step) or ()
     if sum(length > 1 for length in shape) < MATRIX_RANK or math.prod(shape) < MIN_ELEMENTS:
         return None
     norm = reduction(saved, step, "l2")

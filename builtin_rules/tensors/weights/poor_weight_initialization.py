@@ -11,7 +11,7 @@ import numpy as np
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.lasting_zeros import ROUTED
 from builtin_rules.statistics.losses.loss_statistics import losses_at
-from builtin_rules.statistics.parameters import count, non_negative, positive
+from builtin_rules.statistics.parameters import Declared, count, names, non_negative, positive
 from builtin_rules.statistics.previous_values import TrainedParameters, is_learning_step
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
@@ -20,7 +20,6 @@ from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     by_role,
     numbers,
-    record,
     reduction,
     saved_tensor,
     saved_tensors,
@@ -28,14 +27,7 @@ from builtin_rules.statistics.tensor_selection import (
     variances,
 )
 from builtin_rules.statistics.training_kind import TrainingKind
-from smdebug.rules.extensions import (
-    FloatParam,
-    PatternsParam,
-    Quantity,
-    Severity,
-    TensorInput,
-    WantedMeasure,
-)
+from smdebug.rules.extensions import PatternsParam, Quantity, Severity, TensorInput
 
 RATIO: Final = "variance ratio"
 SPREAD: Final = "gradient spread"
@@ -100,52 +92,39 @@ class PoorWeightInitialization(DeclaredRule):
         "Keras (re_lu/inputs) do: values, or the saved reduction variance or std; the collection "
         "gradients, and with literal losses: values."
     )
-    PARAMS = (
-        INPUTS,
-        positive(
-            "threshold",
-            "Largest ratio allowed between the variances of activation inputs.",
-            10.0,
-            "ratio of variances",
-        ),
-        non_negative(
-            "distribution_range",
-            "Smallest distance allowed between the 5th and the 95th percentile of a gradient.",
-            0.001,
-            "unit of the gradient",
-        ),
-        count(
-            "patience", "Number of steps without a lower loss that is too many.", 5, "saved steps"
-        ),
-        FloatParam(
-            "steps",
-            "Number of steps to judge; a fraction is ignored.",
-            default=10.0,
-            minimum=1.0,
-            unit="saved steps",
-        ),
-        LITERAL,
+    activation_inputs_regex = names(INPUTS)
+    threshold = positive(
+        "Largest ratio allowed between the variances of activation inputs.",
+        10.0,
+        "ratio of variances",
     )
+    distribution_range = non_negative(
+        "Smallest distance allowed between the 5th and the 95th percentile of a gradient.",
+        0.001,
+        "unit of the gradient",
+    )
+    patience = count("Number of steps without a lower loss that is too many.", 5, "saved steps")
+    steps = non_negative(
+        "Number of steps to judge; a fraction is ignored.", 10.0, "saved steps", minimum=1.0
+    )
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (
         Quantity(RATIO, "ratio of the variances of activation inputs", worse="above", log=True),
         Quantity(SPREAD, "95th - 5th percentile of a gradient", worse="below", log=True),
         Quantity(LOSS, "lowest of the latest losses", worse="above"),
     )
-    activation_inputs_regex: tuple[str, ...]
     UNSUITED = MappingProxyType(
         {TrainingKind.ADVERSARIAL: "layers of two models cannot be compared"}
     )
-    threshold: float
-    distribution_range: float
-    patience: int
-    steps: float
-    literal: bool
+
+    wants = ()  # only the first steps are judged
 
     def _prepare(self) -> None:
         self._inputs = by_role("activation inputs", INPUTS, self.activation_inputs_regex)
         losses = LOSSES.collections if self.literal else ()
-        self._label = f"activation inputs{',' if losses else ' or'} gradients"
-        self._label += " or losses" if losses else ""
+        self._label = "activation inputs or gradients"
+        if losses:
+            self._label = "activation inputs, gradients or losses"
         collections = (*self._inputs.collections, *GRADIENTS.collections, *losses)
         self.required_inputs = (TensorInput(self._label, collections, self._inputs.patterns),)
         self.steps = int(self.steps)
@@ -156,11 +135,6 @@ class PoorWeightInitialization(DeclaredRule):
         self._narrow: dict[tuple[str, str], int] = {}
         # By worker: the number of first steps with variances too far apart; -1 after any other.
         self._far: dict[str, int] = {}
-
-    @property
-    def wants(self) -> list[WantedMeasure]:
-        """Nothing: only the first steps are judged."""
-        return []
 
     def segment_begins(self, segment: int) -> None:
         """Judge no more steps: the weights of a resumed run are not initial ones."""
@@ -218,17 +192,10 @@ class PoorWeightInitialization(DeclaredRule):
                 lasts = self._far[worker] >= (
                     1 if ratio > CLEAR_FACTOR * self.threshold else self.patience
                 )
-                yield self.measured(
-                    step,
-                    RATIO,
-                    ratio,
-                    self.threshold,
-                    met=far and (lasts or self.literal),
-                    tensor=high.name,
-                    worker=worker,
-                    note=f"Variance {high.variance:.3g}, compared with "
-                    f"{low.variance:.3g} of {low.name!r}.",
-                )
+                met, key = far and (lasts or self.literal), (high.name, worker)
+                compared = f"compared with {low.variance:.3g} of {low.name!r}"
+                note = f"Variance {high.variance:.3g}, {compared}."
+                yield self.record(key, step, RATIO, ratio, self.threshold, met=met, note=note)
 
     def _judge_spreads(self, step: int, names: list[str]) -> Iterator[bool]:
         """Yield for each gradient whether its elements are too close together: check (b)."""
@@ -253,11 +220,11 @@ class PoorWeightInitialization(DeclaredRule):
         for saved, (spread, note) in judged.items():
             narrow = (spread < limit and are_small) or (spread == 0 and not self.literal)
             met = self._lasts(saved, narrow=narrow)
-            yield record(self, saved, step, SPREAD, spread, limit, met=met, note=note)
+            yield self.record(saved.key, step, SPREAD, spread, limit, met=met, note=note)
 
     def _lasts(self, saved: SavedTensor, *, narrow: bool) -> bool:
         """Return whether a gradient has been narrow for long enough."""
-        key = saved.name, saved.worker
+        key = saved.key
         self._narrow[key] = self._narrow.get(key, 0) + 1 if narrow else 0
         return narrow and (self.literal or self._narrow[key] >= self.patience)
 

@@ -18,7 +18,6 @@ from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     TensorKey,
     numbers,
-    record,
     reduction,
     saved_reductions,
     value_shape,
@@ -67,18 +66,12 @@ class ReplicaDivergence(DeclaredRule):
 
     SEVERITY = Severity.ERROR
     READS = "the collections weights, biases and parameters of all workers: values or reductions."
-    PARAMS = (
-        positive(
-            "threshold",
-            "Largest relative difference allowed between two workers.",
-            1e-5,
-            "difference per parameter",
-        ),
+    threshold = positive(
+        "Largest relative difference allowed between two workers.", 1e-5, "difference per parameter"
     )
     QUANTITIES = (
         Quantity(DIFFERENCE, "norm of difference / norm of parameter", worse="above", log=True),
     )
-    threshold: float
 
     required_inputs = (_Replicas("parameters of several workers", _COLLECTIONS),)
 
@@ -106,7 +99,7 @@ class ReplicaDivergence(DeclaredRule):
             _Pair(replicas[0], other, difference)
             for replicas in workers.values()
             for other in replicas[1:]
-            if (other.name, other.worker) not in self._shards
+            if other.key not in self._shards
             and (difference := self._compare(replicas[0], other, step)) is not None
         ]
         pairs += self._replicas_by_updates(workers, step)
@@ -124,7 +117,7 @@ class ReplicaDivergence(DeclaredRule):
         pairs = []
         for first, *others in workers.values():
             for other in others:
-                key = other.name, other.worker
+                key = other.key
                 since = self._doubtful.get(key)
                 are_equal = None if since is None else _are_updates_equal(first, other, since, step)
                 if are_equal is None:
@@ -170,15 +163,9 @@ class ReplicaDivergence(DeclaredRule):
         note = f"Compared with {first.worker!r}."
         if difference == math.inf:
             note = f"Only one of it and {first.worker!r} is finite."
-        return record(
-            self,
-            other,
-            step,
-            DIFFERENCE,
-            difference,
-            self.threshold,
-            met=met,
-            note=note if met else None,
+        key, limit = pair.key, self.threshold
+        return self.record(
+            key, step, DIFFERENCE, difference, limit, met=met, note=note if met else None
         )
 
 
@@ -192,7 +179,7 @@ class _Pair(NamedTuple):
     @property
     def key(self) -> TensorKey:
         """The parameter and the second worker."""
-        return self.other.name, self.other.worker
+        return self.other.key
 
 
 def _has_one_value(saved: SavedTensor, step: int) -> bool:

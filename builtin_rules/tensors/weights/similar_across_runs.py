@@ -4,6 +4,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from builtin_rules.statistics.parameters import Declared, names
+from builtin_rules.statistics.selecting_rule import SelectingRule
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     FROM_REDUCTIONS,
@@ -11,20 +13,11 @@ from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     any_met,
     numbers,
-    record,
-    require_selection,
     saved_reductions,
     saved_tensors,
-    tensor_names,
 )
 from smdebug.rules import Rule
-from smdebug.rules.extensions import (
-    NamesParam,
-    Quantity,
-    Severity,
-    Tolerance,
-    set_parameters,
-)
+from smdebug.rules.extensions import NamesParam, Quantity, Severity, Tolerance, set_parameters
 from smdebug.trials import create_trial
 
 DIFFERENCE: Final = "difference"
@@ -49,7 +42,7 @@ class _TrialsParam(NamesParam):
         return tuple(trials)
 
 
-class SimilarAcrossRuns(Rule):
+class SimilarAcrossRuns(SelectingRule):
     """Met when a tensor differs from that of the same name and step in another run.
 
     Despite its name, similar runs do not meet the condition. A tensor differs if its shape does, or
@@ -62,17 +55,16 @@ class SimilarAcrossRuns(Rule):
     """
 
     READS = "every saved tensor, or those selected, in two trials: values, or saved reductions."
-    PARAMS = (
-        _TrialsParam("other_trials", "Path of the trial to compare with.", required=True),
-        COLLECTION_NAMES,
-        TENSOR_REGEX,
+    other_trials = Declared[Any](
+        _TrialsParam("other_trials", "Path of the trial to compare with.", required=True)
     )
+    collection_names = names(COLLECTION_NAMES)
+    tensor_regex = names(TENSOR_REGEX)
     QUANTITIES = (
         Quantity(DIFFERENCE, "largest difference / tolerated difference", worse="above", log=True),
     )
     SEVERITY = Severity.WARNING
-    collection_names: tuple[str, ...]
-    tensor_regex: tuple[str, ...]
+    ALL_BY_DEFAULT = True
 
     def __init__(
         self,
@@ -86,11 +78,11 @@ class SimilarAcrossRuns(Rule):
         trials = [
             create_trial(value, timeout=0) if isinstance(value, str) else value for value in values
         ]
-        super().__init__(base_trial, other_trials=trials)
+        Rule.__init__(self, base_trial, other_trials=trials)
         set_parameters(
             self, other_trials=trials, collection_names=collection_names, tensor_regex=tensor_regex
         )
-        require_selection(self, optional=True)
+        self._prepare()
         self._other = trials[0]
         if len(trials) > 1:
             self.logger.warning(
@@ -103,10 +95,9 @@ class SimilarAcrossRuns(Rule):
     def invoke_at_step(self, step: int) -> bool:
         """Judge the tensors that both runs saved at global step `step`."""
         trial = self.base_trial
-        if self.collection_names or self.tensor_regex:
-            names = tensor_names(trial, step, self.collection_names, self.tensor_regex)
-        else:
-            names = trial.tensor_names(step=step)
+        names = trial.tensor_names(step=step)
+        if self._has_selection:
+            names = self._selected.names(trial, step)
         common = sorted(set(names).intersection(self._other.tensor_names(step=step)))
         if not common:
             return self.not_judged("no selected tensor at this step in both runs")
@@ -151,6 +142,5 @@ class SimilarAcrossRuns(Rule):
         self, saved: SavedTensor, step: int, value: Any, reference: Any, note: str | None = None
     ) -> bool:
         difference = Tolerance(RTOL, ATOL, equal_nan=True).between(value, reference)
-        return record(
-            self, saved, step, DIFFERENCE, difference, _LIMIT, met=difference > _LIMIT, note=note
-        )
+        met = difference > _LIMIT
+        return self.record(saved.key, step, DIFFERENCE, difference, _LIMIT, met=met, note=note)

@@ -27,13 +27,7 @@ from builtin_rules.statistics.tensor_selection import (
     value_shape,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import (
-    ChangeNorms,
-    Quantity,
-    Severity,
-    TensorInput,
-    WantedMeasure,
-)
+from smdebug.rules.extensions import ChangeNorms, Quantity, Severity, TensorInput, WantedMeasure
 
 RATIO: Final = "relative update"
 NORMS: Final = "optimizer/update_norm/"  # before the name of a parameter
@@ -91,23 +85,12 @@ class StalledParameters(DeclaredRule):
         "values; the collection gradients: values, or shapes and the saved reductions abs_min and "
         "abs_max; parameters/requires_grad/*: values."
     )
-    PARAMS = (
-        positive("threshold", "A smaller relative update is none.", 1e-5, "update per parameter"),
-        count("patience", "Number of such steps in a row that is too many.", 4, "saved steps"),
-    )
+    threshold = positive("A smaller relative update is none.", 1e-5, "update per parameter")
+    patience = count("Number of such steps in a row that is too many.", 4, "saved steps")
     QUANTITIES = (Quantity(RATIO, "norm of update / norm of parameter", worse="below", log=True),)
-    threshold: float
-    patience: int
 
-    required_inputs = (
-        GRADIENTS,
-        TensorInput("parameters", (*_COLLECTIONS, "optimizer")),
-    )
-
-    @property
-    def wants(self) -> list[WantedMeasure]:
-        """The changes of the parameters."""
-        return [WantedMeasure(_CHANGE, TensorInput("parameters", _COLLECTIONS), 1)]
+    required_inputs = (GRADIENTS, TensorInput("parameters", (*_COLLECTIONS, "optimizer")))
+    wants = (WantedMeasure(_CHANGE, TensorInput("parameters", _COLLECTIONS), 1),)
 
     def _prepare(self) -> None:
         self._still: dict[tuple[str, str], int] = {}  # for how many steps, by tensor and worker
@@ -156,15 +139,11 @@ class StalledParameters(DeclaredRule):
             if pair is None or pair.shape != (2,) or not np.isfinite(pair).all() or pair[1] <= 0:
                 continue
             former = moves.get((name, saved.worker))
-            is_matrix = former.is_matrix if former else self._has_matrix(name, step)
+            is_matrix = former.is_matrix if former else _is_matrix(self._gradient(name, step), step)
             ratio = float(pair[0]) / float(pair[1])
             parameter = former.saved if former else None
             moves[name, saved.worker] = _Move(name, saved.worker, ratio, is_matrix, parameter)
         return [*moves.values()]
-
-    def _has_matrix(self, name: str, step: int) -> bool:
-        gradient = self._gradient(name, step)
-        return gradient is not None and _is_matrix(value_shape(gradient, step) or ())
 
     def _judge(
         self,
@@ -203,17 +182,8 @@ class StalledParameters(DeclaredRule):
             note = "It requires a gradient and got none, while other parameters have one."
             unused = any(part in move.name for part in _UNUSED)
             severity = Severity.NOTE if unused else Severity.ERROR
-        return self.measured(
-            step,
-            RATIO,
-            move.ratio,
-            self.threshold,
-            met=met,
-            tensor=move.name,
-            worker=move.worker,
-            note=note,
-            severity=severity,
-        )
+        ratio, limit = move.ratio, self.threshold
+        return self.record(key, step, RATIO, ratio, limit, met=met, note=note, severity=severity)
 
     def _is_pulled(self, move: _Move, step: int) -> bool:
         """Return whether most elements of the gradient of a parameter are not zero."""
@@ -259,30 +229,25 @@ def _others_move(move: _Move, matrices: Sequence[float], step: int) -> bool:
     return number > 0 and sum(matrices[at] for at in middle) / 2 >= TYPICAL_UPDATE
 
 
-def _is_matrix(shape: tuple[int, ...]) -> bool:
-    return sum(length > 1 for length in shape) >= MATRIX_RANK
+def _is_matrix(saved: SavedTensor | None, step: int) -> bool:
+    shape = value_shape(saved, step) if saved is not None else None
+    return sum(length > 1 for length in shape or ()) >= MATRIX_RANK
 
 
 def _since_last(saved: SavedTensor, step: int) -> _Move | None:
     """Return the relative update of a parameter since it was last saved, or None."""
     trial: Any = saved.tensor.trial
-    former = (
-        earlier
-        for earlier in earlier_steps(saved, step - 1, None)
-        if is_learning_step(trial, earlier)
-    )
-    earlier = next(former, None)
+    former = earlier_steps(saved, step - 1, None)
+    earlier = next((each for each in former if is_learning_step(trial, each)), None)
     if earlier is None:
         return None
     change = statistic(saved, step, _CHANGE, earlier)
     if change is None:
-        value = numbers(saved, step)
-        before = numbers(saved, earlier)
+        value, before = numbers(saved, step), numbers(saved, earlier)
         if value is None or before is None or value.shape != before.shape:
             return None
         change = _CHANGE.between(value, before)
     if not (math.isfinite(change.change) and change.before > 0 and math.isfinite(change.before)):
         return None
-    shape = value_shape(saved, step) or ()
     ratio = change.change / change.before
-    return _Move(saved.name, saved.worker, ratio, _is_matrix(shape), saved)
+    return _Move(saved.name, saved.worker, ratio, _is_matrix(saved, step), saved)

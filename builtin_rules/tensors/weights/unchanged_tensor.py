@@ -8,11 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.broken_tensors import is_skipped
 from builtin_rules.statistics.lasting_zeros import ROUTED
 from builtin_rules.statistics.losses.objective import no_objective
-from builtin_rules.statistics.parameters import non_negative
+from builtin_rules.statistics.parameters import Declared, count, flag, names, non_negative
 from builtin_rules.statistics.previous_values import (
     GRADIENT_NORM,
     PARAMETERS,
@@ -26,6 +25,7 @@ from builtin_rules.statistics.previous_values import (
     latest_steps,
     parameter_names,
 )
+from builtin_rules.statistics.selecting_rule import SelectingRule
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     GRADIENTS,
@@ -35,23 +35,15 @@ from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     TensorKey,
     numbers,
+    only_number,
     reductions,
-    require_selection,
     saved_tensor,
-    selected,
     shapes,
     statistics,
     tensor_names,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import (
-    BoolParam,
-    IntParam,
-    Quantity,
-    Severity,
-    Tolerance,
-    WantedMeasure,
-)
+from smdebug.rules.extensions import Quantity, Severity, Tolerance, WantedMeasure
 
 CHANGE: Final = "change"
 ACCUMULATED_BATCHES: Final = 16  # batches, or saved steps; more are rarely accumulated by hand
@@ -65,7 +57,7 @@ _COUNTED: Final = re.compile(
 _PARAMETERS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, PARAMETERS)
 
 
-class UnchangedTensor(DeclaredRule):
+class UnchangedTensor(SelectingRule):
     """Met when the last `num_steps` saved values of a tensor are all close to the current one.
 
     Values are close if ``|a - b| <= atol + rtol * |b|`` for every element, where `b` is the current
@@ -106,44 +98,31 @@ class UnchangedTensor(DeclaredRule):
         "the selected tensors: values; the collection gradients: names; "
         "parameters/requires_grad/* and the collection learning_rates: values."
     )
-    PARAMS = (
-        COLLECTION_NAMES,
-        TENSOR_REGEX,
-        IntParam(
-            "num_steps",
-            "Number of latest saved values to compare, including the current one.",
-            default=3,
-            minimum=2,
-            unit="saved steps",
-        ),
-        non_negative(
-            "rtol",
-            "Relative tolerance, as a share of the current value.",
-            1e-5,
-            "share of the value",
-        ),
-        non_negative("atol", "Absolute tolerance.", 1e-8, "unit of the tensor"),
-        BoolParam("equal_nan", "Treat NaN as equal to NaN.", default=False),
-        LITERAL,
+    collection_names = names(COLLECTION_NAMES)
+    tensor_regex = names(TENSOR_REGEX)
+    num_steps = count(
+        "Number of latest saved values to compare, including the current one.",
+        3,
+        "saved steps",
+        minimum=2,
     )
+    rtol = non_negative(
+        "Relative tolerance, as a share of the current value.", 1e-5, "share of the value"
+    )
+    atol = non_negative("Absolute tolerance.", 1e-8, "unit of the tensor")
+    equal_nan = flag("Treat NaN as equal to NaN.")
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (Quantity(CHANGE, "largest change / tolerated change", worse="below", log=True),)
-    collection_names: tuple[str, ...]
-    tensor_regex: tuple[str, ...]
-    num_steps: int
-    rtol: float
-    atol: float
-    equal_nan: bool
-    literal: bool
 
     @property
     def wants(self) -> list[WantedMeasure]:
         """The changes of the selected tensors."""
         measure = Tolerance(self.rtol, self.atol, self.equal_nan)
         backs = (1,) if self.literal else range(1, self.num_steps)
-        return [WantedMeasure(measure, selected(self), back) for back in backs]
+        return [WantedMeasure(measure, self._selected, back) for back in backs]
 
     def _prepare(self) -> None:
-        require_selection(self)
+        super()._prepare()
         self._parameter_names: set[str] | None = None  # of the current step
 
     def invoke_at_step(self, step: int) -> bool:
@@ -160,9 +139,9 @@ class UnchangedTensor(DeclaredRule):
         rounded = set() if self.literal else _rounded(trial, step, saved)
         usual = [key for key in saved if key not in rounded] if rounded else saved
         alike: dict[tuple[int, ...], list[TensorKey]] = {}  # by the steps to compare
-        for keys, count in ((usual, self.num_steps), (rounded, self.num_steps * _HALF_FACTOR)):
-            for key, latest in latest_steps(trial, step, keys, comparable, count).items():
-                if len(latest) == count:
+        for keys, needed in ((usual, self.num_steps), (rounded, self.num_steps * _HALF_FACTOR)):
+            for key, latest in latest_steps(trial, step, keys, comparable, needed).items():
+                if len(latest) == needed:
                     alike.setdefault(tuple(reversed(latest)), []).append(key)
         changes: dict[TensorKey, float] = {}
         for steps, keys in alike.items():
@@ -246,19 +225,17 @@ class UnchangedTensor(DeclaredRule):
         of_worker = {name: mean for (name, of), mean in gradients.items() if of == saved.worker}
         if not any(of_worker.values()):
             return False
-        rows = [
-            *islice(
-                earlier_steps(saved, step, ComparableSteps(trial, step)), ACCUMULATED_BATCHES + 1
-            )
-        ]
-        if len(rows) > ACCUMULATED_BATCHES and self._changes([saved.key], [rows[-1], step]) == {
-            saved.key: 0
-        }:
-            return False
+        earlier = earlier_steps(saved, step, ComparableSteps(trial, step))
+        long_ago = next(islice(earlier, ACCUMULATED_BATCHES, None), None)
+        if long_ago is not None:
+            changes = self._changes([saved.key], [long_ago, step])
+            if changes == {saved.key: 0}:
+                return False
         others = trial.saved_by(step, sorted(self._parameters(step) - {saved.name}))
-        same_worker = (other for other in others if other[1] == saved.worker)
         return not any(
-            any(self._changes([other], [steps[0], step]).values()) for other in same_worker
+            any(self._changes([other], [steps[0], step]).values())
+            for other in others
+            if other[1] == saved.worker
         )
 
     def _changes(self, keys: Collection[TensorKey], steps: Sequence[int]) -> dict[TensorKey, float]:
@@ -319,9 +296,8 @@ def _rounded(trial: Any, step: int, saved: Mapping[TensorKey, Any]) -> set[Tenso
 
 def _is_half(saved: SavedTensor, step: int) -> bool:
     """Return whether a tensor is one number with a fraction that half precision can hold."""
-    array = numbers(saved, step)
-    if array is None or array.size != 1:
+    value = only_number(saved, step)
+    if value is None:
         return False
-    value = float(array.reshape(-1)[0])
     bits = int(np.float32(value).view(np.uint32))
     return math.isfinite(value) and not value.is_integer() and bits % _LOST_BITS == 0

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.lasting_zeros import ROUTED
-from builtin_rules.statistics.parameters import count, non_negative, positive
+from builtin_rules.statistics.parameters import Declared, count, non_negative, positive
 from builtin_rules.statistics.previous_values import (
     PARAMETERS,
     ComparableSteps,
@@ -91,37 +91,23 @@ class WeightUpdateRatio(DeclaredRule):
         "collection gradients: names; parameters/requires_grad/* and the collection "
         "learning_rates: values."
     )
-    PARAMS = (
-        count(
-            "num_steps",
-            "Largest distance of the step to compare with; by default the previous saved step.",
-            None,
-            "steps of the mode",
-        ),
-        positive(
-            "large_threshold",
-            "A larger ratio of update to weight meets the condition.",
-            10.0,
-            "update per weight",
-        ),
-        non_negative(
-            "small_threshold",
-            "A smaller ratio of update to weight meets the condition.",
-            1e-8,
-            "update per weight",
-        ),
-        positive("epsilon", "Added to the norm of the weight.", 1e-9, "unit of the weight"),
-        LITERAL,
+    num_steps = count(
+        "Largest distance of the step to compare with; by default the previous saved step.",
+        None,
+        "steps of the mode",
     )
+    large_threshold = positive(
+        "A larger ratio of update to weight meets the condition.", 10.0, "update per weight"
+    )
+    small_threshold = non_negative(
+        "A smaller ratio of update to weight meets the condition.", 1e-8, "update per weight"
+    )
+    epsilon = positive("Added to the norm of the weight.", 1e-9, "unit of the weight")
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (
         Quantity(LARGE, "norm of update / norm of weight", worse="above", log=True),
         Quantity(SMALL, "norm of update / norm of weight", worse="below", log=True),
     )
-    num_steps: int | None
-    large_threshold: float
-    small_threshold: float
-    epsilon: float
-    literal: bool
 
     required_inputs = (_JUDGED,)
 
@@ -208,10 +194,7 @@ class WeightUpdateRatio(DeclaredRule):
             (LARGE, self.large_threshold, self._is_large(update, ratio, step)),
             (SMALL, self.small_threshold, self._is_small(update, ratio, step)),
         ):
-            name, worker = update.key
-            met |= self.measured(
-                step, quantity, ratio, limit, met=outside, tensor=name, worker=worker, note=note
-            )
+            met |= self.record(update.key, step, quantity, ratio, limit, met=outside, note=note)
         return met
 
     def _is_large(self, update: _Update, ratio: float, step: int) -> bool:

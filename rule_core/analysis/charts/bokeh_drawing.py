@@ -87,7 +87,6 @@ def page_height(chart: PanelChart) -> int:
 
 def _figure(bk: Any, chart: PanelChart, panel: Panel) -> Any:
     """Draw a panel."""
-    options: dict[str, Any] = {"x_axis_type": "datetime"} if panel.in_time else {}
     figure = bk.plotting.figure(
         height=panel.height,
         tools=f"{_TOOLS},xbox_select" if chart.linked else _TOOLS,
@@ -96,7 +95,7 @@ def _figure(bk: Any, chart: PanelChart, panel: Panel) -> Any:
         border_fill_color=None,
         outline_line_color=None,
         sizing_mode="stretch_width",
-        **options,
+        x_axis_type="datetime" if panel.in_time else "auto",
     )
     figure.toolbar.logo = None
     figure.toolbar.autohide = True

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, assert_never
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ _ROW_NAME: Final = 40  # characters
 _LINE: Final = 105  # characters of a title
 LONGEST_NAME: Final = 100  # characters
 HEIGHT: Final = 250  # pixels
+BINS: Final = 50
 US_PER_MS: Final = 1000
 
 
@@ -66,6 +67,15 @@ class Bars:
 
     edges: NDArray[np.float64]
     counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64], low: float, high: float) -> Self:
+        """Return the histogram of values in `BINS` bars of equal width from `low` to `high`."""
+        if high <= low:
+            margin = abs(low) / BINS or 1.0
+            low, high = low - margin, high + margin
+        counts, edges = np.histogram(values, bins=BINS, range=(low, high))
+        return cls(edges, counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,22 +191,17 @@ class PanelChart:
         """Return the chart with at most `MOST_PANELS` panels and about `POINTS` points."""
         first = self.panels[:MOST_PANELS]
         most = max(POINTS // max(len(first), 1), FEWEST_POINTS)
-        panels = tuple(replace(panel, mark=_thin(panel.mark, most)) for panel in first)
+        panels = tuple(
+            replace(panel, mark=panel.mark.thin(most))
+            if isinstance(panel.mark, LineMark)
+            else panel
+            for panel in first
+        )
         note = self.note
         if len(first) < len(self.panels):
             omitted = len(self.panels) - len(first)
             note = f"{note} {omitted} more panels are not shown; select fewer.".strip()
         return replace(self, panels=panels, note=note)
-
-
-def _thin(mark: Mark, most: int) -> Mark:
-    match mark:
-        case LineMark():
-            return mark.thin(most)
-        case Bars() | Spans() | Rows():
-            return mark
-        case _:
-            assert_never(mark)
 
 
 def printable(text: str, most: int = LONGEST_NAME) -> str:

@@ -7,9 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rule_core.analysis.charts.chart import US_PER_MS, Panel, PanelChart, Rows
-from rule_core.analysis.charts.curves import USUAL_INTERVAL_US, Curve, mean_of, moments
+from rule_core.analysis.charts.curves import (
+    TOTAL,
+    USUAL_INTERVAL_US,
+    Curve,
+    SystemCurves,
+    mean_of,
+    moments,
+)
 from rule_core.analysis.charts.drawn import Drawn
-from rule_core.analysis.charts.system_curves import TOTAL, SystemCurves
 from rule_core.model.patterns import flatten, matching
 from rule_core.profiler.readers.system_reader import SystemMetricsReader
 
@@ -91,14 +97,9 @@ class Heatmap(Drawn):
         start, end = (self.times_us[[0, -1]] + [-half, half]) / US_PER_MS
         values = np.array([*reversed(self.rows.values())])
         mark = Rows(float(start), float(end), values, [*reversed(self.rows)])
+        limits = mark.start, mark.end
         panel = Panel(
-            "",
-            "time (UTC)",
-            "",
-            mark,
-            in_time=True,
-            x_range=(mark.start, mark.end),
-            height=self.plot_height,
+            "", "time (UTC)", "", mark, in_time=True, x_range=limits, height=self.plot_height
         )
         return PanelChart("Usage of resources", (panel,))
 
@@ -127,8 +128,6 @@ class Heatmap(Drawn):
                 totals.setdefault(dimension, []).append(metrics[TOTAL])
         nodes = nodes if self._show_workers else {}
         nodes[NODE_TOTAL] = {name: {TOTAL: mean_of(curves)} for name, curves in totals.items()}
-        if not totals:
-            return {}
         return {
             f"{dimension}_{name}_{node}": curve
             for node, dimensions in nodes.items()

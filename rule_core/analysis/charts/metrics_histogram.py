@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from typing import Final
 
-from rule_core.analysis.charts.chart import Panel, PanelChart
+import numpy as np
+from numpy.typing import NDArray
+
+from rule_core.analysis.charts.chart import Bars, Panel, PanelChart
+from rule_core.analysis.charts.curves import Curves, SystemCurves, percent, selected
 from rule_core.analysis.charts.drawn import Drawn
-from rule_core.analysis.charts.histograms import amounts, shares
-from rule_core.analysis.charts.system_curves import Curves, SystemCurves, percent, selected
 from rule_core.profiler.readers.system_reader import SystemMetricsReader
 
 _COLUMNS: Final = 3
+_PERCENT: Final = 100.0
 
 
 class MetricsHistogram(Drawn):
@@ -89,3 +92,14 @@ class MetricsHistogram(Drawn):
                 label = "%" if in_percent else "value"
                 panels.append(Panel(f"{dimension} {name}", label, "samples", bars))
         return PanelChart("Histograms of system metrics", tuple(panels), columns=_COLUMNS)
+
+
+def shares(values: NDArray[np.float64]) -> Bars:
+    """Return bars of width 2 for values from 0 to 100; others are counted at the ends."""
+    return Bars.of(np.clip(values, 0.0, _PERCENT), 0.0, _PERCENT)
+
+
+def amounts(values: NDArray[np.float64]) -> Bars:
+    """Return bars from the smallest to the largest finite value."""
+    finite = values[np.isfinite(values)]
+    return Bars.of(finite, *((finite.min(), finite.max()) if len(finite) else (0.0, 0.0)))

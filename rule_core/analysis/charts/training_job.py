@@ -151,18 +151,16 @@ class TrainingJob:
     def _wait(self, reader: MetricsReaderBase, kind: str, timeout: float) -> None:
         end = self._clock.monotonic() + timeout
         printed = ("", "")
-        while not reader.get_timestamp_of_latest_available_file():
+        while not (newest := reader.get_timestamp_of_latest_available_file()):
             job = self.describe_training_job()
             status = job.get("TrainingJobStatus", ""), job.get("SecondaryStatus", "")
             if status != printed:
                 printed = status
                 _print(f"There are no {kind} metrics yet; the job is {status[0]}, {status[1]}.")
             reader.refresh_event_file_list()  # finds data written before the job ended
-            if reader.get_timestamp_of_latest_available_file():
-                break
-            self._check(kind, status[0], timeout, end - self._clock.monotonic())
-            self._clock.sleep(min(_PAUSE_S, max(end - self._clock.monotonic(), 0.0)))
-        newest = reader.get_timestamp_of_latest_available_file()
+            if not reader.get_timestamp_of_latest_available_file():
+                self._check(kind, status[0], timeout, end - self._clock.monotonic())
+                self._clock.sleep(min(_PAUSE_S, max(end - self._clock.monotonic(), 0.0)))
         _print(f"The newest {kind} metrics are of {us_since_epoch_to_human_readable_time(newest)}.")
 
     def _check(self, kind: str, status: str, timeout: float, remaining: float) -> None:

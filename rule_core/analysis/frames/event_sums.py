@@ -2,25 +2,11 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from rule_core.profiler.traces.event import Number, TraceEvent
 
 Sums = dict[str, Number]
-
-
-class EventSums(NamedTuple):
-    """Microseconds by phase, and by the name of the event."""
-
-    phases: Sums
-    names: Sums
-
-    def add(self, event: TraceEvent, times: int) -> None:
-        """Add an event `times` times; steps are not added by name."""
-        duration = times * (event.end_time - event.start_time)
-        self.phases[event.event_phase] = self.phases.get(event.event_phase, 0) + duration
-        if "Step" not in event.event_name:
-            self.names[event.event_name] = self.names.get(event.event_name, 0) + duration
+EventSums = tuple[Sums, Sums]  # microseconds by phase, and by name of event without steps
 
 
 def sums_at(times_us: Sequence[int], events: Iterable[TraceEvent]) -> EventSums:
@@ -33,12 +19,10 @@ def sums_at(times_us: Sequence[int], events: Iterable[TraceEvent]) -> EventSums:
     events
         Each event once.
     """
-    sums = EventSums({}, {})
-    for event in events:
-        count = bisect_left(times_us, event.end_time) - bisect_right(times_us, event.start_time)
-        if count > 0:
-            sums.add(event, count)
-    return sums
+    return _sums(
+        (event, bisect_left(times_us, event.end_time) - bisect_right(times_us, event.start_time))
+        for event in events
+    )
 
 
 def sums_between(intervals: Sequence[tuple[int, int]], events: Iterable[TraceEvent]) -> EventSums:
@@ -51,14 +35,29 @@ def sums_between(intervals: Sequence[tuple[int, int]], events: Iterable[TraceEve
     events
         Each event once; steps are ignored.
     """
-    begins = sorted(begin for begin, _ in intervals)
-    ends = sorted(end for _, end in intervals)
-    sums = EventSums({}, {})
-    for event in events:
-        times = bisect_right(begins, event.end_time) - bisect_left(ends, event.start_time)
-        if times > 0 and "Step" not in event.event_name:
-            sums.add(event, times)
-    return sums
+    begins, ends = map(sorted, zip(*intervals, strict=True))
+    return _sums(
+        (event, bisect_right(begins, event.end_time) - bisect_left(ends, event.start_time))
+        for event in events
+        if not _is_step(event)
+    )
+
+
+def _sums(counted_events: Iterable[tuple[TraceEvent, int]]) -> EventSums:
+    """Sum the durations of events, each as many times as it counts."""
+    phases: Sums = {}
+    names: Sums = {}
+    for event, count in counted_events:
+        if count > 0:
+            duration = count * (event.end_time - event.start_time)
+            phases[event.event_phase] = phases.get(event.event_phase, 0) + duration
+            if not _is_step(event):
+                names[event.event_name] = names.get(event.event_name, 0) + duration
+    return phases, names
+
+
+def _is_step(event: TraceEvent) -> bool:
+    return "Step" in event.event_name
 
 
 def intervals_of(begins: Sequence[int], ends: Sequence[int]) -> list[tuple[int, int]]:

@@ -19,6 +19,7 @@ from rule_core.profiler.readers.merge import ALWAYS, TimelineMerge
 from rule_core.profiler.traces.event import Number
 from rule_core.storage import PendingFile, open_output, open_store
 
+Bound = float | None
 _LOW_GPU: Final[Mapping[str, Any]] = MappingProxyType({"lowgpu": ()})
 
 
@@ -130,26 +131,17 @@ class MergedTimeline:
         merge = TimelineMerge(open_store(self.path), self.file_suffix_filter)
         span = _span(merge, start, end, unit, mode)
         if self._draft is None:
-            self.open(self.file_name(span[1]))
+            self._file_path = self.file_name(span[1])
+        draft, self._draft = self._draft or _opened(self._file_path), None
         try:
-            merge.merge(*span, self._write, system=bool(sys_metrics_filter))
-            self.close()
+            merge.merge(*span, draft.write, system=bool(sys_metrics_filter))
+            draft.publish()
         finally:
-            self._discard()
+            draft.discard()
             self.problems = merge.problems
         for problem in merge.problems:
             get_logger("profiler").warning(problem)
         return self._file_path
-
-    def _write(self, text: bytes) -> None:
-        if self._draft is not None:
-            self._draft.write(text)
-
-    def _discard(self) -> None:
-        """Remove an incomplete file."""
-        draft, self._draft = self._draft, None
-        if draft is not None:
-            draft.discard()
 
     def close(self) -> None:
         """Publish the file under its name; a merge does this itself."""
@@ -219,11 +211,7 @@ def _opened(file_path: str) -> PendingFile:
 
 
 def _span(
-    merge: TimelineMerge,
-    start: float | None,
-    end: float | None,
-    unit: MergeUnit | str,
-    mode: ModeKeys | None,
+    merge: TimelineMerge, start: Bound, end: Bound, unit: MergeUnit | str, mode: ModeKeys | None
 ) -> tuple[Number, Number]:
     """Convert bounds to epoch microseconds.
 

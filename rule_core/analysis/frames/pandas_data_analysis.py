@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from rule_core.analysis.frames.frame_statistics import Range, put, samples_of, spread, usage
-from rule_core.analysis.frames.phase_intervals import phase_intervals, phases_of_samples
-from rule_core.analysis.frames.step_numbers import NO_STEP, step_numbers, step_times
+from rule_core.analysis.frames.step_intervals import (
+    NO_STEP,
+    phase_intervals,
+    phases_of_samples,
+    step_numbers,
+    step_times,
+)
 from rule_core.logger import get_logger
 from rule_core.optional_imports import data_frame, import_pandas
 
@@ -112,8 +117,8 @@ class PandasFrameAnalysis:
         loop_start, loop_end = int(first["start_time_us"]), int(framework["end_time_us"].max())
         start, end = min(int(times.min()), loop_start), max(int(times.max()), loop_end)
         parts = {
-            "training_loop": loop_end - loop_start,
             "initialization": loop_start - start,
+            "training_loop": loop_end - loop_start,
             "finalization": end - loop_end,
         }
         shares = {f"{name}_%": _percent(part, end - start) for name, part in parts.items()}
@@ -126,7 +131,6 @@ class PandasFrameAnalysis:
                 "training_loop_end": framework["end_time"].max(),
                 "training_loop_duration": parts.pop("training_loop"),
                 **parts,
-                "initialization_%": shares.pop("initialization_%"),
                 **shares,
             }
         )

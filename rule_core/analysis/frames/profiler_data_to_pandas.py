@@ -1,8 +1,12 @@
 """PandasFrame: the profiler data of a training job as pandas frames."""
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from rule_core.analysis.frames.event_sums import Sums, intervals_of, shares, sums_at, sums_between
 from rule_core.analysis.frames.frame_rows import (
@@ -13,12 +17,27 @@ from rule_core.analysis.frames.frame_rows import (
     Time,
     epoch_us,
 )
-from rule_core.analysis.frames.frame_source import EVER_US, FrameSource
-from rule_core.profiler.readers.framework_reader import AlgorithmMetricsReader
-from rule_core.profiler.readers.system_reader import SystemMetricsReader
+from rule_core.model.patterns import search
+from rule_core.profiler.converted.store import ConvertedFiles
+from rule_core.profiler.readers.framework_reader import (
+    AlgorithmMetricsReader,
+    LocalAlgorithmMetricsReader,
+    S3AlgorithmMetricsReader,
+)
+from rule_core.profiler.readers.system_reader import (
+    LocalSystemMetricsReader,
+    S3SystemMetricsReader,
+    SystemMetricsReader,
+)
+from rule_core.profiler.system.source import SystemSource
+from rule_core.profiler.traces.event import TraceEvent
+from rule_core.profiler.traces.source import CACHED_BYTES, TraceSource
+from rule_core.storage.uri import is_s3, open_store
 
 if TYPE_CHECKING:
     import pandas as pd
+
+EVER_US: Final = (0, 1 << 53)  # up to the year 2255
 
 
 class PandasFrame:
@@ -65,20 +84,27 @@ class PandasFrame:
     ) -> None:
         self.path = os.fspath(path)
         self.interval = scan_interval
-        self._source = FrameSource(path, keep_events=use_in_memory_cache)
+        self._files = ConvertedFiles(open_store(path))
+        self._system = SystemSource(self._files)
+        cached_bytes = sys.maxsize if use_in_memory_cache else CACHED_BYTES
+        self._traces = TraceSource(self._files, cached_bytes)
+        self._files.refresh()
         self._samples = SampleRows()
         self._events = EventRows(FRAMEWORK_COLUMNS)
-        self.start_time = self._source.first_system_us
+        system = self._files.system.values()
+        self.start_time = min((files[0].start_us for files in system), default=0)
 
-    @property
+    @cached_property
     def system_metrics_reader(self) -> SystemMetricsReader:
         """The reader of system metrics at `path`, for charts."""
-        return self._source.system_reader
+        reader = S3SystemMetricsReader if is_s3(self.path) else LocalSystemMetricsReader
+        return reader(self.path)
 
-    @property
+    @cached_property
     def framework_metrics_reader(self) -> AlgorithmMetricsReader:
         """The reader of framework metrics at `path`, for charts."""
-        return self._source.framework_reader
+        reader = S3AlgorithmMetricsReader if is_s3(self.path) else LocalAlgorithmMetricsReader
+        return reader(self.path)
 
     # -- frames of all data ------------------------------------------------------------------
 
@@ -143,9 +169,15 @@ class PandasFrame:
             ``pid``, ``framework_metric``, ``step``, ``worker_id``, ``num_workers`` (-1 if missing),
             ``pin_memory`` (``"True"``, ``"False"``, ``"NA"``), ``process``, ``node_id``.
         """
-        self._source.refresh()
+        self._files.refresh()
         rows = EventRows(DATALOADER_COLUMNS)
-        self._source.take_matching(rows, selected_framework_metrics)
+        patterns = selected_framework_metrics
+        rows.extend(
+            event
+            for event in self._traces.overlapping(*EVER_US)
+            if not patterns
+            or any(search(pattern, name) for pattern in patterns for name in _names_of(event))
+        )
         return rows.frame(self.start_time)
 
     # -- frames by range ---------------------------------------------------------------------
@@ -174,15 +206,29 @@ class PandasFrame:
         get_framework_metrics, get_system_metrics
             Whether to read them; otherwise their frame has no rows.
         """
-        self._source.refresh()
+        self._files.refresh()
         samples, events = SampleRows(), EventRows(FRAMEWORK_COLUMNS)
         if get_system_metrics:
             samples = self._samples if cache_metrics else samples
-            self._source.take_samples(samples, start_time_us, end_time_us, selected_system_metrics)
+            for columns in self._system.columns(start_time_us, end_time_us):
+                names, keys = selected_system_metrics, self._system.series.keys
+                is_selected = np.array([not names or key.name in names for key in keys])
+                samples.extend(columns, is_selected[columns.series])
         if get_framework_metrics:
             events = self._events if cache_metrics else events
-            self._source.take_events(events, start_time_us, end_time_us, selected_framework_metrics)
-        return samples.frame(self.start_time, self._source.keys), events.frame(self.start_time)
+            if start_time_us < end_time_us:
+                selected = selected_framework_metrics
+                events.extend(self._events_between(start_time_us, end_time_us, selected))
+        keys = self._system.series.keys
+        return samples.frame(self.start_time, keys), events.frame(self.start_time)
+
+    def _events_between(
+        self, start_us: int, end_us: int, names: Sequence[str]
+    ) -> Iterator[TraceEvent]:
+        """Yield the events that overlap a time range, by name or phase; all if `names` is empty."""
+        for event in self._traces.overlapping(start_us, end_us):
+            if not names or not _names_of(event).isdisjoint(names):
+                yield event
 
     def get_profiler_data_by_step(
         self, start_step: int, end_step: int, cache_metrics: bool = False
@@ -233,11 +279,12 @@ class PandasFrame:
         if not times:
             msg = "No times of framework metrics were given. Give at least one."
             raise IndexError(msg)
-        self._source.refresh()
-        sums = sums_at(times, self._source.events(times[0], times[-1], selected_framework_metrics))
-        steps = {name: value for name, value in sums.phases.items() if "Step" in name}
-        rest = {name: value for name, value in sums.phases.items() if name not in steps}
-        return shares(rest), sums.names, steps
+        self._files.refresh()
+        events = self._events_between(times[0], times[-1], selected_framework_metrics)
+        phases, names = sums_at(times, events)
+        steps = {name: value for name, value in phases.items() if "Step" in name}
+        outside = {name: value for name, value in phases.items() if name not in steps}
+        return shares(outside), names, steps
 
     def get_framework_metrics_by_begin_and_end_timesteps(
         self,
@@ -270,10 +317,10 @@ class PandasFrame:
             list(map(epoch_us, times)) for times in (begin_timestep_list, end_timestep_list)
         )
         intervals = intervals_of(begins, ends)
-        self._source.refresh()
-        events = self._source.events(min(begins), max(ends), selected_framework_metrics)
-        sums = sums_between(intervals, events)
-        return shares(sums.phases), shares(sums.names)
+        self._files.refresh()
+        events = self._events_between(min(begins), max(ends), selected_framework_metrics)
+        phases, names = sums_between(intervals, events)
+        return shares(phases), shares(names)
 
     def convert_datetime_to_timestamp(self, timestamp: Time) -> int:
         """Convert a time to epoch microseconds, exactly.
@@ -290,3 +337,7 @@ class PandasFrame:
             If it is not a time.
         """
         return epoch_us(timestamp)
+
+
+def _names_of(event: TraceEvent) -> set[str]:
+    return {event.event_name, event.event_phase}

@@ -25,7 +25,8 @@ class HeldGradients:
         self._model = model
         self._held: dict[str, Any] = {}
         self._unwatch = layers.watch(model.optimizer, "apply", self._hold)
-        self._compile_again()
+        self._model.train_function = None
+        self._model.make_train_function()
 
     def get(self, name: str) -> Any:
         """Return the gradient of a variable; None if it has none."""
@@ -36,10 +37,6 @@ class HeldGradients:
         self._unwatch()
         self._model.train_function = None  # made again by the next `fit`
         self._held.clear()
-
-    def _compile_again(self) -> None:
-        self._model.train_function = None
-        self._model.make_train_function()
 
     def _hold(self, args: Any, kwargs: Any, _: Any) -> None:
         gradients, variables = (*args, *kwargs.values())[:2]

@@ -83,9 +83,9 @@ class DebuggerCallback(HookedCallback, Callback):
         self._begin_phase(FORWARD)
         hook.record_batch(batch)
 
-    def _begin_phase(self, phase: str) -> None:
+    def _begin_phase(self, phase: str, *, is_anew: bool = False) -> None:
         if self.hook is not None and self.hook.profiler is not None:
-            self.hook.profiler.begin(phase)
+            self.hook.profiler.begin(phase, is_anew=is_anew)
 
     def _end_phase(self, phase: str) -> None:
         if self.hook is not None and self.hook.profiler is not None:
@@ -139,8 +139,7 @@ class DebuggerCallback(HookedCallback, Callback):
 
     def on_before_optimizer_step(self, *_: Any) -> None:
         """Begin the update, which Lightning calls with the forward and the backward inside."""
-        if self.hook is not None and self.hook.profiler is not None:
-            self.hook.profiler.begin(OPTIMIZER, is_anew=True)
+        self._begin_phase(OPTIMIZER, is_anew=True)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, *_: Any) -> None:
         """Save the loss and the logged values of the step."""

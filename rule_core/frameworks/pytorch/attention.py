@@ -1,14 +1,14 @@
 """Attention: entropies of heads and mass on the future, from a sample of queries and keys."""
 
-import functools
 import math
 import re
-from collections.abc import Callable
-from typing import Any, ClassVar, Final, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
 
 import torch
-from torch import nn
 from torch.nn import functional
+
+from rule_core.frameworks.pytorch.patches import Patch, Watcher
 
 SEQUENCES: Final = 2
 POSITIONS: Final = 256
@@ -152,14 +152,14 @@ def of_output(output: Any, *, is_meant_causal: bool = False) -> AttentionValues 
     """Return the values of attention probabilities in the output of a module, if it has any."""
     if not isinstance(output, tuple):
         return None
-    for part in output[1:]:
-        if hasattr(part, "to_local"):
+    for item in output[1:]:
+        if hasattr(item, "to_local"):
             continue
-        if isinstance(part, torch.Tensor) and part.ndim == BY_HEADS and part.is_floating_point():
-            sample = part.detach()[:SEQUENCES].float()
+        if isinstance(item, torch.Tensor) and item.ndim == BY_HEADS and item.is_floating_point():
+            sample = item.detach()[:SEQUENCES].float()
             sums = sample.sum(-1)
             if bool(((sums - 1).abs() < TOLERANCE).all()):  # not after dropout
-                is_causal = is_meant_causal and part.shape[-1] == part.shape[-2]
+                is_causal = is_meant_causal and item.shape[-1] == item.shape[-2]
                 future = torch.ones_like(sample[0, 0]).triu(1) if is_causal else None
                 return of_probabilities(sample, future=future)
     return None
@@ -174,7 +174,7 @@ def of_multihead(
     query, key = arguments["query"], arguments["key"]
     if query.ndim != BATCHED or query.is_nested or module.in_proj_weight is None:
         return None
-    if any(hasattr(part, "to_local") for part in (query, key, module.in_proj_weight)):
+    if any(hasattr(item, "to_local") for item in (query, key, module.in_proj_weight)):
         return None
     if not module.batch_first:
         query, key = query.transpose(0, 1), key.transpose(0, 1)
@@ -205,53 +205,37 @@ def _additive(mask: Any) -> Any:
     return torch.zeros_like(mask, dtype=torch.float32).masked_fill(mask, -math.inf)
 
 
-def is_multihead(module: Any) -> bool:
-    """Return whether a module is `torch.nn.MultiheadAttention`."""
-    return isinstance(module, nn.MultiheadAttention)
-
-
-class AttentionCalls:
+class AttentionCalls(Watcher):
     """Calls a function with queries and keys of `scaled_dot_product_attention`.
 
-    The function of `torch.nn.functional` is patched while any instance is open; scripts that have
-    imported it by name are not seen.
-    """
+    The function of `torch.nn.functional` is patched; scripts that have imported it by name are not
+    seen.
 
-    _open: ClassVar[list["AttentionCalls"]] = []
-    _original: ClassVar[Any] = None
+    Attributes
+    ----------
+    is_active
+        Whether the function is called.
+    """
 
     def __init__(self, call: Callable[..., None]) -> None:
         self.is_active = False
         self.call = call
 
-    def open(self) -> None:
+    @classmethod
+    def patched(cls) -> Iterator[Patch]:
         """Patch the function."""
-        if self in AttentionCalls._open:
-            return
-        if not AttentionCalls._open:
-            AttentionCalls._original = functional.scaled_dot_product_attention
-            functional.scaled_dot_product_attention = _patched(AttentionCalls._original)
-        AttentionCalls._open.append(self)
-
-    def close(self) -> None:
-        """Restore the function."""
-        self.is_active = False
-        if self in AttentionCalls._open:
-            AttentionCalls._open.remove(self)
-            if not AttentionCalls._open:
-                functional.scaled_dot_product_attention = AttentionCalls._original
+        yield Patch(functional, "scaled_dot_product_attention", _passing_on)
 
     @classmethod
     def call_all(cls, *args: Any, **kwargs: Any) -> None:
         """Call the functions of all active instances."""
-        for calls in [*cls._open]:
+        for calls in [*cls._watching]:
             if calls.is_active:
                 calls.call(*args, **kwargs)
 
 
-def _patched(original: Any) -> Any:
+def _passing_on(original: Any) -> Any:
     # Dynamo guards on the function, which therefore stays the same at all steps.
-    @functools.wraps(original)
     def scaled_dot_product_attention(*args: Any, **kwargs: Any) -> Any:
         if not (torch.compiler.is_compiling() or torch.jit.is_tracing()):
             AttentionCalls.call_all(*args, **kwargs)

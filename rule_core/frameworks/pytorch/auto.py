@@ -144,6 +144,8 @@ class Root:
 
     Attributes
     ----------
+    module
+        Returns the module, or None once the script has discarded it.
     starts_training
         Whether its next call in training mode starts a new training.
     has_counted
@@ -159,7 +161,7 @@ class Root:
         *,
         starts_training: bool,
     ) -> None:
-        self._module = weakref.ref(module)  # must not keep alive what the script discards
+        self.module = weakref.ref(module)  # must not keep alive what the script discards
         self.starts_training = starts_training
         self.has_counted = False
         self.hook: AutoHook | None = None
@@ -171,11 +173,6 @@ class Root:
             if not modules.is_script(part)
         }
 
-    @property
-    def module(self) -> Any:
-        """The module; None once the script has discarded it."""
-        return self._module()
-
     def watch_only(self, *entrances: Any) -> None:
         """Stop watching the calls of all other modules."""
         for key in self._handles.keys() - {id(module) for module in entrances}:
@@ -183,7 +180,7 @@ class Root:
 
     def parameters(self) -> set[int]:
         """Return the ids of its parameters."""
-        module = self.module
+        module = self.module()
         return set() if module is None else {id(parameter) for parameter in module.parameters()}
 
 
@@ -215,14 +212,14 @@ class ModelWatcher:
             Whether the models may belong to the current training.
         """
         trained = {id(parameter) for parameter in parameters}
-        self._roots = [root for root in self._roots if root.module is not None]
+        self._roots = [root for root in self._roots if root.module() is not None]
         current = [root for root in self._roots if root.hook is AUTO.hook]
         shares_model = may_join and any(root.parameters() & trained for root in current)
         joins = self._counting is None or shares_model
         for module in topmost():
             own = {id(parameter) for parameter in module.parameters()}
             inside = set(map(id, module.modules()))
-            parts = [root for root in self._roots if id(root.module) in inside]
+            parts = [root for root in self._roots if id(root.module()) in inside]
             if not own & trained or any(own <= root.parameters() for root in parts):
                 continue
             for root in parts:
@@ -246,7 +243,7 @@ class ModelWatcher:
             learns = trains and any(value.requires_grad for value in module.parameters())
             hook.begin(ModeKeys.TRAIN if learns else ModeKeys.EVAL)
         if hook is not None:
-            hook.note_call(root.module)
+            hook.note_call(root.module())
         # PyTorch runs callbacks registered during a call from the next call on.
         for key, callback in list(callbacks.items()):
             if key not in before:
@@ -266,7 +263,7 @@ class ModelWatcher:
         if root.hook is None:
             root.watch_only(module)
         if hook is not None and root.hook is not hook:
-            hook.register_module(root.module, counts_steps=False)
+            hook.register_module(root.module(), counts_steps=False)
             root.hook = hook
 
     def _start_training(self, root: Root) -> AutoHook | None:

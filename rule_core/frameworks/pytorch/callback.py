@@ -6,20 +6,16 @@ from typing import Any, Final
 
 import torch
 
+try:
+    from torch._C._dynamo.eval_frame import get_eval_frame_callback as _frame_compiler
+except ImportError:  # it is private in PyTorch
+
+    def _frame_compiler() -> Any:
+        """Return what compiles the functions that are called, or None; something may."""
+        return ...
+
+
 _WHY: Final = "the hook of smdebug runs outside of compiled code"
-
-
-def _frame_compiler_getter() -> Callable[[], object]:
-    """Return a function that says what compiles the functions that are called; None: nothing."""
-    try:
-        from torch._C._dynamo.eval_frame import get_eval_frame_callback
-    except ImportError:  # it is private in PyTorch; functions may be compiled
-        return lambda: ...
-    getter: Callable[[], object] = get_eval_frame_callback
-    return getter
-
-
-_frame_compiler: Final = _frame_compiler_getter()
 
 
 class Callback:

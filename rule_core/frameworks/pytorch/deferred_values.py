@@ -1,7 +1,7 @@
 """DeferredValues: measurements that stay on their device until a step ends."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,14 +10,6 @@ from rule_core.frameworks.pytorch.modules import is_transformed
 from rule_core.saving.tensor_adapter import Array
 
 _NARROW = {torch.bfloat16: torch.float32, torch.float16: torch.float32, torch.bool: torch.uint8}
-
-
-class Measurement(NamedTuple):
-    """A value, its name and its collection."""
-
-    collection: str
-    name: str
-    value: Array
 
 
 class DeferredValues:
@@ -30,7 +22,7 @@ class DeferredValues:
     >>> values = DeferredValues()
     >>> values.add("learning_rates", "optimizer/lr/0", 0.5)
     >>> values.add("optimizer", "optimizer/skipped", torch.tensor(True))
-    >>> [(item.name, item.value.tolist()) for item in values.take()]
+    >>> [(name, value.tolist()) for _, name, value in values.take()]
     [('optimizer/lr/0', 0.5), ('optimizer/skipped', 1)]
     """
 
@@ -43,20 +35,21 @@ class DeferredValues:
     def add(self, collection: str, name: str, value: Any) -> None:
         """Add a tensor, which must not change afterwards, or a number.
 
-        Tensors that stand for values which are not there are ignored: on device `meta`, and inside
-        `torch.func`.
+        None, for what could not be measured, is ignored, and so are tensors that stand for values
+        which are not there: on device `meta`, and inside `torch.func`.
         """
         if isinstance(value, torch.Tensor):
             if value.is_meta or is_transformed(value):
                 return
             value = value.detach()
             value = value.to(_NARROW.get(value.dtype, value.dtype))
-        else:
+        elif value is not None:
             value = np.asarray(value)
-        self._values[name] = collection, value
+        if value is not None:
+            self._values[name] = collection, value
 
-    def take(self) -> Iterator[Measurement]:
-        """Yield all values, and forget them."""
+    def take(self) -> Iterator[tuple[str, str, Array]]:
+        """Yield the collection, name and value of all values, and forget them."""
         values, self._values = self._values, {}
         by_device: dict[Any, list[str]] = {}
         for name, (_, value) in values.items():
@@ -66,7 +59,7 @@ class DeferredValues:
         for names in by_device.values():
             arrays |= zip(names, _on_host([values[name][1] for name in names]), strict=True)
         for name, (collection, value) in values.items():
-            yield Measurement(collection, name, arrays.get(name, value))
+            yield collection, name, arrays.get(name, value)
 
     def clear(self) -> None:
         """Forget all values."""

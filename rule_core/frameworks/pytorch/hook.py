@@ -21,6 +21,7 @@ from rule_core.frameworks.pytorch.module_probes import (
     has_attention_or_router,
 )
 from rule_core.frameworks.pytorch.optimizer_watch import OptimizerWatch
+from rule_core.frameworks.pytorch.patches import remove_all
 from rule_core.frameworks.pytorch.profiling.training_profile import TrainingProfile
 from rule_core.frameworks.pytorch.torch_access import TorchAccess
 from rule_core.model.collection import CollectionKeys
@@ -86,7 +87,9 @@ class Hook(CoreHook):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._scaling = LossScaling(partial(self._call_optimizers, "before_scale_update"))
+        self._scaling = LossScaling(
+            lambda scaler: self.run_guarded(self._optimizers.before_scale_update, scaler)
+        )
         self._optimizers = OptimizerWatch(self, self._scaling)
         self._measured = DeferredValues()
         self._probes = ModuleProbes(self._measured.add, self.run_guarded)
@@ -144,7 +147,7 @@ class Hook(CoreHook):
         self._probed.clear()
         self._scaling.watch()
         if self.preset == "auto" or any(map(self._policy.names, OF_OPTIMIZER)):
-            self._optimizers.open()
+            self._optimizers.watch()
         self._watch(modules.Named(name, module, "model"))
         if self._has_started:
             self._watch_inside(name, module)
@@ -197,7 +200,7 @@ class Hook(CoreHook):
             if not self._policy.names(name):
                 self.add_collection(name)
         self._scaling.watch()
-        self._optimizers.open()
+        self._optimizers.watch()
 
     def register_scaler(self, scaler: Any) -> None:
         """Register a gradient scaler that is not a `torch.amp.GradScaler`."""
@@ -238,17 +241,16 @@ class Hook(CoreHook):
 
     def close(self) -> None:
         """Write all pending steps, end the trial and remove all callbacks from the model."""
-        for handle in (*self._handles, *(handle for _, handle in self._with_gradient.values())):
-            handle.remove()
-        self._handles.clear()
+        remove_all(self._handles)
+        remove_all([handle for _, handle in self._with_gradient.values()])
         self._with_gradient.clear()
         self._scaling.unwatch()
         self._probes.detach()
-        self._probes.attention_calls.close()
+        self._probes.attention_calls.unwatch()
         if self._profile is not None:
             self._profile.close()
         super().close()
-        self._optimizers.close()
+        self._optimizers.unwatch()
         self._measured.clear()
 
     def _begin_forward(self) -> None:
@@ -293,7 +295,7 @@ class Hook(CoreHook):
                 "The model has attention or router modules: preset 'llm' measures them as well."
             )
         elif not any(map(self._policy.names, OF_OPTIMIZER)):
-            self._optimizers.close()
+            self._optimizers.unwatch()
 
     def _announce(self, text: str) -> None:
         self.logger.info(text)
@@ -310,9 +312,8 @@ class Hook(CoreHook):
         if preset == "none" and self._policy.names(norms) and not self._policy.names(OPTIMIZER):
             # Whether an update was clipped or skipped is known at the steps of its norm.
             collection = self.get_collection(OPTIMIZER)
-            collection.save_config = (
-                collection.save_config or self.get_collection(norms).save_config
-            )
+            if collection.save_config is None:
+                collection.save_config = self.get_collection(norms).save_config
             self._policy.include(OPTIMIZER)
 
     def wants(self, collection: str) -> bool:
@@ -330,9 +331,6 @@ class Hook(CoreHook):
         """Return what a function returns, which must not break the training or join its graph."""
         with torch.no_grad():
             return call(*args)
-
-    def _call_optimizers(self, method: str, *args: Any) -> None:
-        self.run_guarded(getattr(self._optimizers, method), *args)
 
     def warn_once(self, subject: str, text: str) -> None:
         """Log a warning once per subject."""
@@ -354,8 +352,7 @@ class Hook(CoreHook):
         """Measure what is known about the models when a step begins."""
         if self._measures(MODEL) and self._models:
             share = modules.training_share(self._models[0][1])
-            if share is not None:
-                self._measured.add(MODEL, "model/training_mode", share)
+            self._measured.add(MODEL, "model/training_mode", share)
         if self.wants(PARAMETERS):
             for name, module in self._models:
                 for inner_name, parameter in modules.unwrapped(module).named_parameters():
@@ -418,16 +415,13 @@ class Hook(CoreHook):
     def _measure_batch(self, arguments: Any) -> None:
         if self._measures(FINGERPRINTS) and INPUT_HASHES not in self._measured:
             inputs, labels = fingerprints.batch_hashes(arguments)
-            if inputs is not None:
-                self._measured.add(FINGERPRINTS, INPUT_HASHES, inputs)
-            if labels is not None:
-                self._measured.add(FINGERPRINTS, LABEL_HASHES, labels)
+            self._measured.add(FINGERPRINTS, INPUT_HASHES, inputs)
+            self._measured.add(FINGERPRINTS, LABEL_HASHES, labels)
 
     def _measure_labels(self, labels: Any) -> None:
         if self._measures(FINGERPRINTS) and LABEL_HASHES not in self._measured:
-            inputs, _ = fingerprints.batch_hashes(labels)
-            if inputs is not None:
-                self._measured.add(FINGERPRINTS, LABEL_HASHES, inputs)
+            hashes, _ = fingerprints.batch_hashes(labels)
+            self._measured.add(FINGERPRINTS, LABEL_HASHES, hashes)
 
     def _end_step(self) -> None:
         """Save the measurements of the step, and queue it for writing."""
@@ -477,7 +471,7 @@ class Hook(CoreHook):
             for name, module in self._models:
                 self._watch_inside(name, module)
             if self._policy.names(ATTENTION):
-                self._probes.attention_calls.open()
+                self._probes.attention_calls.watch()
 
     def _watch_inside(self, name: str, model: Any) -> None:
         """Watch the modules inside a model whose inputs or outputs may be saved."""

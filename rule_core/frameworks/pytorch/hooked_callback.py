@@ -52,6 +52,7 @@ class HookedCallback:
         self._creates_hook = hook is None
         self._options = {"out_dir": out_dir, **options}
         self._model: Any = None
+        self._handles: list[Any] = []  # of callbacks at the model
 
     def _open(self) -> None:
         """Create the hook unless one was passed in; a second hook continues the trial."""

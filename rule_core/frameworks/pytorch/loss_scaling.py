@@ -1,17 +1,19 @@
 """LossScaling: the loss scale of automatic mixed precision at a step."""
 
 import functools
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 
+from rule_core.frameworks.pytorch.patches import Patch, Watcher
 
-class LossScaling:
+
+class LossScaling(Watcher):
     """Detects scaled losses, so that gradients can be saved unscaled.
 
-    While any instance watches, `torch.amp.GradScaler.scale` and `update` are patched, because
-    scalers cannot be found otherwise. Scalers of other classes can be passed to `use`.
+    It patches `torch.amp.GradScaler.scale` and `update`, because scalers cannot be found
+    otherwise. Scalers of other classes can be passed to `use`.
 
     Parameters
     ----------
@@ -19,10 +21,7 @@ class LossScaling:
         Called with a scaler before it adapts its scale.
     """
 
-    _watching: ClassVar[list["LossScaling"]] = []
-    _originals: ClassVar[tuple[Any, Any]] = (None, None)
-
-    def __init__(self, before_update: Callable[[Any], object] | None = None) -> None:
+    def __init__(self, before_update: Callable[[Any], object]) -> None:
         self._in_use: Any = None
         self._registered: Any = None
         self._inverse: float | None = None
@@ -46,7 +45,7 @@ class LossScaling:
         scaler = self.scaler
         scale = getattr(scaler, "_scale", None)  # `get_scale` would wait for the device
         if isinstance(scale, torch.Tensor):
-            return scale.clone()
+            return scale.clone().reshape(())
         return None if scaler is None else float(scaler.get_scale())
 
     def inverse(self) -> float:
@@ -64,8 +63,7 @@ class LossScaling:
 
     def record_update(self, scaler: Any) -> None:
         """Record that a scaler is about to adapt its scale."""
-        if self._before_update is not None:
-            self._before_update(scaler)
+        self._before_update(scaler)
 
     @classmethod
     def call_all(cls, record: Callable[["LossScaling", Any], None], scaler: Any) -> None:
@@ -73,29 +71,16 @@ class LossScaling:
         for watcher in [*cls._watching]:
             record(watcher, scaler)
 
-    def watch(self) -> None:
-        """Start watching."""
-        if self in LossScaling._watching:
-            return
-        if not LossScaling._watching:
-            scaler_class = torch.amp.GradScaler
-            LossScaling._originals = scale, update = scaler_class.scale, scaler_class.update
-            scaler_class.scale = _calling_first(scale, LossScaling.record_scaler)
-            scaler_class.update = _calling_first(update, LossScaling.record_update)
-        LossScaling._watching.append(self)
-
-    def unwatch(self) -> None:
-        """Stop watching and restore the methods of `torch.amp.GradScaler`."""
-        if self in LossScaling._watching:
-            LossScaling._watching.remove(self)
-            if not LossScaling._watching:
-                torch.amp.GradScaler.scale, torch.amp.GradScaler.update = LossScaling._originals
+    @classmethod
+    def patched(cls) -> Iterator[Patch]:
+        """Patch the methods of `torch.amp.GradScaler`."""
+        for name, record in (("scale", cls.record_scaler), ("update", cls.record_update)):
+            yield Patch(torch.amp.GradScaler, name, functools.partial(_calling_first, record))
 
 
-def _calling_first(original: Any, record: Callable[[LossScaling, Any], None]) -> Any:
+def _calling_first(record: Callable[[LossScaling, Any], None], original: Any) -> Any:
     """Return a method of a scaler that first calls each instance that watches."""
 
-    @functools.wraps(original)
     def method(scaler: Any, *args: Any, **kwargs: Any) -> Any:
         if scaler.is_enabled():
             LossScaling.call_all(record, scaler)

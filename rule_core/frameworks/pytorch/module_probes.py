@@ -1,7 +1,8 @@
-"""ModuleProbes: what modules compute at a saved step, measured without saving it."""
+"""ModuleProbes: what modules compute at a saved step, measured without saving it; routers."""
 
 import functools
 import math
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -9,12 +10,21 @@ from typing import Any, Final, NamedTuple
 import torch
 from torch import nn
 
-from rule_core.frameworks.pytorch import attention, modules, routers
+from rule_core.frameworks.pytorch import attention, modules
 from rule_core.frameworks.pytorch.callback import Callback
+from rule_core.frameworks.pytorch.patches import remove_all
 from rule_core.saving.presets import ACTIVATION_STATISTICS, ATTENTION, MODEL, ROUTER
 
 SAMPLE: Final = 1 << 16  # elements of an output
 _SILENT: Final = (nn.Identity, nn.Dropout)
+# Of routers of mixtures of experts, and of what says how many experts a token has.
+ROUTER_NAME: Final = re.compile(
+    r"(?:^|[._])(?:gate|gating|router|switch)$|(?:gate|router)_network$"
+)
+ROUTER_CLASS: Final = re.compile(r"Router|Gat(?:e|ing)")
+EXPERTS: Final = re.compile(r"experts?(?:_|$)")
+CHOICES: Final = ("top_k", "topk", "num_experts_per_tok", "num_selected_experts", "k")
+MOST_EXPERTS: Final = 4096
 
 
 class Probed(NamedTuple):
@@ -23,14 +33,6 @@ class Probed(NamedTuple):
     name: str
     module: Any
     parent: Any
-
-
-class Task(NamedTuple):
-    """What to measure when a module returns."""
-
-    probed: Probed
-    has_statistics: bool
-    is_router: bool
 
 
 class Probe(Callback):
@@ -48,7 +50,7 @@ class ModuleProbes:
     Parameters
     ----------
     add
-        Called with a collection, a name and a tensor.
+        Called with a collection, a name and a tensor, or None for what cannot be measured.
     run_guarded
         Calls a function, and keeps its errors away from the training.
     """
@@ -111,9 +113,9 @@ class ModuleProbes:
         for item in probed:
             if item.parent is None:
                 self._is_causal = self._says_causal(item.module)
-            is_router = ROUTER in self._wanted and (
+            routes = ROUTER in self._wanted and (
                 is_selected(ROUTER, f"router/{item.name}/load")
-                or routers.is_router(item.name, item.module, item.parent)
+                or is_router(item.name, item.module, item.parent)
             )
             is_leaf = next(item.module.children(), None) is None
             has_statistics = (
@@ -124,13 +126,12 @@ class ModuleProbes:
             # Layers of PyTorch without modules inside do not call attention functions.
             is_layer = is_leaf and type(item.module).__module__.startswith("torch.nn.")
             may_attend = ATTENTION in self._wanted and not is_layer
-            if not (is_ordering or is_router or has_statistics or may_attend):
+            if not (is_ordering or routes or has_statistics or may_attend):
                 continue
-            task = Task(item, has_statistics, is_router)
             yield (
                 item.module,
                 Probe(functools.partial(self._before, item)) if may_attend else None,
-                Probe(functools.partial(self._after, task)),
+                Probe(functools.partial(self._after, item, has_statistics, routes)),
             )
 
     def pause(self) -> None:
@@ -143,9 +144,7 @@ class ModuleProbes:
     def detach(self) -> None:
         """Remove all callbacks."""
         self.pause()
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        remove_all(self._handles)
 
     @staticmethod
     def _says_causal(module: Any) -> bool:
@@ -161,7 +160,7 @@ class ModuleProbes:
         if not self._is_seen():
             return
         self._stack.append(item)
-        if attention.is_multihead(item.module) and not _is_transformed((args, kwargs)):
+        if isinstance(item.module, nn.MultiheadAttention) and not _is_transformed((args, kwargs)):
             self._run_guarded(self._measure_multihead, item, args, kwargs)
 
     def _measure_multihead(self, item: Probed, args: Any, kwargs: Any) -> None:
@@ -169,28 +168,28 @@ class ModuleProbes:
         values = attention.of_multihead(item.module, args, kwargs, is_meant_causal=is_causal)
         self._add_attention(item, values)
 
-    def _after(self, task: Task, _: Any, __: Any, output: Any) -> None:
+    def _after(
+        self, item: Probed, has_statistics: bool, routes: bool, _: Any, __: Any, output: Any
+    ) -> None:
         if not self._is_seen():
             return
         # Modules that raised an error are still above it.
         for index in reversed(range(len(self._stack))):
-            if self._stack[index] is task.probed:
+            if self._stack[index] is item:
                 del self._stack[index:]
                 break
         if not _is_transformed(output):
-            self._run_guarded(self._measure, task, output)
+            self._run_guarded(self._measure, item, has_statistics, routes, output)
 
-    def _measure(self, task: Task, output: Any) -> None:
-        item = task.probed
+    def _measure(self, item: Probed, has_statistics: bool, routes: bool, output: Any) -> None:
         if not self._is_ordered and MODEL in self._wanted and self._is_new(f"order {item.name}"):
             self._add(MODEL, f"model/execution_order/{item.name}", self._order)
             self._order += 1
-        if task.has_statistics:
+        if has_statistics:
             self._measure_activation(item, output)
-        if task.is_router and self._is_new(f"router {item.name}"):
-            loads = routers.expert_loads(output, item.module, item.parent)
-            if loads is not None:
-                self._add(ROUTER, f"router/{item.name}/load", loads)
+        if routes and self._is_new(f"router {item.name}"):
+            loads = expert_loads(output, item.module, item.parent)
+            self._add(ROUTER, f"router/{item.name}/load", loads)
         if ATTENTION in self._wanted and attention.ATTENTION_CLASS.search(
             type(item.module).__name__
         ):
@@ -212,9 +211,8 @@ class ModuleProbes:
         item = self._stack[-1] if self._stack else None
         if item is None or not self._is_seen() or f"attention {item.name}" in self._names:
             return
-        if hasattr(query, "to_local"):  # sharded: other workers would have to take part
-            return
-        if modules.is_transformed(query):
+        # Of a sharded one, other workers would have to take part.
+        if hasattr(query, "to_local") or modules.is_transformed(query):
             return
         self._run_guarded(self._measure_scores, item, query, key, args, kwargs)
 
@@ -236,7 +234,9 @@ class ModuleProbes:
         is_causal = getattr(item.module, "is_causal", None)
         if isinstance(is_causal, bool):
             return is_causal
-        if attention.is_multihead(item.module):  # which models also have in encoders of images
+        if isinstance(
+            item.module, nn.MultiheadAttention
+        ):  # which models also have in encoders of images
             around = self._stack[-2].module if len(self._stack) > 1 else None
             is_attention = attention.ATTENTION_CLASS.search(type(around).__name__)
             return bool(is_attention and self._says_causal(around))
@@ -246,8 +246,7 @@ class ModuleProbes:
         if values is None or not self._is_new(f"attention {item.name}"):
             return
         self._add(ATTENTION, f"attention/{item.name}/entropy", values.entropy)
-        if values.future_mass is not None:
-            self._add(ATTENTION, f"attention/{item.name}/future_mass", values.future_mass)
+        self._add(ATTENTION, f"attention/{item.name}/future_mass", values.future_mass)
 
     def _is_new(self, name: str) -> bool:
         """Return whether something is measured for the first time in the step."""
@@ -260,7 +259,7 @@ def has_attention_or_router(model: Any) -> bool:
     """Return whether a model has attention modules or routers of experts."""
     return any(
         attention.ATTENTION_CLASS.search(type(module).__name__)
-        or any(routers.is_router(name, child, module) for name, child in module.named_children())
+        or any(is_router(name, child, module) for name, child in module.named_children())
         for module in model.modules()
     )
 
@@ -291,3 +290,64 @@ def activation_statistics(tensor: Any) -> Any:
     deviation = torch.linalg.vector_norm(sample - mean) / math.sqrt(size)
     zeros = (size - sample.count_nonzero()) / size
     return torch.stack((mean, deviation, torch.maximum(high, -low).float(), zeros))
+
+
+def is_router(name: str, module: Any, parent: Any) -> bool:
+    """Return whether a module routes tokens to experts, by its name or class and its siblings.
+
+    The whole model, whose `parent` is None, is no router.
+    """
+    if parent is None:
+        return False
+    if not ROUTER_NAME.search(name) and not ROUTER_CLASS.search(type(module).__name__):
+        return False
+    return any(EXPERTS.search(child) for child, _ in parent.named_children())
+
+
+def expert_loads(output: Any, *owners: Any) -> Any:
+    """Return the share of choices of each expert; None if the output has no scores of experts.
+
+    Parameters
+    ----------
+    output
+        Of a router: scores ``(..., experts)``, or a tuple with scores, and the chosen indices if
+        the router chooses.
+    owners
+        The router and the modules around it, one of which says how many experts a token has.
+    """
+    parts = output if isinstance(output, (tuple, list)) else (output,)
+    if any(hasattr(part, "to_local") for part in parts):
+        return None
+    tensors = [part.detach() for part in parts if isinstance(part, torch.Tensor) and part.ndim > 1]
+    scores = [part for part in tensors if part.is_floating_point()]
+    if not scores:
+        return None
+    experts = max(part.shape[-1] for part in scores)
+    if not 1 < experts <= MOST_EXPERTS:
+        return None
+    widest = next(part for part in scores if part.shape[-1] == experts)
+    chosen = [part for part in tensors if part.dtype in (torch.int32, torch.int64)]
+    count = _choices(owners)
+    if chosen and chosen[0].shape[-1] < experts:
+        indices = chosen[0]
+    elif count is not None and count <= experts:
+        indices = widest.topk(count, -1).indices
+    else:
+        return None
+    if not indices.numel():
+        return None
+    # Comparing is deterministic, unlike counting by scattering on some devices.
+    numbers = torch.arange(experts, device=indices.device)
+    loads = torch.stack([(indices == number).sum() for number in numbers]).float()
+    return loads / indices.numel()
+
+
+def _choices(owners: tuple[Any, ...]) -> int | None:
+    """Return how many experts a token is sent to, as a module or its configuration says."""
+    for owner in owners:
+        for source in (owner, getattr(owner, "config", None)):
+            for name in CHOICES:
+                value = getattr(source, name, None)
+                if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                    return value
+    return None

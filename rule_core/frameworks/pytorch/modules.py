@@ -60,10 +60,8 @@ class Named(NamedTuple):
 def unwrapped(module: Any) -> Any:
     """Return the model inside wrappers for several devices and for compilation."""
     while True:
-        if isinstance(module, (nn.parallel.DistributedDataParallel, nn.DataParallel)):
-            module = module.module
-            continue
-        inner = _inside(module)
+        is_parallel = isinstance(module, (nn.parallel.DistributedDataParallel, nn.DataParallel))
+        inner = module.module if is_parallel else _inside(module)
         if inner is None:
             return module
         module = inner
@@ -239,11 +237,11 @@ def tensors_in(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, torch.Tensor):
         yield key, value
     elif isinstance(value, Mapping):
-        for name, part in value.items():
-            yield from tensors_in(part, f"{key}_{name}" if key else str(name))
+        for name, item in value.items():
+            yield from tensors_in(item, f"{key}_{name}" if key else str(name))
     elif isinstance(value, (list, tuple)):
-        for part in value:
-            yield from tensors_in(part, key)
+        for item in value:
+            yield from tensors_in(item, key)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         yield from tensors_in(
             {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}, key

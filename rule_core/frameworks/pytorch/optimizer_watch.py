@@ -3,7 +3,7 @@
 import functools
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 import torch
@@ -12,36 +12,16 @@ from torch.optim import optimizer as torch_optimizer
 
 from rule_core.frameworks.pytorch.deferred_values import DeferredValues
 from rule_core.frameworks.pytorch.loss_scaling import LossScaling
+from rule_core.frameworks.pytorch.patches import Patch, Watcher, remove_all
 from rule_core.model.collection import CollectionKeys
 from rule_core.saving.presets import OPTIMIZER
+
+if TYPE_CHECKING:
+    from rule_core.frameworks.pytorch.hook import Hook
 
 SAMPLE: Final = 1 << 16  # elements of a parameter whose update is measured
 _foreach_norm, _foreach_sub = torch._foreach_norm, torch._foreach_sub  # noqa: SLF001 - torch.nn.utils and torch.optim use them too
 _HALF: Final = frozenset({torch.float16, torch.bfloat16})
-
-
-class Owner(Protocol):
-    """The hook whose optimizers are watched."""
-
-    def wants(self, collection: str) -> bool:
-        """Return whether a collection is saved at the current training step."""
-        ...
-
-    def run_guarded(self, call: Callable[..., Any], *args: Any) -> Any:
-        """Return what a function returns, or None after an error, which must go no further."""
-        ...
-
-    def parameter_names(self) -> dict[int, str]:
-        """Return the names of the registered models' parameters, by their ids."""
-        ...
-
-    def warn_once(self, subject: str, text: str) -> None:
-        """Log a warning once per subject."""
-        ...
-
-    def has_flat_shards(self) -> bool:
-        """Return whether a model is sharded by the older `FullyShardedDataParallel`."""
-        ...
 
 
 class Seen(NamedTuple):
@@ -64,14 +44,6 @@ class Totals(NamedTuple):
     is_clipped: bool
 
 
-class Snapshot(NamedTuple):
-    """A parameter, its name, and a sample of its elements before the update."""
-
-    name: str
-    parameter: Any
-    before: Any
-
-
 class StaleGradients:
     """Measures what an update has left in `.grad` when the next backward adds to it.
 
@@ -86,7 +58,7 @@ class StaleGradients:
         The hook.
     """
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: "Hook") -> None:
         self._owner = owner
         self._updating: weakref.WeakSet[Any] = weakref.WeakSet()
         self._is_due = False
@@ -139,16 +111,14 @@ class StaleGradients:
     def detach(self) -> None:
         """Remove all callbacks from parameters."""
         self._attached = []
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        remove_all(self._handles)
 
 
-class OptimizerWatch:
+class OptimizerWatch(Watcher):
     """Measures each update of the optimizers that train a hook's models.
 
     It uses the global step hooks of `torch.optim`, and patches the clipping functions of
-    `torch.nn.utils` while it is open.
+    `torch.nn.utils`.
 
     Parameters
     ----------
@@ -159,8 +129,6 @@ class OptimizerWatch:
 
     Attributes
     ----------
-    originals
-        The clipping functions that are patched, by their names.
     l2_total
         Returns the latest l2 norm that `torch.nn.utils` computed of sharded gradients.
     owner
@@ -173,11 +141,9 @@ class OptimizerWatch:
         Whether to measure the norms of each parameter's update.
     """
 
-    _open: ClassVar[list["OptimizerWatch"]] = []
-    originals: ClassVar[dict[str, Any]] = {}
     l2_total: ClassVar[Callable[[], Any]] = lambda: None
 
-    def __init__(self, owner: Owner, scaling: LossScaling) -> None:
+    def __init__(self, owner: "Hook", scaling: LossScaling) -> None:
         self.values = DeferredValues()
         self.has_updated = False
         self.measures_updates = False
@@ -193,30 +159,40 @@ class OptimizerWatch:
         self._owes_update_norms = False
         self._norms_before_clipping: dict[int, Any] = {}
         self._totals_of_shards: dict[frozenset[int], Totals] = {}  # by the parameters' ids
-        self._snapshots: list[Snapshot] = []
+        # The names of parameters, these, and samples of their elements before the update.
+        self._snapshots: list[tuple[str, Any, Any]] = []
 
-    def open(self) -> None:
+    @classmethod
+    def patched(cls) -> Iterator[Patch]:
+        """Patch what clips gradients, wherever `torch.nn.utils` has it.
+
+        These are the functions that others call, whatever name a script has imported.
+        """
+        wrappers = {
+            "_clip_grads_with_norm_": _measuring_norm,
+            "_get_total_norm": _remembering_norm,
+            "clip_grad_value_": _measuring_first,
+        }
+        for function in wrappers.keys() & vars(clip_grad).keys():  # some are private in PyTorch
+            original = getattr(clip_grad, function)
+            for module in (clip_grad, torch.nn.utils):
+                for name in [name for name, value in vars(module).items() if value is original]:
+                    yield Patch(module, name, wrappers[function])
+
+    def watch(self) -> None:
         """Start watching every optimizer of the process."""
-        if self._handles:
-            return
-        self._handles = [
-            torch_optimizer.register_optimizer_step_pre_hook(self._before_step),
-            torch_optimizer.register_optimizer_step_post_hook(self._after_step),
-        ]
-        if not OptimizerWatch._open:
-            _patch_clipping()
-        OptimizerWatch._open.append(self)
+        super().watch()
+        if not self._handles:
+            self._handles = [
+                torch_optimizer.register_optimizer_step_pre_hook(self._before_step),
+                torch_optimizer.register_optimizer_step_post_hook(self._after_step),
+            ]
 
-    def close(self) -> None:
+    def unwatch(self) -> None:
         """Stop watching, and restore what was patched."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        super().unwatch()
+        remove_all(self._handles)
         self._stale.detach()
-        if self in OptimizerWatch._open:
-            OptimizerWatch._open.remove(self)
-            if not OptimizerWatch._open:
-                _restore_clipping()
         self.values.clear()
         self._forget_clipping()
         self._snapshots.clear()
@@ -271,7 +247,7 @@ class OptimizerWatch:
             return None
         closure = kwargs.get("closure") if len(args) == 1 else args[1]
         if not callable(closure):
-            self._before_update(optimizer)
+            self.owner.run_guarded(self._measure, optimizer)
             return None
         is_first = True
 
@@ -281,7 +257,7 @@ class OptimizerWatch:
             result = closure()
             if is_first:
                 is_first = False
-                self._before_update(optimizer)
+                self.owner.run_guarded(self._measure, optimizer)
             return result
 
         if len(args) == 1:
@@ -298,9 +274,6 @@ class OptimizerWatch:
             for parameter in _parameters(optimizer):
                 self._norms_before_clipping.pop(id(parameter), None)
 
-    def _before_update(self, optimizer: Any) -> None:
-        self.owner.run_guarded(self._measure, optimizer)
-
     def _totals(self, parameters: Sequence[Any]) -> Totals:
         norms = _norms([parameter.grad for parameter in parameters])
         early = self._norms_before_clipping
@@ -314,14 +287,13 @@ class OptimizerWatch:
             return
         self._current, self.has_updated = id(optimizer), True
         self._measure_rates(optimizer, seen)
-        if self._wants(CollectionKeys.LOSS_SCALES):
-            self._measure_scale()
+        self._measure_scale()
         if self._wants(CollectionKeys.GRADIENT_NORMS):
             self._measure_norms(optimizer, seen)
         if self.measures_updates and (self.owner.wants(OPTIMIZER) or self._owes_update_norms):
             names = self.owner.parameter_names()
             self._snapshots = [
-                Snapshot(names[id(parameter)], parameter, _sample(parameter).clone())
+                (names[id(parameter)], parameter, _sample(parameter).clone())
                 for parameter in _parameters(optimizer)
                 if id(parameter) in names and parameter.grad is not None and parameter.numel()
             ]
@@ -333,14 +305,12 @@ class OptimizerWatch:
             rate = group.get("lr")
             if isinstance(rate, torch.Tensor):
                 rate = rate.clone().reshape(())
-            if rate is not None:
-                self.values.add(CollectionKeys.LEARNING_RATES, f"optimizer/lr/{index}", rate)
+            self.values.add(CollectionKeys.LEARNING_RATES, f"optimizer/lr/{index}", rate)
 
     def _measure_scale(self) -> None:
-        scale = self._scaling.scale()
-        if scale is not None:
-            value = scale.reshape(()) if isinstance(scale, torch.Tensor) else scale
-            self.values.add(CollectionKeys.LOSS_SCALES, "optimizer/loss_scale", value)
+        if self._wants(CollectionKeys.LOSS_SCALES):
+            scale = self._scaling.scale()
+            self.values.add(CollectionKeys.LOSS_SCALES, "optimizer/loss_scale", scale)
 
     def _measure_norms(self, optimizer: Any, seen: Seen) -> None:
         """Record the norm of all gradients, and the one after clipping if that was seen."""
@@ -372,16 +342,19 @@ class OptimizerWatch:
         self._current = None
         if not snapshots:
             return
-        before = [item.before.float() for item in snapshots]
-        updates = _foreach_sub([_sample(item.parameter).float() for item in snapshots], before)
-        for item, update, old in zip(snapshots, _norms(updates), _norms(before), strict=True):
+        names, parameters, samples = zip(*snapshots, strict=True)
+        before = [sample.float() for sample in samples]
+        updates = _foreach_sub([_sample(parameter).float() for parameter in parameters], before)
+        for name, update, old in zip(names, _norms(updates), _norms(before), strict=True):
             value = torch.stack((update, old))
-            self.values.add(OPTIMIZER, f"optimizer/update_norm/{item.name}", value)
+            self.values.add(OPTIMIZER, f"optimizer/update_norm/{name}", value)
         self._owes_update_norms = False
 
     def before_clipping(self, parameters: Sequence[Any]) -> None:
         """Measure the norms of gradients that are about to be clipped."""
-        if not self._wants_norms() or self.owner.has_flat_shards() or _are_sharded(parameters):
+        if not self._wants(CollectionKeys.GRADIENT_NORMS):
+            return
+        if self.owner.has_flat_shards() or _are_sharded(parameters):
             return
         new = [
             item
@@ -393,10 +366,6 @@ class OptimizerWatch:
             if self._is_scaled():
                 norms = [norm * self._scaling.inverse() for norm in norms]
             self._norms_before_clipping |= zip(map(id, new), norms, strict=True)
-
-    def _wants_norms(self) -> bool:
-        """Return whether norms of gradients are saved at the current step."""
-        return self._wants(CollectionKeys.GRADIENT_NORMS)
 
     def before_clipping_shards(
         self, parameters: Sequence[Any], max_norm: float, total: Any
@@ -410,7 +379,7 @@ class OptimizerWatch:
         total
             The norm of all workers' shards.
         """
-        if not self._wants_norms():
+        if not self._wants(CollectionKeys.GRADIENT_NORMS):
             return
         ids = frozenset(id(item) for item in parameters if item.grad is not None)
         norm, max_norm = total.to_local(), float(max_norm)
@@ -435,8 +404,7 @@ class OptimizerWatch:
         states = getattr(scaler, "_per_optimizer_states", {})
         # The scaler identifies optimizers by `id`.
         own = [self._seen[key] for key in states if key in self._seen]
-        if self._wants(CollectionKeys.LOSS_SCALES):
-            self._measure_scale()
+        self._measure_scale()
         for seen in own:
             optimizer = seen.optimizer()
             if optimizer is not None and not self.has_updated:
@@ -448,20 +416,10 @@ class OptimizerWatch:
         self._forget_clipping()
 
     @classmethod
-    def all_before_clipping(cls, parameters: Sequence[Any]) -> None:
-        """Let all watches measure gradients before they are clipped."""
-        for watch in [*cls._open]:
-            watch.owner.run_guarded(watch.before_clipping, parameters)
-
-    @classmethod
-    def all_before_clipping_shards(
-        cls, parameters: Sequence[Any], max_norm: float, total: Any
-    ) -> None:
-        """Let all watches record the norm of sharded gradients, if it is a sum of all workers."""
-        is_whole = all(placement.is_replicate() for placement in total.placements)
-        if is_whole and total is cls.l2_total():
-            for watch in [*cls._open]:
-                watch.owner.run_guarded(watch.before_clipping_shards, parameters, max_norm, total)
+    def all_before_clipping(cls, measure: Callable[..., None], *args: Any) -> None:
+        """Let all watches measure gradients, by one of their methods, before they are clipped."""
+        for watch in [*cls._watching]:
+            watch.owner.run_guarded(measure, watch, *args)
 
 
 def _parameters(optimizer: Any) -> Iterator[Any]:
@@ -514,64 +472,36 @@ def _sample(parameter: Any) -> Any:
     return flat[:: max(1, -(-flat.numel() // SAMPLE))]
 
 
-def _patch_clipping() -> None:
-    """Let watches see the gradients before `torch.nn.utils` clips them.
-
-    The functions that others call are patched, whatever name a script has imported.
-    """
-    patches = {
-        "_clip_grads_with_norm_": _measuring_norm,
-        "_get_total_norm": _remembering_norm,
-        "clip_grad_value_": _measuring_first,
-    }
-    for name, patch in patches.items():
-        original = getattr(clip_grad, name, None)
-        if original is not None:  # private in PyTorch
-            OptimizerWatch.originals[name] = original
-            _replace(original, patch(original))
-
-
-def _restore_clipping() -> None:
-    originals = OptimizerWatch.originals
-    for name, original in originals.items():
-        _replace(getattr(clip_grad, name), original)
-    originals.clear()
-
-
-def _replace(function: Any, by: Any) -> None:
-    """Replace a function wherever `torch.nn.utils` has it."""
-    for module in (clip_grad, torch.nn.utils):
-        for name in [name for name, value in vars(module).items() if value is function]:
-            setattr(module, name, by)
-
-
 def _measuring_first(original: Any) -> Any:
-    @functools.wraps(original)
     def clip(parameters: Any, *args: Any, **kwargs: Any) -> Any:
         if not torch.compiler.is_compiling():
             parameters = _listed(parameters)
-            OptimizerWatch.all_before_clipping(parameters)
+            OptimizerWatch.all_before_clipping(OptimizerWatch.before_clipping, parameters)
         return original(parameters, *args, **kwargs)
 
     return clip
 
 
+def _is_of_all_workers(total: Any) -> bool:
+    return all(placement.is_replicate() for placement in total.placements)
+
+
 def _measuring_norm(original: Any) -> Any:
-    @functools.wraps(original)
     def clip(parameters: Any, max_norm: Any, total_norm: Any, *args: Any, **kwargs: Any) -> Any:
         if not torch.compiler.is_compiling():
             parameters = _listed(parameters)
-            if hasattr(total_norm, "placements"):
-                OptimizerWatch.all_before_clipping_shards(parameters, max_norm, total_norm)
-            else:
-                OptimizerWatch.all_before_clipping(parameters)
+            watch = OptimizerWatch
+            if not hasattr(total_norm, "placements"):
+                watch.all_before_clipping(watch.before_clipping, parameters)
+            elif _is_of_all_workers(total_norm) and total_norm is watch.l2_total():
+                shards = parameters, max_norm, total_norm
+                watch.all_before_clipping(watch.before_clipping_shards, *shards)
         return original(parameters, max_norm, total_norm, *args, **kwargs)
 
     return clip
 
 
 def _remembering_norm(original: Any) -> Any:
-    @functools.wraps(original)
     def total_norm(tensors: Any, norm_type: float = 2.0, *args: Any, **kwargs: Any) -> Any:
         total = original(tensors, norm_type, *args, **kwargs)
         if not torch.compiler.is_compiling() and hasattr(total, "placements"):

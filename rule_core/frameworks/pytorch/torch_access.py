@@ -32,11 +32,10 @@ _COMPUTED_AS: Final = {
     torch.uint32: torch.int64,
     torch.uint64: torch.float64,
 }
-_NUMPY: Final = NumpyAccess()
 _ORDINARY: Final = frozenset({torch.Tensor, torch.nn.Parameter})
 
 
-class TorchAccess:
+class TorchAccess(NumpyAccess):
     """Access to PyTorch tensors; other values are left to numpy.
 
     Of a distributed tensor, this worker's shard is saved. Sparse and quantized tensors are saved as
@@ -46,14 +45,14 @@ class TorchAccess:
     def shape(self, tensor: Any) -> tuple[int, ...]:
         """Return the shape of a tensor."""
         if not isinstance(tensor, torch.Tensor):
-            return _NUMPY.shape(tensor)
+            return super().shape(tensor)
         with _translated_errors():
             return tuple(_shaped(_local(tensor)).shape)
 
     def nbytes(self, tensor: Any) -> int:
         """Return the size in bytes of the elements on the host."""
         if not isinstance(tensor, torch.Tensor):
-            return _NUMPY.nbytes(tensor)
+            return super().nbytes(tensor)
         with _translated_errors():
             tensor = _local(tensor)
             return int(tensor.numel()) * int(_WIDER.get(tensor.dtype, tensor.dtype).itemsize)
@@ -61,7 +60,7 @@ class TorchAccess:
     def copy(self, tensor: Any) -> Array:
         """Return a copy of the elements in host memory."""
         if not isinstance(tensor, torch.Tensor):
-            return _NUMPY.copy(tensor)
+            return super().copy(tensor)
         with _translated_errors():
             own = _local(tensor)
             host = _plain(own).cpu()
@@ -73,7 +72,7 @@ class TorchAccess:
     ) -> Iterable[tuple[ReductionKey, Any]]:
         """Return the reductions, computed on the tensor's device."""
         if not isinstance(tensor, torch.Tensor):
-            return _NUMPY.reduce(tensor, keys)
+            return super().reduce(tensor, keys)
         if _is_ordinary(tensor):
             return reduced_on_host(tensor.detach(), keys)
         with _translated_errors():
@@ -175,16 +174,13 @@ def _reduced(plain: Any, keys: Sequence[ReductionKey]) -> Iterator[tuple[Reducti
             if not extremes:
                 low, high = torch.aminmax(plain)
                 extremes = {"min": low, "max": high}
-            yield (operation, absolute), extremes[operation]
+            value = extremes[operation]
         elif operation in _OF_MAGNITUDES and (absolute or operation in {"l1", "l2"}):
-            yield (operation, absolute), _OF_MAGNITUDES[operation](numbers)
-        elif operation in {"sum", "prod"} and not floating:
-            yield (operation, absolute), _OF_VALUES[operation](plain.abs() if absolute else plain)
+            value = _OF_MAGNITUDES[operation](numbers)
         else:
-            yield (
-                (operation, absolute),
-                _OF_VALUES[operation](numbers.abs() if absolute else numbers),
-            )
+            elements = numbers if floating or operation not in {"sum", "prod"} else plain
+            value = _OF_VALUES[operation](elements.abs() if absolute else elements)
+        yield (operation, absolute), value
 
 
 def _median(numbers: Any) -> Any:

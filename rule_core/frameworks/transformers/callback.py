@@ -1,12 +1,12 @@
 """DebuggerCallback: saves tensors of a Hugging Face `Trainer` as a trial."""
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from transformers import TrainerCallback
 
 from rule_core.frameworks.pytorch.callback import Callback
 from rule_core.frameworks.pytorch.hooked_callback import HookedCallback
+from rule_core.frameworks.pytorch.patches import remove_all
 from rule_core.modes import ModeKeys
 
 STATE: Final = "smdebug"  # key of the step counts in the trainer's state
@@ -45,8 +45,6 @@ class DebuggerCallback(HookedCallback, TrainerCallback):
     >>> Trainer(model, arguments, train_dataset=data, callbacks=[callback])  # doctest: +SKIP
     """
 
-    _handles: Sequence[Any] = ()
-
     def on_train_begin(self, args: Any, state: Any, control: Any, *, model: Any, **_: Any) -> None:  # noqa: ARG002 - the trainer's signature
         """Open the trial, and watch the model."""
         self._open()
@@ -61,7 +59,7 @@ class DebuggerCallback(HookedCallback, TrainerCallback):
             hook.set_mode(ModeKeys.TRAIN if module.training else ModeKeys.EVAL)
 
         hook.register_module(model)
-        self._remove()
+        remove_all(self._handles)
         # Called before the hook's own, which begins the step.
         self._handles = [model.register_forward_pre_hook(Callback(set_mode), prepend=True)]
 
@@ -86,9 +84,4 @@ class DebuggerCallback(HookedCallback, TrainerCallback):
         """End the trial, and stop watching the model."""
         self._close()
         if self.hook is not None and self.hook.is_off:
-            self._remove()
-
-    def _remove(self) -> None:
-        for handle in self._handles:
-            handle.remove()
-        self._handles = ()
+            remove_all(self._handles)

@@ -10,7 +10,6 @@ import xgboost
 from xgboost.callback import TrainingCallback
 
 from rule_core.frameworks.xgboost import booster
-from rule_core.frameworks.xgboost.parts import BoosterInputs, Part, matrix
 from rule_core.logger import get_logger
 from rule_core.saving import current_hook
 from rule_core.saving.hook import Hook as CoreHook
@@ -113,7 +112,7 @@ class Hook(CoreHook):
 
     def __setattr__(self, name: str, value: object) -> None:
         """Set an attribute; data is checked, and read if it is a file."""
-        super().__setattr__(name, matrix(name, value) if name in DATA else value)
+        super().__setattr__(name, booster.matrix(name, value) if name in DATA else value)
 
     def __reduce__(self) -> tuple[Callable[[type["Hook"], str], "Hook"], tuple[type["Hook"], str]]:
         return _copy, (type(self), self.out_dir)
@@ -151,8 +150,8 @@ class Hook(CoreHook):
             if _is_cross_validation(model):
                 self._warn_once("cv", "Of a cross-validation, only the mean metrics are saved.")
             else:
-                inputs = BoosterInputs(self.hyperparameters, self.train_data, self.validation_data)
-                for part in inputs.parts(model):
+                data = self.train_data, self.validation_data
+                for part in booster.parts(model, self.hyperparameters, *data):
                     self._save_part(part)
         self._end_step()
 
@@ -181,7 +180,7 @@ class Hook(CoreHook):
                 self._place("losses", name)
             self._record(name, value)
 
-    def _save_part(self, part: Part) -> None:
+    def _save_part(self, part: booster.Part) -> None:
         """Compute and save a part of the booster if any of its tensors is saved at this step."""
         for name in part.names:
             if not name.endswith("_shap/bias"):

@@ -5,19 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rule_core.profiler.files.chunks import TimelineFaultError, unzipped_start
+from rule_core.profiler.files.chunks import TimelineFaultError, start_of_text
 from rule_core.profiler.files.conversion import Converted, NumberedKey
+from rule_core.profiler.files.file_problems import lasting_reason
 from rule_core.profiler.files.whole_text import is_json_name
 from rule_core.profiler.flight_recorder import conversion as flight_recorder
 from rule_core.profiler.kineto import trace_names
 from rule_core.profiler.kineto.conversion import convert_traces
 from rule_core.profiler.prometheus import conversion as prometheus
-from rule_core.storage.base import (
-    ByteRange,
-    ObjectNotFoundError,
-    StorageUnavailableError,
-    TrialStore,
-)
+from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError, TrialStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +65,6 @@ PROMETHEUS: Final = ConvertedFormat(
     "answers of Prometheus", is_json_name, prometheus.begins_as_answer, prometheus.convert_answers
 )
 FORMATS: Final = (KINETO, FLIGHT_RECORDER, PROMETHEUS)
-SNIFFED: Final = 1 << 16  # bytes
 
 
 def has_known_name(key: str) -> bool:
@@ -99,16 +94,13 @@ def recognize(store: TrialStore, key: str) -> ConvertedFormat | str:
         If the store does not answer for now.
     """
     try:
-        start = bytes(store.read(key, ByteRange(0, SNIFFED)))
-        text = unzipped_start(start, SNIFFED).removeprefix(b"\xef\xbb\xbf").lstrip()
+        text = start_of_text(store, key)
     except ObjectNotFoundError:
         return ""
     except TimelineFaultError as err:
         return KINETO if KINETO.has_name(key) else f"It {err}."
     except StorageUnavailableError as err:
-        if err.transient:
-            raise
-        return str(err)
+        return lasting_reason(err)
     named = [each for each in FORMATS if each.may_have_name(key)]
     formats = (each for each in named if each.begins(text))
     reasons = (each.refusal(key, text) for each in named)

@@ -3,7 +3,7 @@
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -78,7 +78,7 @@ class ConvertedStore:
         self.only = only
         self._files: dict[str, Path] = {}
         self.is_profiled = False
-        self._numbered = 0
+        self._numbers = count(1)
         self._formats: dict[str, ConvertedFormat | None] = {}  # None: of no format
         self._converted: set[str] = set()
         self._sizes: dict[str, int] = {}  # of recognized files
@@ -118,10 +118,8 @@ class ConvertedStore:
         A folder that does not exist or cannot be listed has none.
         """
         with suppress(ObjectNotFoundError, StorageUnavailableError):
-            if not self._has_profiler_files():
-                self._recognize_new()
-                used = set(self._formats.values())
-                return [each for each in FORMATS if each in used]
+            used = self._recognized().values()
+            return [each for each in FORMATS if each in used]
         return []
 
     def files_ending(self, time_us: int) -> list[str]:
@@ -140,11 +138,9 @@ class ConvertedStore:
         A folder that does not exist or cannot be listed has none.
         """
         with suppress(ObjectNotFoundError, StorageUnavailableError):
-            if not self._has_profiler_files():
-                self._recognize_new()
-                for key, format_of in self._formats.items():
-                    if format_of is not None and key not in self._sizes:
-                        self._sizes[key] = self._store.status(key).size
+            for key in self._recognized():
+                if key not in self._sizes:
+                    self._sizes[key] = self._store.status(key).size
         return sum(self._sizes.values())
 
     def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:
@@ -159,34 +155,38 @@ class ConvertedStore:
 
     def read(self, key: str, byte_range: ByteRange | None = None) -> memoryview:
         """Return bytes of `key`; see `TrialStore`."""
-        path = self._files.get(key)
-        if path is None:
-            return self._store.read(key, byte_range)
-        return LocalStore(path.parent).read(path.name, byte_range)
+        store, name = self._located(key)
+        return store.read(name, byte_range)
 
     def status(self, key: str) -> FileStatus:
         """Return the size and time of `key`; see `TrialStore`."""
+        store, name = self._located(key)
+        return store.status(name)
+
+    def _located(self, key: str) -> tuple[TrialStore, str]:
+        """Return the store of a file, and its key there."""
         path = self._files.get(key)
-        return (
-            self._store.status(key) if path is None else LocalStore(path.parent).status(path.name)
-        )
+        return (self._store, key) if path is None else (LocalStore(path.parent), path.name)
 
     def _has_converted_only(self) -> bool:
         """Convert new files; return whether there are any, and no files of a profiler."""
-        if self._has_profiler_files():
+        recognized = self._recognized()
+        if self.is_profiled:
             return False
-        self._recognize_new()
+        new = {key: recognized[key] for key in recognized if key not in self._converted}
         for each in FORMATS:
-            new = [
-                key
-                for key, format_of in self._formats.items()
-                if format_of is each and key not in self._converted
-            ]
-            if new:
-                self._convert(each, new)
+            if keys := [key for key, format_of in new.items() if format_of is each]:
+                self._convert(each, keys)
         for key, reason in self.refusals.items() if self._converted else ():
             self._report(key, reason, 1)
         return bool(self._converted)
+
+    def _recognized(self) -> dict[str, ConvertedFormat]:
+        """Return the formats of files by key; none if a profiler wrote files."""
+        if self._has_profiler_files():
+            return {}
+        self._recognize_new()
+        return {key: each for key, each in self._formats.items() if each is not None}
 
     def _has_profiler_files(self) -> bool:
         if not (self.only or self._files or self.is_profiled):
@@ -200,12 +200,9 @@ class ConvertedStore:
         by_content = [key for key in new if not has_known_name(key)]
         for key in sorted({*new} - {*by_content[_MOST_SNIFFED:]}):
             recognized = recognize(self._store, key)
-            if isinstance(recognized, str):
-                self._formats[key] = None
-                if recognized:
-                    self.refusals[key] = recognized
-            else:
-                self._formats[key] = recognized
+            self._formats[key] = None if isinstance(recognized, str) else recognized
+            if recognized and isinstance(recognized, str):
+                self.refusals[key] = recognized
 
     def _all_keys(self) -> list[str]:
         keys = list(islice(self._store.list_keys(""), _MOST_KEYS + 1))
@@ -215,9 +212,7 @@ class ConvertedStore:
 
     def _convert(self, format_of: ConvertedFormat, keys: list[str]) -> None:
         get_logger("profiler").info("Reading %d %s.", len(keys), format_of.label)
-        first = self._numbered + 1
-        self._numbered += len(keys)
-        numbered = [NumberedKey(number, key) for number, key in enumerate(keys, first)]
+        numbered = [NumberedKey(next(self._numbers), key) for key in keys]
         try:
             for converted in format_of.convert(self._store, numbered, self._temporary_folder()):
                 self._add(converted)

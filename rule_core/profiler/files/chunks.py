@@ -14,6 +14,7 @@ from rule_core.storage import ByteRange, TrialStore
 
 GZIP: Final = b"\x1f\x8b"
 _GZIP_BITS: Final = zlib.MAX_WBITS | 16
+SNIFFED: Final = 1 << 16  # bytes
 _FETCH: Final = 8 << 20  # bytes per request to a slow store
 
 
@@ -81,22 +82,22 @@ def chunks(store: TrialStore, key: str, limits: TimelineLimits = LIMITS) -> Iter
         yield piece
 
 
-def unzipped_start(data: bytes, most: int) -> bytes:
-    """Return the start of a text by the start of its file, decompressed if needed.
+def start_of_text(store: TrialStore, key: str) -> bytes:
+    """Return at most `SNIFFED` bytes of the start of a file's text, decompressed if needed.
 
-    Parameters
-    ----------
-    most
-        The largest number of bytes to return.
+    A byte order mark and blank characters at the beginning are removed.
 
     Raises
     ------
     TimelineFaultError
         If the gzip data is damaged.
+    ObjectNotFoundError, StorageUnavailableError
+        See `TrialStore.read`.
     """
-    if not data.startswith(GZIP):
-        return data[:most]
-    return _inflate(zlib.decompressobj(_GZIP_BITS), data, most)
+    text = bytes(store.read(key, ByteRange(0, SNIFFED)))
+    if text.startswith(GZIP):
+        text = _inflate(zlib.decompressobj(_GZIP_BITS), text, SNIFFED)
+    return text.removeprefix(b"\xef\xbb\xbf").lstrip()
 
 
 def _pieces(store: TrialStore, key: str, size: int) -> Iterator[bytes]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from rule_core.exceptions import TrialFileError
+from rule_core.profiler.files.file_problems import lasting_reason
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 
 T = TypeVar("T")
@@ -59,6 +60,4 @@ def read_each(
         except ObjectNotFoundError:
             continue
         except (TrialFileError, StorageUnavailableError) as err:
-            if isinstance(err, StorageUnavailableError) and err.transient:
-                raise
-            yield Converted(numbered.key, {}, [str(err)], 1)
+            yield Converted(numbered.key, {}, [lasting_reason(err)], 1)

@@ -118,11 +118,8 @@ def rank_in(key: str) -> int | None:
     >>> rank_in("step_10/rank3_trace.json"), rank_in("rank-2/a.json"), rank_in("frank1.json")
     (3, 2, None)
     """
-    for part in reversed(key.split("/")):
-        match = _RANK.search(part)
-        if match is not None:
-            return int(match[1])
-    return None
+    matches = map(_RANK.search, reversed(key.split("/")))
+    return next((int(match[1]) for match in matches if match), None)
 
 
 def node_name(text: str) -> str:

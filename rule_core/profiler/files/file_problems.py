@@ -1,6 +1,7 @@
 """ProfilerFileProblems: the problems of profiler files, each logged once."""
 
 from rule_core.logger import warn_once
+from rule_core.storage.base import StorageUnavailableError
 
 PROBLEMS_KEPT = 1000
 
@@ -37,3 +38,10 @@ class ProfilerFileProblems:
         """Drop the problem of a file that could be read after all."""
         self._counts.pop(key, None)
         self.problems.pop(key, None)
+
+
+def lasting_reason(err: Exception) -> str:
+    """Return the text of an error of a file; raise the error if it is temporary."""
+    if isinstance(err, StorageUnavailableError) and err.transient:
+        raise err
+    return str(err)

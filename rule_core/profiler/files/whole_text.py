@@ -12,6 +12,7 @@ from rule_core.storage.base import TrialStore
 from rule_core.storage.size_limit import check_file_size
 
 T = TypeVar("T")
+LARGEST_JSON_INTEGER: Final = (1 << 63) - 1
 JSON_ENDINGS: Final = (".json", ".json.gz")
 _PICKLES: Final = tuple(b"\x80" + bytes([protocol]) for protocol in range(2, 6))
 
@@ -56,7 +57,7 @@ def whole_text(store: TrialStore, key: str) -> bytes:
     return bytes(text.removeprefix(b"\xef\xbb\xbf"))
 
 
-def decoded(name: str, text: bytes | msgspec.Raw, kind: type[T], what: str) -> T:
+def decoded(name: str, text: bytes | memoryview | msgspec.Raw, kind: type[T], what: str) -> T:
     """Decode JSON to a type.
 
     Parameters
@@ -77,3 +78,16 @@ def decoded(name: str, text: bytes | msgspec.Raw, kind: type[T], what: str) -> T
         raise CorruptFileError(name, what, str(err).rstrip(".")) from err
     except RecursionError as err:
         raise CorruptFileError(name, what, "one that is nested too deeply") from err
+
+
+def whole_number(value: object) -> int | None:
+    """Return a number that is not negative, from JSON's numbers and texts; None for others.
+
+    >>> whole_number(3), whole_number("3"), whole_number(-1), whole_number(True)
+    (3, 3, None, None)
+    """
+    if isinstance(value, str) and value.isdecimal() and len(value) < len(str(LARGEST_JSON_INTEGER)):
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        return None
+    return value

@@ -6,6 +6,7 @@ group, whose number of collectives it has.
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -103,12 +104,15 @@ def _convert(store: TrialStore, numbered: NumberedKey, rank: int, folder: Path) 
         return Converted(key, {}, [_OLD.format(version=dump.version)], 1)
     entries = [entry for entry in dump.collectives if _EARLIEST_US <= _start(entry) < _LATEST_US]
     reasons = [*dump.skipped, *["its time is implausible"] * (len(dump.collectives) - len(entries))]
-    problems = [_skipped(reasons)] if reasons else []
+    problems = []
+    if reasons:
+        skipped = f"It has {len(reasons)} entries that are skipped, the first because {reasons[0]}."
+        problems.append(skipped)
     now_us = store.status(key).modified * 1e6
     zero = int(min(map(_start, entries), default=now_us))
     last = max((_end(entry) for entry in entries), default=now_us) - zero
     path = folder / f"{number}.collectives"
-    with ConvertedTimeline(path) as timeline:
+    with closing(ConvertedTimeline(path)) as timeline:
         for entry in entries:
             start = _start(entry) - zero
             end = last if entry.is_pending else max(_end(entry) - zero, start)
@@ -122,10 +126,6 @@ def _convert(store: TrialStore, numbered: NumberedKey, rank: int, folder: Path) 
         timeline.finish(zero)
     prefix = f"framework/pevents/{number:06}/{zero + int(last) + 1}_rank-{rank}_"
     return Converted(key, {prefix + MODELTIMELINE_SUFFIX: path}, problems, len(reasons), zero)
-
-
-def _skipped(reasons: Sequence[str]) -> str:
-    return f"It has {len(reasons)} entries that are skipped, the first because {reasons[0]}."
 
 
 def _start(entry: Collective) -> float:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rule_core.profiler.files.whole_text import decoded
+from rule_core.profiler.files.whole_text import decoded, whole_number
 
 _WHAT: Final = "a dump of torch.distributed's flight recorder as JSON"
 _MAJOR: Final = "2."
@@ -21,7 +21,6 @@ _MOST_RANKS: Final = 1 << 17
 _TORCH: Final = "/torch/"
 _LONGEST_TEXT: Final = 200  # characters
 _MOST_AXES: Final = 64
-_MOST_DIGITS: Final = 18  # of numbers with 64 bits
 _LEAST_OF_RANGE: Final = 3
 
 
@@ -54,14 +53,10 @@ class Collective(msgspec.Struct, gc=False):
     frames: list[Frame] | None = None
 
     @property
-    def is_completed(self) -> bool:
-        """Whether the process saw the end of it."""
-        return self.state == "completed" or bool(self.time_discovered_completed_ns)
-
-    @property
     def is_pending(self) -> bool:
-        """Whether the process still waited for it."""
-        return not (self.is_completed or self.retired)
+        """Whether the process still waited for it, as it had not seen the end of it."""
+        has_seen_end = self.state == "completed" or bool(self.time_discovered_completed_ns)
+        return not (has_seen_end or self.retired)
 
     @property
     def location(self) -> str:
@@ -137,7 +132,7 @@ class FlightDump:
                 status = self._status.get(str(entry.pg_id))
                 enqueued = status.get("last_enqueued_collective") if isinstance(status, dict) else 0
                 numbers = (last.get(entry.process_group[0], 0), entry.collective_seq_id)
-                last[entry.process_group[0]] = max(*numbers, _number(enqueued))
+                last[entry.process_group[0]] = max(*numbers, whole_number(enqueued) or 0)
         return last
 
     def _entries(self, entries: Sequence[msgspec.Raw]) -> Iterator[Collective]:
@@ -190,13 +185,3 @@ def elements(sizes: Sequence[Sequence[int]]) -> int:
     14
     """
     return min(sum(abs(math.prod(size[:_MOST_AXES])) for size in sizes), 1 << 62)
-
-
-def _number(value: object) -> int:
-    """Return a number that may be a text; 0 if absent or negative.
-
-    >>> _number("4"), _number(3), _number("-1"), _number(None)
-    (4, 3, 0, 0)
-    """
-    text = str(value)
-    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else 0

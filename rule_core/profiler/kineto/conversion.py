@@ -7,6 +7,8 @@ calls a model timeline, and the use of its GPUs system metrics.
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -17,8 +19,9 @@ import numpy as np
 from rule_core.profiler.files.chunks import LIMITS, TimelineFaultError, TimelineLimits, chunks
 from rule_core.profiler.files.constants import MODELTIMELINE_SUFFIX, PYTHONTIMELINE_SUFFIX
 from rule_core.profiler.files.conversion import Converted, NumberedKey, read_each
+from rule_core.profiler.files.whole_text import whole_number
 from rule_core.profiler.kineto.gpu_use import WINDOW_US, GPUUse
-from rule_core.profiler.kineto.header import KinetoHeader, header_of, whole_number
+from rule_core.profiler.kineto.header import KinetoHeader, header_of
 from rule_core.profiler.kineto.trace_names import node_of
 from rule_core.profiler.traces.assembler import LATEST
 from rule_core.profiler.traces.records import NotUsedError, Record, RecordReader
@@ -91,14 +94,17 @@ def convert_trace(
     """
     number, key = numbered
     steps, calls = folder / f"{number}.steps", folder / f"{number}.events"
-    with ConvertedTimelines(steps) as step_file, ConvertedTimelines(calls) as call_file:
-        conversion = _Conversion(number, step_file, call_file)
-        header, problems, lost = conversion.read(store, key, limits)
+    with (
+        closing(ConvertedTimelines(steps)) as step_file,
+        closing(ConvertedTimelines(calls)) as call_file,
+    ):
+        conversion = _Conversion(store, numbered, step_file, call_file)
+        conversion.read(limits)
         if not (step_file.count or call_file.count):
-            problems.append("It has no events that are read.")
-            return Converted(key, {}, problems, lost)
-        zero = _zero(header, conversion, store, key, problems)
-        node = node_of(key, header.rank)
+            conversion.problems.append("It has no events that are read.")
+            return Converted(key, {}, conversion.problems, conversion.lost)
+        zero = conversion.zero_us()
+        node = node_of(key, conversion.header.rank)
         prefix = f"framework/pevents/{number:06}"
         suffixes = {step_file: PYTHONTIMELINE_SUFFIX, call_file: MODELTIMELINE_SUFFIX}
         files = {
@@ -107,25 +113,11 @@ def convert_trace(
             for index, (path, last) in enumerate(timelines.finish(zero))
         }
     samples = folder / f"{number}.samples"
-    first_s = conversion.write_samples(samples, node, zero, header.gpu_memory, problems)
+    first_s = conversion.write_samples(samples, node, zero)
     if first_s:
         files[f"system/incremental/{number:06}/{first_s:010}.{node}.json"] = samples
-    return Converted(key, files, problems, lost, int(zero + conversion.first))
-
-
-def _zero(
-    header: KinetoHeader,
-    conversion: "_Conversion",
-    store: TrialStore,
-    key: str,
-    problems: list[str],
-) -> float:
-    """Return the epoch microseconds of a trace's zero."""
-    first, last = ((header.base_us + time) / 1e6 for time in (conversion.first, conversion.last))
-    if first >= _EARLIEST_S and last < _LATEST_S - 1:
-        return header.base_us
-    problems.append(_NO_TIME)
-    return math.floor(store.status(key).modified * 1e6 - conversion.last)
+    first_us = int(zero + conversion.first)
+    return Converted(key, files, conversion.problems, conversion.lost, first_us)
 
 
 class _Conversion:
@@ -135,40 +127,53 @@ class _Conversion:
     ----------
     first, last
         The first start and the last end of an event.
+    header, problems, lost
+        The header, the problems, and how much was lost, once it is read.
     """
 
-    def __init__(self, number: int, steps: ConvertedTimelines, calls: ConvertedTimelines) -> None:
+    def __init__(
+        self,
+        store: TrialStore,
+        numbered: NumberedKey,
+        steps: ConvertedTimelines,
+        calls: ConvertedTimelines,
+    ) -> None:
         self.first, self.last = math.inf, -math.inf
-        self._number = number
+        self.header = KinetoHeader()
+        self.problems: list[str] = []
+        self.lost = 0
+        self._store = store
+        self._number, self._key = numbered
         self._steps = steps
         self._calls = calls
         self._gpus: dict[int, GPUUse] = {}
 
-    def read(
-        self, store: TrialStore, key: str, limits: TimelineLimits
-    ) -> tuple[KinetoHeader, list[str], int]:
-        """Read the whole trace; return its header, its problems, and how much was lost."""
-        pieces = chunks(store, key, limits)
+    def read(self, limits: TimelineLimits) -> None:
+        """Read the whole trace."""
+        pieces = chunks(self._store, self._key, limits)
         reader = RecordReader(pieces, limits)
-        problems: list[str] = []
         rest = b""
         try:
-            for batch in reader.batches():
-                for record in batch:
-                    try:
-                        self._add(record)
-                    except NotUsedError as err:
-                        reader.skip(str(err))
+            for record in chain.from_iterable(reader.batches()):
+                try:
+                    self._add(record)
+                except NotUsedError as err:
+                    reader.skip(str(err))
             rest = _bounded(pieces, limits.header)
         except TimelineFaultError as err:
-            problems.append(f"It {err}.")
-        lost = len(problems) + reader.skipped
-        if reader.skipped:
-            problems.append(
-                f"It has {reader.skipped} records that are skipped, the first because "
-                f"{reader.reason}."
-            )
-        return header_of(reader, rest), problems, lost
+            self.problems.append(f"It {err}.")
+        self.lost = len(self.problems) + reader.skipped
+        self.problems += reader.problems("It")
+        self.header = header_of(reader, rest)
+
+    def zero_us(self) -> float:
+        """Return the epoch microseconds of the trace's zero."""
+        base_us = self.header.base_us
+        first, last = ((base_us + time) / 1e6 for time in (self.first, self.last))
+        if first >= _EARLIEST_S and last < _LATEST_S - 1:
+            return base_us
+        self.problems.append(_NO_TIME)
+        return math.floor(self._store.status(self._key).modified * 1e6 - self.last)
 
     def _add(self, record: Record) -> None:
         if record.ph == "i" and record.name == _MEMORY_NAME:
@@ -247,14 +252,7 @@ class _Conversion:
     def _extend(self, start: float, end: float) -> None:
         self.first, self.last = min(self.first, start), max(self.last, end)
 
-    def write_samples(
-        self,
-        path: Path,
-        node: str,
-        zero: float,
-        gpu_memory: Mapping[int, int],
-        problems: list[str],
-    ) -> int:
+    def write_samples(self, path: Path, node: str, zero: float) -> int:
         """Write the use of the GPUs; return the second of its first sample, or 0 without samples.
 
         A sample is at the end of its window, as if it had been measured then.
@@ -263,7 +261,7 @@ class _Conversion:
         if not self._gpus:
             return 0
         if last - first >= MOST_WINDOWS:
-            problems.append(_EXTENT)
+            self.problems.append(_EXTENT)
             return 0
         edges = np.clip(np.arange(first, last + 2) * float(WINDOW_US), self.first, self.last)
         encode = msgspec.json.Encoder().encode
@@ -271,7 +269,8 @@ class _Conversion:
         with path.open("wb") as file:
             for gpu, use in sorted(self._gpus.items()):
                 sample = {"Type": "gpu", "Name": f"gpu{gpu}", "NodeId": node}
-                for dimension, window, value in _samples(use, edges, first, gpu_memory.get(gpu)):
+                memory = self.header.gpu_memory.get(gpu)
+                for dimension, window, value in _samples(use, edges, first, memory):
                     time = (zero + (window + 1) * WINDOW_US) / 1e6
                     times.append(time)
                     values = {"Dimension": dimension, "Value": value, "Timestamp": time}

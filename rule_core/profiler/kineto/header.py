@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import msgspec
 
+from rule_core.profiler.files.whole_text import LARGEST_JSON_INTEGER, whole_number
 from rule_core.profiler.traces.records import RecordReader
 
 _MOST_DEVICES: Final = 1024
-_LATEST_NS: Final = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def _decoded(text: bytes) -> dict[str, Any]:
 
 def _base_us(value: object) -> float:
     number = whole_number(value)
-    if number is None or number >= _LATEST_NS:
+    if number is None or number > LARGEST_JSON_INTEGER:
         return 0
     return number // 1000 if number % 1000 == 0 else number / 1000
 
@@ -77,16 +77,3 @@ def _gpu_memory(value: object) -> dict[int, int]:
         if number is not None and size:
             memory[number] = size
     return memory
-
-
-def whole_number(value: object) -> int | None:
-    """Return a number that is not negative, from JSON's numbers and texts; None for others.
-
-    >>> whole_number(3), whole_number("3"), whole_number(-1), whole_number(True)
-    (3, 3, None, None)
-    """
-    if isinstance(value, str) and value.isdecimal() and len(value) < len(str(_LATEST_NS)):
-        return int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        return None
-    return value

@@ -1,13 +1,23 @@
-"""Names of Kineto traces: which files are traces, and which rank wrote one."""
+"""Names of Kineto traces: which files are traces, and which rank wrote one.
+
+`recorded_traces` finds those that a hook recorded beside its timelines.
+"""
 
 import re
+from itertools import islice
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from rule_core.format.marks import TRACES
 from rule_core.profiler.files.file_names import node_name, rank_in
 from rule_core.profiler.files.whole_text import JSON_ENDINGS
+from rule_core.storage.base import ObjectNotFoundError, TrialStore
 
+FOLDERS: Final = ("kineto/", "framework/pytorch/kineto/")
+MOST_RECORDEDS: Final = 10_000  # of each folder
+_RECORDED: Final = re.compile(
+    r".*/(\d{9,})/([^/]+)_(\d{10,19})_(\d{10,19})\.pt\.trace\.json(?:\.gz)?"
+)
 _HEADER: Final = re.compile(rb'"(?:schemaVersion|deviceProperties|distributedInfo)"\s*:')
 _CATEGORY: Final = re.compile(
     rb'"cat"\s*:\s*"(?:cpu_op|(?:gpu_)?user_annotation|(?:cuda|hip|xpu|mtia)_(?:runtime|driver)|'
@@ -81,3 +91,33 @@ def node_of(key: str, rank: int | None) -> str:
     for ending in (*reversed(TRACES), *reversed(JSON_ENDINGS)):
         name = name.removesuffix(ending)
     return node_name(_STAMP.sub("", name)) or "trace"
+
+
+class RecordedTrace(NamedTuple):
+    """A trace of one step on one node; times are microseconds since the epoch."""
+
+    start_us: int
+    end_us: int
+    step: int
+    node: str
+    key: str
+
+
+def recorded_traces(store: TrialStore) -> list[RecordedTrace]:
+    """Return the traces in a recording by their start, at most `MOST_RECORDEDS` of each folder.
+
+    Raises
+    ------
+    StorageUnavailableError
+        If the store is unavailable.
+    """
+    traces = []
+    for folder in FOLDERS:
+        try:
+            for key in islice(store.list_keys(folder), MOST_RECORDEDS):
+                if match := _RECORDED.fullmatch(key):
+                    step, node, start, end = match.groups()
+                    traces.append(RecordedTrace(int(start), int(end), int(step), node, key))
+        except ObjectNotFoundError:
+            continue
+    return sorted(traces)

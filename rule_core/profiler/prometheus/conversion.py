@@ -41,22 +41,19 @@ def convert_answers(
 ) -> Iterator[Converted]:
     """Convert all answers together; a file that cannot be read is a separate problem."""
 
-    def read(numbered: NumberedKey) -> tuple[str, list[LabelledSeries]]:
+    def read(numbered: NumberedKey) -> tuple[str, list[LabelledSeries]] | Converted:
         key = numbered.key
-        return key, [each for each in series_in(key, whole_text(store, key)) if is_read(each)]
+        series = [each for each in series_in(key, whole_text(store, key)) if is_read(each)]
+        return (key, series) if series else Converted(key, {}, [_NO_METRIC], 1)
 
     series: list[LabelledSeries] = []
     sources: list[str] = []
     for answer in read_each(keys, read):
         if isinstance(answer, Converted):
             yield answer
-            continue
-        key, new = answer
-        if new:
-            series += new
-            sources.append(key)
         else:
-            yield Converted(key, {}, [_NO_METRIC], 1)
+            sources.append(answer[0])
+            series += answer[1]
     if sources:
         first, *others = sources
         files = _write(series, keys[0].number, folder)

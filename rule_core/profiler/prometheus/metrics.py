@@ -1,9 +1,9 @@
 """The metrics of dcgm-exporter and node_exporter, as dimensions of system metrics."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,21 +143,13 @@ def _at(times: Floats, series: LabelledSeries) -> Floats:
 
 def _cpu_samples(series: dict[str, LabelledSeries]) -> Iterator[Samples]:
     """Yield the utilization and the I/O wait of each core, from its counters of seconds."""
-    dimensions: tuple[tuple[str, str, Callable[[Floats], Any]], ...] = (
-        ("idle", "CPUUtilization", lambda share: _PERCENT - share),
-        ("iowait", "I/OWaitPercentage", lambda share: share),
-    )
     for device, counter in series.items():
         core, _, mode = device.partition(" ")
-        for counted, dimension, of_share in dimensions:
-            if mode == counted:
-                yield _rate(counter, core, dimension, of_share)
-
-
-def _rate(
-    counter: LabelledSeries, core: str, dimension: str, of_share: Callable[[Floats], Any]
-) -> Samples:
-    elapsed, counted = np.diff(counter.time_s), np.diff(counter.value)
-    valid = (elapsed > 0) & (counted >= 0)  # a counter begins anew when its host restarts
-    share = np.clip(_PERCENT * counted[valid] / elapsed[valid], 0, _PERCENT)
-    return Samples("cpu", core, dimension, counter.time_s[1:][valid], of_share(share))
+        elapsed, counted = np.diff(counter.time_s), np.diff(counter.value)
+        valid = (elapsed > 0) & (counted >= 0)  # a counter begins anew when its host restarts
+        share = np.clip(_PERCENT * counted[valid] / elapsed[valid], 0, _PERCENT)
+        times = counter.time_s[1:][valid]
+        if mode == "idle":
+            yield Samples("cpu", core, "CPUUtilization", times, _PERCENT - share)
+        elif mode == "iowait":
+            yield Samples("cpu", core, "I/OWaitPercentage", times, share)

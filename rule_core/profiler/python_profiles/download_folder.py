@@ -77,10 +77,8 @@ class DownloadFolder:
         for name in self._checksums.keys() - names:
             if name.rpartition("/")[2] not in leaves:
                 continue
-            with (
-                suppress(OSError),
-                self._folder(name) as (fd, leaf),
-            ):  # otherwise it is no longer our file
+            # On an error it is no longer our file.
+            with suppress(OSError), self._folder(name) as (fd, leaf):
                 if self._is_ours(name, _read(fd, leaf)):
                     os.unlink(leaf, dir_fd=fd)
             del self._checksums[name]

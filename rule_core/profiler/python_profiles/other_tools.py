@@ -1,29 +1,23 @@
 """Profiles of Python that other tools wrote: speedscope's form, which py-spy has, and scalene's."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
-from rule_core.exceptions import TrialFileError
-from rule_core.profiler.files.chunks import TimelineFaultError, unzipped_start
+from rule_core.profiler.files.chunks import TimelineFaultError, start_of_text
+from rule_core.profiler.files.file_problems import lasting_reason
 from rule_core.profiler.files.one_file import one_file
 from rule_core.profiler.files.whole_text import is_json_name, whole_text
 from rule_core.profiler.python_profiles import scalene, speedscope
-from rule_core.profiler.python_profiles.measured_code import CodePlace
-from rule_core.profiler.python_profiles.reader import ProblemList
-from rule_core.profiler.python_profiles.scalene import ScaleneUse, parse_scalene
+from rule_core.profiler.python_profiles.measured_code import CodePlace, MeasuredCode
+from rule_core.profiler.python_profiles.reader import ProblemList, usable
+from rule_core.profiler.python_profiles.scalene import ScaleneProfile, ScaleneUse, parse_scalene
 from rule_core.profiler.python_profiles.speedscope import parse_speedscope
-from rule_core.storage.base import (
-    ByteRange,
-    ObjectNotFoundError,
-    StorageUnavailableError,
-    TrialStore,
-)
+from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError, TrialStore
 
 SPEEDSCOPE: Final = "speedscope"
 SCALENE: Final = "scalene"
-_SNIFFED: Final = 1 << 16  # bytes
 _MOST_KEYS: Final = 20_000  # listed to find files
 _MOST_SNIFFED: Final = 1_000  # files that are looked into
 
@@ -113,14 +107,10 @@ def tool_profiles(store: TrialStore) -> tuple[TrialStore, list[ToolProfile]]:
 
 def _tool_of(store: TrialStore, key: str) -> str:
     try:
-        text = unzipped_start(bytes(store.read(key, ByteRange(0, _SNIFFED))), _SNIFFED)
-    except (ObjectNotFoundError, TimelineFaultError):
+        text = start_of_text(store, key)
+    except (ObjectNotFoundError, StorageUnavailableError, TimelineFaultError) as err:
+        lasting_reason(err)
         text = b""
-    except StorageUnavailableError as err:
-        if err.transient:
-            raise
-        text = b""
-    text = text.removeprefix(b"\xef\xbb\xbf").lstrip()
     if speedscope.SCHEMA in text or _is_named_speedscope(key):
         return SPEEDSCOPE
     return SCALENE if text.startswith(b"{") and scalene.MARK in text else ""
@@ -143,49 +133,37 @@ def read_tool_profiles(
     TrialFileError, ObjectNotFoundError, StorageUnavailableError
         The error of the first file, if all files are unusable.
     """
+    tools = {profile.key: profile.tool for profile in profiles}
     problems = ProblemList()
-    result = ToolProfiles([], [], 0.0, 0.0, [], [], problems.texts)
-    elapsed_s = peak_mb = 0.0
-    own: defaultdict[str, defaultdict[CodePlace, float]] = defaultdict(lambda: defaultdict(float))
-    whole: defaultdict[str, defaultdict[CodePlace, float]] = defaultdict(lambda: defaultdict(float))
-    first_error: Exception | None = None
-    for profile in profiles:
-        try:
-            text = whole_text(store, profile.key)
-            if profile.tool == SPEEDSCOPE:
-                measured = list(parse_speedscope(profile.key, text, lines=lines))
-                for thread, unit, own_amounts, whole_amounts in measured:
-                    result.threads.append(thread)
-                    _add(own[unit], own_amounts)
-                    _add(whole[unit], whole_amounts)
-            else:
-                program = parse_scalene(profile.key, text, lines=lines)
-                elapsed_s += program.elapsed_s
-                peak_mb = max(peak_mb, program.peak_mb)
-                result.uses.extend(program.uses)
-        except (TrialFileError, ObjectNotFoundError, StorageUnavailableError) as err:
-            problems.add(profile.key, err)
-            first_error = first_error or err
-        else:
-            result.read.append(profile)
-    if first_error is not None and not result.read:
-        raise first_error
-    return result._replace(
-        elapsed_s=elapsed_s,
-        peak_mb=peak_mb,
-        amounts=[*_amounts(own, whole)],
-        uses=_summed(result.uses),
+
+    def load(key: str) -> list[MeasuredCode] | ScaleneProfile:
+        text = whole_text(store, key)
+        if tools[key] == SPEEDSCOPE:
+            return list(parse_speedscope(key, text, lines=lines))
+        return parse_scalene(key, text, lines=lines)
+
+    contents = usable(tools, load, problems)
+    programs = [content for content in contents.values() if isinstance(content, ScaleneProfile)]
+    codes = (content for content in contents.values() if not isinstance(content, ScaleneProfile))
+    measured = [*chain.from_iterable(codes)]
+    return ToolProfiles(
+        [ToolProfile(tools[key], key) for key in contents],
+        [code.thread for code in measured],
+        sum((program.elapsed_s for program in programs), 0.0),
+        max((program.peak_mb for program in programs), default=0.0),
+        [*_amounts(measured)],
+        _summed(use for program in programs for use in program.uses),
+        problems.texts,
     )
 
 
-def _add(sums: defaultdict[CodePlace, float], amounts: Mapping[CodePlace, float]) -> None:
-    for place, amount in amounts.items():
-        sums[place] += amount
-
-
-def _amounts(
-    own: Mapping[str, Mapping[CodePlace, float]], whole: Mapping[str, Mapping[CodePlace, float]]
-) -> Iterator[FunctionAmounts]:
+def _amounts(measured: Iterable[MeasuredCode]) -> Iterator[FunctionAmounts]:
+    own: defaultdict[str, defaultdict[CodePlace, float]] = defaultdict(lambda: defaultdict(float))
+    whole: defaultdict[str, defaultdict[CodePlace, float]] = defaultdict(lambda: defaultdict(float))
+    for code in measured:
+        for sums, amounts in ((own, code.own), (whole, code.whole)):
+            for place, amount in amounts.items():
+                sums[code.unit][place] += amount
     for unit, amounts in sorted(own.items(), reverse=True):  # seconds first
         rows = [
             (place, amounts.get(place, 0.0), amount)
@@ -200,7 +178,7 @@ def _sum_of(first: ScaleneUse, second: ScaleneUse) -> ScaleneUse:
     return ScaleneUse(first.place, *sums)._replace(peak_mb=peak_mb)
 
 
-def _summed(uses: Sequence[ScaleneUse]) -> list[ScaleneUse]:
+def _summed(uses: Iterable[ScaleneUse]) -> list[ScaleneUse]:
     """Return one use of each place; peaks are those of one program."""
     by_place: dict[CodePlace, ScaleneUse] = {}
     for use in uses:

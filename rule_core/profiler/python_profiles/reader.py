@@ -1,35 +1,36 @@
 """Readers of Python profiles: the files of Python profilers in a folder or below an S3 address."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
-from rule_core.exceptions import SMDebugValueError
+from rule_core.exceptions import SMDebugValueError, TrialFileError
 from rule_core.format.paths import is_inside
 from rule_core.logger import get_logger
-from rule_core.profiler.files.constants import (
-    CPROFILE_NAME,
-    CPROFILE_STATS_FILENAME,
-    PYINSTRUMENT_HTML_FILENAME,
-    PYINSTRUMENT_JSON_FILENAME,
-    PYINSTRUMENT_NAME,
-)
+from rule_core.profiler.files import constants
 from rule_core.profiler.python_profiles.cprofile_file import MAX_BYTES
 from rule_core.profiler.python_profiles.download_folder import DownloadFolder
 from rule_core.profiler.python_profiles.span import StepPythonProfileStats
 from rule_core.profiler.python_profiles.types import ProfileFolderError
-from rule_core.storage import ByteRange, ObjectNotFoundError, TrialStore, open_store
+from rule_core.storage import (
+    ByteRange,
+    ObjectNotFoundError,
+    StorageUnavailableError,
+    TrialStore,
+    open_store,
+)
 from rule_core.storage.local import LocalStore
 from rule_core.storage.read_pool import ReadPool
 from rule_core.storage.uri import is_s3
 
+T = TypeVar("T")
 FRAMEWORK: Final = "framework/"
 PROFILERS: Final = {
-    CPROFILE_STATS_FILENAME: CPROFILE_NAME,
-    PYINSTRUMENT_JSON_FILENAME: PYINSTRUMENT_NAME,
-    PYINSTRUMENT_HTML_FILENAME: PYINSTRUMENT_NAME,
+    constants.CPROFILE_STATS_FILENAME: constants.CPROFILE_NAME,
+    constants.PYINSTRUMENT_JSON_FILENAME: constants.PYINSTRUMENT_NAME,
+    constants.PYINSTRUMENT_HTML_FILENAME: constants.PYINSTRUMENT_NAME,
 }
 # One byte more than the limit, so that readers notice files that exceed it.
 READ_RANGE: Final = ByteRange(0, MAX_BYTES + 1)
@@ -63,6 +64,34 @@ class ProblemList:
         if self.texts.get(name) != text and len(self.texts) < PROBLEMS_KEPT:
             self.texts[name] = text
             get_logger("profiler").warning("Python profile %r is left out. %s", name, text)
+
+
+def usable(names: Iterable[str], load: Callable[[str], T], problems: ProblemList) -> dict[str, T]:
+    """Return the contents of the usable files among `names`.
+
+    Parameters
+    ----------
+    load
+        Returns the content of a file.
+    problems
+        Receives the unusable files.
+
+    Raises
+    ------
+    TrialFileError, ObjectNotFoundError, StorageUnavailableError
+        The error of the first file, if all files are unusable.
+    """
+    contents: dict[str, T] = {}
+    first_error: Exception | None = None
+    for name in names:
+        try:
+            contents[name] = load(name)
+        except (TrialFileError, ObjectNotFoundError, StorageUnavailableError) as err:
+            problems.add(name, err)
+            first_error = first_error or err
+    if first_error is not None and not contents:
+        raise first_error
+    return contents
 
 
 def profile_files(

@@ -114,16 +114,9 @@ def _uses(
 ) -> Iterator[ScaleneUse]:
     second = document.elapsed_time_sec / _PERCENT
     for entry in entries:
-        use = ScaleneUse(
-            CodePlace(path, entry.lineno, "" if lines else entry.line),
-            entry.n_cpu_percent_python * second,
-            entry.n_cpu_percent_c * second,
-            entry.n_sys_percent * second,
-            entry.n_gpu_percent * second,
-            entry.n_peak_mb,
-            entry.n_malloc_mb,
-            entry.n_copy_mb_s,
-        )
-        amounts = use[1:]
+        processor = entry.n_cpu_percent_python, entry.n_cpu_percent_c, entry.n_sys_percent
+        times_s = [percent * second for percent in (*processor, entry.n_gpu_percent)]
+        amounts = *times_s, entry.n_peak_mb, entry.n_malloc_mb, entry.n_copy_mb_s
         if any(amount > 0 for amount in amounts) and all(map(math.isfinite, amounts)):
-            yield use
+            function = "" if lines else entry.line
+            yield ScaleneUse(CodePlace(path, entry.lineno, function), *amounts)

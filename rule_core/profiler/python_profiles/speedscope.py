@@ -16,17 +16,22 @@ from rule_core.exceptions import CorruptFileError
 from rule_core.profiler.files.whole_text import decoded
 from rule_core.profiler.python_profiles.measured_code import CodePlace, MeasuredCode
 
+Amounts = defaultdict[CodePlace, float]
+Places = Sequence[CodePlace | None]
+Opened = dict[CodePlace, tuple[int, float]]  # how often, and since when
 WHAT: Final = "a profile of speedscope"
 SCHEMA: Final = b"speedscope.app/file-format-schema.json"
-_SECONDS: Final = MappingProxyType(
+# The unit of amounts, and how many of them a unit of the file is.
+_UNITS: Final = MappingProxyType(
     {
-        "nanoseconds": 1e-9,
-        "microseconds": 1e-6,
-        "milliseconds": 1e-3,
-        "seconds": 1.0,
+        "nanoseconds": ("s", 1e-9),
+        "microseconds": ("s", 1e-6),
+        "milliseconds": ("s", 1e-3),
+        "seconds": ("s", 1.0),
+        "bytes": ("bytes", 1.0),
+        "none": ("", 1.0),
     }
 )
-_OTHER_UNITS: Final = MappingProxyType({"bytes": "bytes", "none": ""})
 _DEEPEST: Final = 100_000  # frames of a stack
 _SELF: Final = "[self]"  # a frame of pyinstrument for the time of the function around it
 
@@ -81,12 +86,9 @@ def parse_speedscope(name: str, text: bytes, *, lines: bool = False) -> Iterator
     places = [_place(frame, lines=lines) for frame in document.shared.frames]
     for raw in document.profiles:
         profile = decoded(name, raw, _Profile, WHAT)
-        if profile.unit in _SECONDS:
-            unit, factor = "s", _SECONDS[profile.unit]
-        elif profile.unit in _OTHER_UNITS:
-            unit, factor = _OTHER_UNITS[profile.unit], 1.0
-        else:
+        if profile.unit not in _UNITS:
             raise CorruptFileError(name, WHAT, f"one with the unit {profile.unit!r}")
+        unit, factor = _UNITS[profile.unit]
         measure = _of_stacks if profile.type == "sampled" else _of_events
         try:
             own, whole = measure(profile, places)
@@ -108,9 +110,7 @@ def _scaled(amounts: Mapping[CodePlace, float], factor: float) -> dict[CodePlace
 
 def _amounts_of_stacks(profile: _Profile) -> dict[bytes, float]:
     """Return the weight of each distinct stack, still as text."""
-    weights = profile.weights
-    if not weights:
-        weights = [1.0] * len(profile.samples)
+    weights = profile.weights or [1.0] * len(profile.samples)
     if len(weights) != len(profile.samples):
         msg = f"{len(profile.samples)} samples with {len(weights)} weights"
         raise ValueError(msg)
@@ -120,11 +120,9 @@ def _amounts_of_stacks(profile: _Profile) -> dict[bytes, float]:
     return amounts
 
 
-def _of_stacks(
-    profile: _Profile, places: Sequence[CodePlace | None]
-) -> tuple[dict[CodePlace, float], dict[CodePlace, float]]:
-    own: defaultdict[CodePlace, float] = defaultdict(float)
-    whole: defaultdict[CodePlace, float] = defaultdict(float)
+def _of_stacks(profile: _Profile, places: Places) -> tuple[Amounts, Amounts]:
+    own: Amounts = defaultdict(float)
+    whole: Amounts = defaultdict(float)
     for text, amount in _amounts_of_stacks(profile).items():
         frames = msgspec.json.decode(text, type=list[int])
         if not math.isfinite(amount) or amount < 0:
@@ -139,12 +137,10 @@ def _of_stacks(
     return own, whole
 
 
-def _of_events(
-    profile: _Profile, places: Sequence[CodePlace | None]
-) -> tuple[dict[CodePlace, float], dict[CodePlace, float]]:
-    own: defaultdict[CodePlace, float] = defaultdict(float)
-    whole: defaultdict[CodePlace, float] = defaultdict(float)
-    opened: dict[CodePlace, tuple[int, float]] = {}  # how often, and since when
+def _of_events(profile: _Profile, places: Places) -> tuple[Amounts, Amounts]:
+    own: Amounts = defaultdict(float)
+    whole: Amounts = defaultdict(float)
+    opened: Opened = {}
     stack: list[int] = []
     now = -math.inf
     for event in [*profile.events, None]:
@@ -177,22 +173,17 @@ def _of_events(
     return own, whole
 
 
-def _close(
-    place: CodePlace | None,
-    now: float,
-    opened: dict[CodePlace, tuple[int, float]],
-    whole: dict[CodePlace, float],
-) -> None:
+def _close(place: CodePlace | None, now: float, opened: Opened, whole: Amounts) -> None:
     if place is None:
         return
     count, since = opened.pop(place)
     if count > 1:
         opened[place] = count - 1, since
     else:
-        whole[place] = whole.get(place, 0.0) + now - since
+        whole[place] += now - since
 
 
-def _checked(frame: int, places: Sequence[CodePlace | None]) -> int:
+def _checked(frame: int, places: Places) -> int:
     if not 0 <= frame < len(places):
         msg = f"a stack with frame {frame} of {len(places)}"
         raise ValueError(msg)

@@ -1,18 +1,34 @@
-"""The contents of Python profiles: functions with their times, and pyinstrument records."""
+"""The contents of Python profiles: functions with their times, and pyinstrument records.
+
+The tables of several files of cProfile are added up; the records of pyinstrument stay apart.
+"""
 
 import io
 import pstats
 import sys
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from rule_core.exceptions import CorruptFileError
 from rule_core.optional_imports import data_frame
-from rule_core.profiler.python_profiles.cprofile_file import Callers, Function, Table
+from rule_core.profiler.files.constants import PYINSTRUMENT_JSON_FILENAME
+from rule_core.profiler.files.whole_text import decoded
+from rule_core.profiler.python_profiles.cprofile_file import (
+    MAX_BYTES,
+    Callers,
+    Function,
+    Table,
+    parse_cprofile,
+)
+from rule_core.profiler.python_profiles.reader import ProblemList, usable
+from rule_core.profiler.python_profiles.span import StepPythonProfileStats
 from rule_core.profiler.python_profiles.types import ProfileArgumentError
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Read = Callable[[str], memoryview]
 _COLUMNS: Final = [
     "function name",
     "# of primitive calls",
@@ -159,3 +175,81 @@ class PyinstrumentStepStats:
     def __init__(self, html_file_path: str | None, json_stats: dict[str, Any] | None) -> None:
         self.html_file_path = html_file_path
         self.json_stats = json_stats
+
+
+def merged_cprofiles(
+    profiles: Iterable[StepPythonProfileStats], read: Read, problems: ProblemList
+) -> pstats.Stats:
+    """Return the sum of several cProfile tables.
+
+    Parameters
+    ----------
+    profiles
+        Files of cProfile.
+    read
+        Returns the bytes of a file by its path.
+    problems
+        Receives the unusable files.
+
+    Raises
+    ------
+    TrialFileError, ObjectNotFoundError, StorageUnavailableError
+        The error of the first file, if all files are unusable.
+    """
+    merged = pstats.Stats()
+    paths = [profile.stats_path for profile in profiles]
+    tables = usable(paths, lambda path: parse_cprofile(path, read(path)), problems)
+    for path, table in tables.items():
+        stats = pstats.Stats()
+        vars(stats).update(stats=table, files=[path])
+        stats.get_top_level_stats()
+        merged.add(stats)
+    return merged
+
+
+def pyinstrument_sessions(
+    profiles: Iterable[StepPythonProfileStats], read: Read, problems: ProblemList
+) -> list[PyinstrumentStepStats]:
+    """Return the record of each span, in the order of the files.
+
+    Parameters
+    ----------
+    profiles
+        Files of pyinstrument: JSON files, and HTML files, which are not opened.
+    read, problems
+        See `merged_cprofiles`.
+
+    Raises
+    ------
+    TrialFileError, ObjectNotFoundError, StorageUnavailableError
+        The error of the first JSON file, if all JSON files are unusable.
+    """
+    files = list(profiles)
+    documents = [file.stats_path for file in files if _is_json(file)]
+    frames = usable(documents, lambda path: parse_pyinstrument(path, read(path)), problems)
+    spans: dict[str, PyinstrumentStepStats] = {}
+    for file in files:
+        folder = file.stats_path.rpartition("/")[0]
+        span = spans.setdefault(folder, PyinstrumentStepStats(None, None))
+        if _is_json(file):
+            span.json_stats = frames.get(file.stats_path)
+        else:
+            span.html_file_path = file.stats_path
+    return list(spans.values())
+
+
+def _is_json(file: StepPythonProfileStats) -> bool:
+    return file.stats_path.endswith(PYINSTRUMENT_JSON_FILENAME)
+
+
+def parse_pyinstrument(name: str, data: bytes | memoryview) -> dict[str, Any]:
+    """Return the content of a JSON file of pyinstrument.
+
+    Raises
+    ------
+    CorruptFileError
+        If it is not a JSON object, is nested too deeply or is too long.
+    """
+    if len(data) > MAX_BYTES:
+        raise CorruptFileError(name, f"at most {MAX_BYTES} bytes", "more")
+    return decoded(name, data, dict[str, Any], "a JSON object")

@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.profiler.files.constants import CPROFILE_NAME
-from rule_core.profiler.python_profiles.contents import merged_cprofiles
 from rule_core.profiler.python_profiles.reader import (
     FRAMEWORK,
     READ_RANGE,
@@ -17,7 +16,7 @@ from rule_core.profiler.python_profiles.reader import (
     profile_files,
 )
 from rule_core.profiler.python_profiles.span import StepPythonProfileStats
-from rule_core.profiler.python_profiles.stats import Metrics, cProfileFunctionStats, cProfileStats
+from rule_core.profiler.python_profiles.stats import Metrics, cProfileStats, merged_cprofiles
 from rule_core.profiler.python_profiles.types import PythonProfileModes, StepPhase, to_mode, to_step
 from rule_core.storage import TrialStore, open_store
 from rule_core.storage.local import LocalStore
@@ -117,11 +116,15 @@ def top_functions(
     keys = {file.stats.stats_path: file.key for file in files}
     available = in_order(file.stats for file in files)
     selected = [profile for profile in available if is_selected(profile)]
-    merged = merged_cprofiles(
-        selected, lambda profile: store.read(keys[profile.stats_path], READ_RANGE), problems
-    )
-    functions = [_times(stats) for stats in cProfileStats(merged).function_stats_list]
-    functions.sort(key=lambda function: (-_ORDERS[metric](function), function.name))
+    merged = merged_cprofiles(selected, lambda path: store.read(keys[path], READ_RANGE), problems)
+    functions = [
+        FunctionTimes(
+            *(stats.function_name, stats.prim_calls, stats.total_calls),
+            *(stats.total_time, stats.cumulative_time),
+        )
+        for stats in cProfileStats(merged).function_stats_list
+    ]
+    functions.sort(key=lambda function: (-getattr(function, _FIELDS[metric]), function.name))
     return TopFunctions(
         tuple(functions[:n]),
         len(functions),
@@ -145,11 +148,11 @@ def has_python_profiles(folder: str | os.PathLike[str]) -> bool:
     return not is_file and bool(_files(store, ProblemList()))
 
 
-_ORDERS: Final[dict[Metrics, Callable[[FunctionTimes], float]]] = {
-    Metrics.TOTAL_TIME: lambda function: function.total_time,
-    Metrics.CUMULATIVE_TIME: lambda function: function.cumulative_time,
-    Metrics.PRIMITIVE_CALLS: lambda function: function.primitive_calls,
-    Metrics.TOTAL_CALLS: lambda function: function.total_calls,
+_FIELDS: Final = {
+    Metrics.TOTAL_TIME: "total_time",
+    Metrics.CUMULATIVE_TIME: "cumulative_time",
+    Metrics.PRIMITIVE_CALLS: "primitive_calls",
+    Metrics.TOTAL_CALLS: "total_calls",
 }
 
 
@@ -210,8 +213,3 @@ def _files(store: TrialStore, problems: ProblemList) -> list[ProfileFile]:
     """
     below = list(profile_files(store, store.uri, problems, FRAMEWORK))
     return below or list(profile_files(store, store.uri, problems))
-
-
-def _times(stats: cProfileFunctionStats) -> FunctionTimes:
-    calls = stats.prim_calls, stats.total_calls
-    return FunctionTimes(stats.function_name, *calls, stats.total_time, stats.cumulative_time)

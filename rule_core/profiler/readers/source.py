@@ -40,6 +40,9 @@ class ProfilerSource:
         Whether the training job has left its end mark, or a stop signal was given.
     is_complete
         Whether the job is over and the second of two refreshes since then found nothing new.
+    first_us
+        The start of the data in epoch microseconds; 0 while there are none. It is fixed once data
+        was read or settled.
     waits_for_unseen
         Whether to allow for writers without any file yet: data then counts as settled only
         `LATEST_WRITER_US` later.
@@ -62,7 +65,7 @@ class ProfilerSource:
         self._late = 0
         self._settled_before: dict[str, int] = {}  # settled time at the arrival of each timeline
         self.looked_at = float("-inf")
-        self._first = 0
+        self.first_us = 0
         self._is_read = False
         self._settled = 0
         self._last_sample: tuple[int, int] = (-1, 0)  # number of the refresh, and the time
@@ -86,11 +89,11 @@ class ProfilerSource:
         system, traces = self.files.refresh(whole=is_over, ended=self._is_marked)
         self.is_complete = self._refreshed_since_end and not (system or traces)
         self._refreshed_since_end = is_over
-        if settled > self._first:
+        if settled > self.first_us:
             self._late += sum(file.start_us < settled for file in system)
             self._settled_before |= {file.key: settled for file in traces}
         elif (system or traces) and not self._is_read:
-            self._first = self._find_first()
+            self.first_us = self._find_first()
         return bool(system or traces) or is_over != was_over
 
     def has_ended(self) -> bool:
@@ -104,14 +107,6 @@ class ProfilerSource:
         return self.signal.is_given(self._clock.time())
 
     # -- the extent of the data --------------------------------------------------------------
-
-    @property
-    def first_us(self) -> int:
-        """The start of the data in epoch microseconds; 0 while there are none.
-
-        It is fixed once data was read or settled.
-        """
-        return self._first
 
     @property
     def newest_us(self) -> int:

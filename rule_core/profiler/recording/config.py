@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -10,14 +11,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from rule_core.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
-from rule_core.profiler.files.constants import (
-    BASE_FOLDER_DEFAULT,
-    CLOSE_FILE_INTERVAL_DEFAULT,
-    CPROFILE_NAME,
-    FILE_OPEN_FAIL_THRESHOLD_DEFAULT,
-    MAX_FILE_SIZE_DEFAULT,
-    PYINSTRUMENT_NAME,
-)
+from rule_core.profiler.files import constants
 from rule_core.profiler.files.time_units import str2bool
 from rule_core.profiler.python_profiles.types import cProfileTimer
 from rule_core.profiler.recording.ranges import ProfilingRange
@@ -35,6 +29,8 @@ _DEFAULT_STEPS: Final = {
     "smdataparallelprofilingconfig": (15, 1),
 }
 _STEPS: Final = frozenset({"startstep", "numsteps"})
+_IGNORED: Final = "Profiler setting {!r} is {!r:.100}: {} Ignored."
+_NOT_PROFILED: Final = "{} is {!r:.200}: {} These metrics are not profiled."
 _TIMES: Final = frozenset({"starttimeinsecsinceepoch", "duration", "durationinseconds"})
 
 Json = Mapping[str, Any]
@@ -55,9 +51,9 @@ class FileLimits:
         Number of files that could not be opened after which nothing more is written.
     """
 
-    max_bytes: int = MAX_FILE_SIZE_DEFAULT
-    max_age_s: float = CLOSE_FILE_INTERVAL_DEFAULT
-    open_failures: int = FILE_OPEN_FAIL_THRESHOLD_DEFAULT
+    max_bytes: int = constants.MAX_FILE_SIZE_DEFAULT
+    max_age_s: float = constants.CLOSE_FILE_INTERVAL_DEFAULT
+    open_failures: int = constants.FILE_OPEN_FAIL_THRESHOLD_DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +118,7 @@ class RecordingConfig:
     """
 
     is_disabled: bool = False
-    folder: str = BASE_FOLDER_DEFAULT
+    folder: str = constants.BASE_FOLDER_DEFAULT
     interval_ms: int = INTERVAL_MS
     limits: FileLimits = field(default_factory=FileLimits)
     framework: bool = False
@@ -180,43 +176,31 @@ def parse_config(document: Json) -> RecordingConfig:
         An invalid setting has its default, and a sentence
         in `problems`; a kind of metrics with one is not profiled.
     """
-    settings = _folded(document)
     problems: list[str] = []
-    parser = _SettingParser(problems)
-    is_disabled = parser.setting(settings, "disableprofiler", _flag, default=False)
-    has_parameters = settings.get("profilingparameters") is not None
-    parameters: Json = parser.setting(settings, "profilingparameters", _section, default={})
-    if is_disabled or not parser.setting(parameters, "profilerenabled", _flag, default=True):
+    settings = _SettingsSection(_folded(document), problems)
+    is_disabled = settings.read("disableprofiler", str2bool, default=False)
+    parameters = _SettingsSection(settings.read("profilingparameters", _section, {}), problems)
+    if is_disabled or not parameters.read("profilerenabled", str2bool, default=True):
         return RecordingConfig(is_disabled=True, problems=tuple(problems))
+    usual = FileLimits()
+    limits = FileLimits(
+        parameters.read("rotatemaxfilesizeinbytes", _positive_integer, usual.max_bytes),
+        parameters.read("rotatefilecloseintervalinseconds", _positive_number, usual.max_age_s),
+        parameters.read("fileopenfailthreshold", _positive_integer, usual.open_failures),
+    )
     return RecordingConfig(
-        folder=parser.setting(parameters, "localpath", _text, BASE_FOLDER_DEFAULT),
-        interval_ms=parser.setting(
-            settings, "profilingintervalinmilliseconds", _positive_integer, INTERVAL_MS
+        folder=parameters.read("localpath", _text, constants.BASE_FOLDER_DEFAULT),
+        interval_ms=settings.read(
+            "profilingintervalinmilliseconds", _positive_integer, INTERVAL_MS
         ),
-        limits=FileLimits(
-            parser.setting(
-                parameters, "rotatemaxfilesizeinbytes", _positive_integer, MAX_FILE_SIZE_DEFAULT
-            ),
-            parser.setting(
-                parameters,
-                "rotatefilecloseintervalinseconds",
-                _positive_number,
-                float(CLOSE_FILE_INTERVAL_DEFAULT),
-            ),
-            parser.setting(
-                parameters,
-                "fileopenfailthreshold",
-                _positive_integer,
-                FILE_OPEN_FAIL_THRESHOLD_DEFAULT,
-            ),
-        ),
-        framework=has_parameters,
-        detailed=parser.metrics(parameters, "DetailedProfilingConfig", _range),
-        horovod=parser.metrics(parameters, "HorovodProfilingConfig", _range),
-        smdataparallel=parser.metrics(parameters, "SMDataParallelProfilingConfig", _range),
-        data_loader=parser.metrics(parameters, "DataloaderProfilingConfig", _data_loader),
-        python=parser.metrics(parameters, "PythonProfilingConfig", _python),
-        is_kineto_inside=parser.setting(parameters, "kinetoinside", _flag, default=False),
+        limits=limits,
+        framework=settings.has("profilingparameters"),
+        detailed=parameters.metrics("DetailedProfilingConfig", _range),
+        horovod=parameters.metrics("HorovodProfilingConfig", _range),
+        smdataparallel=parameters.metrics("SMDataParallelProfilingConfig", _range),
+        data_loader=parameters.metrics("DataloaderProfilingConfig", _data_loader),
+        python=parameters.metrics("PythonProfilingConfig", _python),
+        is_kineto_inside=parameters.read("kinetoinside", str2bool, default=False),
         problems=tuple(problems),
     )
 
@@ -242,36 +226,35 @@ def config_of(value: Any) -> RecordingConfig:
     return parse_config(document)
 
 
-class _SettingParser:
-    """Parses settings and collects their errors."""
+class _SettingsSection:
+    """The settings of a section, by name in lower case, and a sentence for each invalid one."""
 
-    def __init__(self, problems: list[str]) -> None:
+    def __init__(self, values: Json, problems: list[str]) -> None:
+        self._values = values
         self._problems = problems
 
-    def setting(self, section: Json, key: str, parse: Callable[[object], T], default: T) -> T:
+    def has(self, name: str) -> bool:
+        """Return whether a setting is given."""
+        return self._values.get(name.lower()) is not None
+
+    def read(self, name: str, parse: Callable[[Any], T], default: T, problem: str = _IGNORED) -> T:
         """Return a setting, or its default if it is missing or invalid."""
-        value = section.get(key)
-        if value is None:
+        if not self.has(name):
             return default
+        value = self._values[name.lower()]
         try:
             return parse(value)
         except (ValueError, OverflowError, SMDebugError) as err:
-            self._problems.append(f"Profiler setting {key!r} is {value!r:.100}: {err} Ignored.")
+            self._problems.append(problem.format(name, value, err))
             return default
 
-    def metrics(self, section: Json, name: str, parse: Callable[[Json, str], T]) -> T | None:
+    def metrics(self, name: str, parse: Callable[[Json, str], T]) -> T | None:
         """Return the configuration of a kind of metrics; None if it is missing or invalid."""
-        key = name.lower()
-        value = section.get(key)
-        if value is None:
-            return None
-        try:
-            return parse(_section(value), key)
-        except (ValueError, OverflowError, SMDebugError) as err:
-            self._problems.append(
-                f"{name} is {value!r:.200}: {err} These metrics are not profiled."
-            )
-            return None
+
+        def parse_section(value: object) -> T | None:
+            return parse(_section(value), name.lower())
+
+        return self.read(name, parse_section, None, _NOT_PROFILED)
 
 
 def _folded(document: Json) -> dict[str, Any]:
@@ -317,7 +300,7 @@ def _sdk_items(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _range(section: Json, kind: str) -> ProfilingRange:
-    if _flag(section.get("defaultprofiling") or False):
+    if str2bool(section.get("defaultprofiling") or False):
         return ProfilingRange(*_DEFAULT_STEPS[kind])
     given_keys = {key for key, value in section.items() if value not in (None, "None", "null")}
     if given_keys & _TIMES and section.get("startstep") in (0, "0"):  # as `TimeRange` writes it
@@ -347,16 +330,12 @@ def _data_loader(section: Json, kind: str) -> DataLoaderMetrics:
 
 
 def _python(section: Json, kind: str) -> PythonProfiling:
-    profiler = _text(section.get("profilername") or CPROFILE_NAME).lower()
-    if profiler not in {CPROFILE_NAME, PYINSTRUMENT_NAME}:
-        msg = f"its profiler must be {CPROFILE_NAME} or {PYINSTRUMENT_NAME}."
+    profiler = _text(section.get("profilername") or constants.CPROFILE_NAME).lower()
+    if profiler not in {constants.CPROFILE_NAME, constants.PYINSTRUMENT_NAME}:
+        msg = f"its profiler must be {constants.CPROFILE_NAME} or {constants.PYINSTRUMENT_NAME}."
         raise SMDebugValueError(msg)
     timer = cProfileTimer(_text(section.get("cprofiletimer") or "total_time").lower())
     return PythonProfiling(_range(section, kind), profiler, timer)
-
-
-def _flag(value: object) -> bool:
-    return str2bool(value)
 
 
 def _text(value: object) -> str:
@@ -367,26 +346,20 @@ def _text(value: object) -> str:
 
 
 def _step(value: object) -> int:
-    number = _integer(value)
-    if number < 0:
-        msg = "a step must not be negative."
-        raise SMDebugValueError(msg)
-    return number
+    return _integer(value, 0, "a step must not be negative.")
 
 
 def _positive_integer(value: object) -> int:
-    number = _integer(value)
-    if number < 1:
-        msg = "it must be at least 1."
-        raise SMDebugValueError(msg)
-    return number
+    return _integer(value, 1, "it must be at least 1.")
 
 
-def _integer(value: object) -> int:
+def _integer(value: object, least: int, requirement: str) -> int:
     number = _number(value)
     if number != int(number):
         msg = "it must be a whole number."
         raise SMDebugValueError(msg)
+    if number < least:
+        raise SMDebugValueError(requirement)
     return int(number)
 
 
@@ -399,11 +372,8 @@ def _positive_number(value: object) -> float:
 
 
 def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        msg = "it must be a number."
-        raise SMDebugValueError(msg)
-    try:
-        return float(value)
-    except ValueError:
-        msg = "it must be a number."
-        raise SMDebugValueError(msg) from None
+    with suppress(ValueError):
+        if isinstance(value, int | float | str) and not isinstance(value, bool):
+            return float(value)
+    msg = "it must be a number."
+    raise SMDebugValueError(msg)

@@ -7,18 +7,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple
 
 from rule_core.logger import get_logger
 from rule_core.modes import ModeKeys
-from rule_core.profiler.files.constants import (
-    CONVERT_TO_MICROSECS,
-    CPROFILE_NAME,
-    CPROFILE_STATS_FILENAME,
-    PYINSTRUMENT_HTML_FILENAME,
-    PYINSTRUMENT_JSON_FILENAME,
-    PYINSTRUMENT_NAME,
-)
+from rule_core.profiler.files import constants
 from rule_core.profiler.python_profiles.types import PythonProfileModes, StepPhase, cProfileTimer
 from rule_core.profiler.recording.config import PythonProfiling, RecordingConfig
 from rule_core.profiler.recording.step_profiler import StepPoint
@@ -37,74 +30,47 @@ Files = dict[str, bytes]
 Save = Callable[[str, Callable[[], Files]], None]
 
 
-class Profile(Protocol):
-    """A profiler that runs once."""
+class Profile(NamedTuple):
+    """A profiler that runs once.
 
-    def start(self) -> None:
-        """Begin profiling; raise `ValueError` if another tool is profiling."""
-        ...
-
-    def stop(self) -> Callable[[], Files]:
-        """End profiling; return a function that returns the files by name."""
-        ...
-
-
-class FunctionProfile:
-    """A run of cProfile.
-
-    Parameters
+    Attributes
     ----------
-    timer
-        The clock of the functions.
+    start, stop
+        Begin and end profiling.
+    files
+        Returns the files by name after the end.
     """
 
-    def __init__(self, timer: cProfileTimer) -> None:
-        self._profile = cProfile.Profile(_TIMERS[timer])
-
-    def start(self) -> None:
-        """Begin profiling; see `Profile`."""
-        if sys.getprofile() is not None:
-            msg = "Another profiling tool is already active"  # as Python 3.12 says
-            raise ValueError(msg)
-        self._profile.enable()
-
-    def stop(self) -> Callable[[], Files]:
-        """End profiling; see `Profile`."""
-        self._profile.create_stats()
-        return self._files
-
-    def _files(self) -> Files:
-        stats: Any = vars(self._profile)["stats"]
-        return {CPROFILE_STATS_FILENAME: marshal.dumps(stats)}
+    start: Callable[[], object]
+    stop: Callable[[], object]
+    files: Callable[[], Files]
 
 
-class SampledProfile:
-    """A run of pyinstrument, which looks at the stack each millisecond."""
+def function_profile(timer: cProfileTimer) -> Profile:
+    """Return a run of cProfile with the clock `timer`."""
+    profile = cProfile.Profile(_TIMERS[timer])
 
-    def __init__(self) -> None:
-        from pyinstrument import Profiler
+    def files() -> Files:
+        stats: Any = vars(profile)["stats"]
+        return {constants.CPROFILE_STATS_FILENAME: marshal.dumps(stats)}
 
-        self._profiler = Profiler(interval=PYINSTRUMENT_INTERVAL_S, async_mode="disabled")
+    return Profile(profile.enable, profile.create_stats, files)
 
-    def start(self) -> None:
-        """Begin profiling; see `Profile`."""
-        if sys.getprofile() is not None:
-            msg = "Another profiling tool is already active"
-            raise ValueError(msg)
-        self._profiler.start()
 
-    def stop(self) -> Callable[[], Files]:
-        """End profiling; see `Profile`."""
-        self._profiler.stop()
-        return self._files
+def sampled_profile() -> Profile:
+    """Return a run of pyinstrument, which looks at the stack each millisecond."""
+    from pyinstrument import Profiler
+    from pyinstrument.renderers import JSONRenderer
 
-    def _files(self) -> Files:
-        from pyinstrument.renderers import JSONRenderer
+    profiler = Profiler(interval=PYINSTRUMENT_INTERVAL_S, async_mode="disabled")
 
+    def files() -> Files:
         return {
-            PYINSTRUMENT_JSON_FILENAME: self._profiler.output(JSONRenderer()).encode(),
-            PYINSTRUMENT_HTML_FILENAME: self._profiler.output_html().encode(),
+            constants.PYINSTRUMENT_JSON_FILENAME: profiler.output(JSONRenderer()).encode(),
+            constants.PYINSTRUMENT_HTML_FILENAME: profiler.output_html().encode(),
         }
+
+    return Profile(profiler.start, profiler.stop, files)
 
 
 class PythonProfiler:
@@ -129,7 +95,7 @@ class PythonProfiler:
         self._now_us = now_us
         self._running: Profile | None = None
         self._start = ""
-        self._name = CPROFILE_NAME
+        self._name = constants.CPROFILE_NAME
         self._steps = 0  # that were profiled
         self._is_off = False
 
@@ -143,7 +109,7 @@ class PythonProfiler:
         """End the running profile at a phase of a step, and begin the next in the range."""
         python = config.python
         is_in_range = python is not None and python.range.contains(
-            point.step, point.time_us / CONVERT_TO_MICROSECS
+            point.step, point.time_us / constants.CONVERT_TO_MICROSECS
         )
         if self._running is None and not is_in_range:
             return
@@ -187,18 +153,22 @@ class PythonProfiler:
         self._running, self._start, self._name = profile, start, config.profiler
 
     def _new(self, config: PythonProfiling) -> Profile:
-        if config.profiler == PYINSTRUMENT_NAME:
-            return SampledProfile()
+        if sys.getprofile() is not None:
+            msg = "Another profiling tool is already active"  # as Python 3.12 says
+            raise ValueError(msg)
+        if config.profiler == constants.PYINSTRUMENT_NAME:
+            return sampled_profile()
         timer = config.timer
         if timer is cProfileTimer.DEFAULT:
             timer = list(_TIMERS)[max(self._steps - 1, 0) % len(_TIMERS)]
-        return FunctionProfile(timer)
+        return function_profile(timer)
 
     def _end(self, end: str) -> None:
         profile, self._running = self._running, None
         if profile is not None:
             folder = f"{self._folder.format(self._name)}/{self._start}_{end}"
-            self._save(folder, profile.stop())
+            profile.stop()
+            self._save(folder, profile.files)
 
 
 def _mode(mode: ModeKeys) -> str:

@@ -26,6 +26,7 @@ from rule_core.profiler.recording.trace_thread import TraceThread
 from rule_core.storage.publish import publish
 from rule_core.storage.uri import open_output
 
+Values = Mapping[str, Any]
 STEP: Final = "Step:ModeKeys."
 FORWARD: Final = "Forward"
 BACKWARD: Final = "Backward(post-forward)"
@@ -105,13 +106,8 @@ class ProfilerRecorder(FailSafe):
             self._python.begin_script(self.config)
 
     def _open(self, config: RecordingConfig) -> None:
-        timelines = Timelines(
-            config.folder,
-            self.node,
-            config.limits,
-            self._clock,
-            self.point.time_us,
-        )
+        origin_us = self.point.time_us
+        timelines = Timelines(config.folder, self.node, config.limits, self._clock, origin_us)
         self._thread = TraceThread(timelines, self._fail)
         self._follows = config.profiles_steps
         mark_begin(config.folder, self.rank)
@@ -180,11 +176,7 @@ class ProfilerRecorder(FailSafe):
         self._last_end = 0
         self._has_reached_end = False
         self._thread_id = get_ident()
-        self._args = {
-            "pid": self._process,
-            "thread_id": self._thread_id,
-            "step_num": str(mode_step),
-        }
+        self._args = self._args_on(self._thread_id)
         self._reach(StepPhase.STEP_START, now_us)
 
     def end_step(self) -> None:
@@ -221,30 +213,24 @@ class ProfilerRecorder(FailSafe):
             self._has_reached_end = True
             self._reach(StepPhase.STEP_END, end_us)
 
-    def add_event(self, phase: str, name: str, start_us: int, args: Mapping[str, Any]) -> None:
+    def add_event(self, phase: str, name: str, start_us: int, args: Values) -> None:
         """Record an event of the current step that ends now; `args` are further values."""
         self._add(phase, name, start_us, self.now_us(), args)
 
     def _add(
-        self,
-        phase: str,
-        name: str,
-        start_us: int,
-        end_us: int,
-        more: Mapping[str, Any] | None = None,
+        self, phase: str, name: str, start_us: int, end_us: int, more: Values | None = None
     ) -> None:
         if self._thread is None:
             return
         args, thread_id = self._args, get_ident()
         if more or thread_id != self._thread_id:
-            args = {
-                "pid": self._process,
-                "thread_id": thread_id,
-                "step_num": str(self.point.mode_step),
-                **(more or {}),
-            }
+            args = {**self._args_on(thread_id), **(more or {})}
         record = TraceRecord(PYTHONTIMELINE_SUFFIX, phase, name, start_us, end_us, args)
         self._thread.add(record)
+
+    def _args_on(self, thread_id: int) -> dict[str, Any]:
+        step = str(self.point.mode_step)
+        return {"pid": self._process, "thread_id": thread_id, "step_num": step}
 
     def record(self, record: TraceRecord) -> None:
         """Record an event of any timeline."""
@@ -262,8 +248,7 @@ class ProfilerRecorder(FailSafe):
         if self._thread is not None:
             self._thread.call(write)
         else:  # at the end of the script
-            with Contained(self._fail):
-                write()
+            self._contain(write)
 
     def run(self, call: Callable[..., object], *args: Any) -> None:
         """Call a function, unless nothing is recorded; its error ends the recording only."""
@@ -285,8 +270,7 @@ class ProfilerRecorder(FailSafe):
     def _stop_profilers(self) -> None:
         """End all profilers after an error, so that they cost nothing more."""
         while self._profilers and self.is_of_this_process:
-            with Contained(self._fail):
-                self._profilers.pop().stop()
+            self._contain(self._profilers.pop().stop)
 
     def _has_new_config(self) -> bool:
         """Take over a changed configuration."""
@@ -311,14 +295,16 @@ class ProfilerRecorder(FailSafe):
 
     def close(self) -> None:
         """Write pending events, and mark the end of the recording after the last rank."""
-        with Contained(self._fail, reraise=self._raises):
-            if self.is_off:
-                self._stop_profilers()
-            elif self.is_of_this_process:
-                self._close()
-        with Contained(self._fail):
-            self._stop_sampler()
-        self.is_off = True
+        try:
+            self._contain(self._close, reraise=self._raises)
+        finally:
+            self._contain(self._stop_sampler)
+            self.is_off = True
+
+    def _contain(self, call: Callable[[], object], *, reraise: bool = False) -> None:
+        """Call a function even if nothing is recorded; its error ends the recording only."""
+        with Contained(self._fail, reraise=reraise):
+            call()
 
     def end_script(self) -> None:
         """End profiling after the hook was closed."""
@@ -326,6 +312,10 @@ class ProfilerRecorder(FailSafe):
             self._python.end_script()
 
     def _close(self) -> None:
+        if self.is_off:
+            self._stop_profilers()
+        if self._is_inactive:
+            return
         now_us = self.now_us()
         self._finish_step(now_us)
         while self._profilers:
@@ -353,10 +343,7 @@ def _system_part(config: RecordingConfig) -> tuple[bool, str, int]:
 
 
 def open_recorder(
-    rank: int,
-    world_size: int,
-    config: RecordingConfig | None = None,
-    framework: str = "pytorch",
+    rank: int, world_size: int, config: RecordingConfig | None = None, framework: str = "pytorch"
 ) -> ProfilerRecorder | None:
     """Return a recorder for this process; None if nothing is to be profiled.
 

@@ -86,16 +86,9 @@ class TimelineFile:
     def add(self, record: TraceRecord) -> None:
         """Append an event."""
         pid = self._phases.get(record.phase) or self._new_phase(record.phase)
-        self._add(
-            {
-                "name": record.name,
-                "pid": pid,
-                "ph": "X",
-                "ts": record.start_us - self._origin_us,
-                "dur": record.end_us - record.start_us,
-                "args": record.args,
-            }
-        )
+        start_us, dur_us = record.start_us - self._origin_us, record.end_us - record.start_us
+        times = {"ts": start_us, "dur": dur_us}
+        self._add({"name": record.name, "pid": pid, "ph": "X", **times, "args": record.args})
         self.last_end_us = max(self.last_end_us, record.end_us)
         self.hour = self.hour or layout.hour(record.end_us)
 
@@ -186,11 +179,9 @@ class Timelines:
         if file is not None and file.hour and file.hour != layout.hour(record.end_us):
             self._publish(record.suffix)
             file = None
+        file = file or self._new(record.suffix)
         if file is None:
-            file = self._new(record.suffix)
-            if file is None:
-                return
-            self._open[record.suffix] = file
+            return
         file.add(record)
         if file.nbytes > self.limits.max_bytes:
             self._publish(record.suffix)
@@ -218,16 +209,18 @@ class Timelines:
         self._open.clear()
 
     def _new(self, suffix: str) -> TimelineFile | None:
-        """Return a new file; None if it cannot be opened now, and may be later."""
+        """Open a new file; return None if that fails now, and may succeed later."""
         try:
             path = self._draft(suffix)
             path.parent.mkdir(parents=True, exist_ok=True)
-            return TimelineFile(path, self._origin_us, self._clock.monotonic())
+            file = TimelineFile(path, self._origin_us, self._clock.monotonic())
         except OSError:
             self.failures += 1
             if self.failures >= self.limits.open_failures:
                 raise
             return None
+        self._open[suffix] = file
+        return file
 
     def _draft(self, suffix: str) -> Path:
         """Return the path of a new draft; publish one that a killed process has left."""
@@ -242,18 +235,12 @@ class Timelines:
         """Close a timeline and give it its name; one without events is removed."""
         file = self._open.pop(suffix)
         file.finish()
-        if file.last_end_us:
-            self._move(file.path, suffix, file.last_end_us)
-        else:
+        if self._is_remote and file.last_end_us:
+            key = layout.timeline_key(file.last_end_us, self._node, suffix)
+            publish(self._output, key, file.path.read_bytes())
             file.path.unlink()
-
-    def _move(self, draft: Path, suffix: str, end_us: int) -> None:
-        if self._is_remote:
-            key = layout.timeline_key(end_us, self._node, suffix)
-            publish(self._output, key, draft.read_bytes())
-            draft.unlink()
         else:
-            _rename(draft, end_us)
+            _rename(file.path, file.last_end_us)
 
 
 def complete_drafts(folder: str) -> None:
@@ -282,15 +269,15 @@ def complete_draft(path: Path) -> bool:
             file.truncate(end)
             file.seek(end)
             file.write(_END)
-    if last_end_us:
-        _rename(path, last_end_us)
-    else:
-        path.unlink(missing_ok=True)
+    _rename(path, last_end_us)
     return True
 
 
 def _rename(draft: Path, end_us: int) -> None:
-    """Give a draft the name of a finished timeline."""
+    """Give a draft the name of a finished timeline; one without events is removed."""
+    if not end_us:
+        draft.unlink(missing_ok=True)
+        return
     root = draft.parents[1]
     node, _, suffix = draft.name.removesuffix(layout.DRAFT).partition("_")
     while True:

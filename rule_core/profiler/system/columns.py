@@ -70,6 +70,10 @@ class SystemColumns:
         """Whole microseconds since the epoch, rounded down like `TimeUnits` conversions."""
         return (self.time_s * 1000 * 1000).astype(np.int64)
 
+    def where(self, chosen: slice | NDArray[np.bool_]) -> "SystemColumns":
+        """Return the chosen samples, without what is known about the file."""
+        return SystemColumns(self.time_s[chosen], self.value[chosen], self.series[chosen])
+
     def problem(self) -> str:
         """Describe the problem of the file; "" if it has none."""
         if not self.bad_lines:

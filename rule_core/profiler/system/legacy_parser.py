@@ -83,14 +83,9 @@ class SystemProfilerEventParser:
         KeyError
             If a key other than ``Name`` is missing.
         """
-        sample = ProfilerSystemEvent(
-            event["Type"],
-            event.get("Name"),
-            event["Dimension"],
-            event["Value"],
-            event["NodeId"],
-            event["Timestamp"],
-        )
+        kind, name, dimension = event["Type"], event.get("Name"), event["Dimension"]
+        value, node_id, time_s = event["Value"], event["NodeId"], event["Timestamp"]
+        sample = ProfilerSystemEvent(kind, name, dimension, value, node_id, time_s)
         self._events.append(sample)
 
     def get_events_within_time_range(

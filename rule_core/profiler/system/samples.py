@@ -101,17 +101,13 @@ class SystemSamples:
         type: str | None = None,  # noqa: A002 - the name of the column
     ) -> "SystemSamples":
         """Return the samples of this dimension, node and type; None matches any."""
-        matches = np.fromiter(
-            (
-                (dimension is None or key.dimension == dimension)
-                and (node is None or key.node == node)
-                and (type is None or key.type == type)
-                for key in self.keys
-            ),
-            dtype=bool,
-            count=len(self.keys),
-        )
-        return self.where(matches[self.series])
+        matches = [
+            dimension in {None, key.dimension}
+            and node in {None, key.node}
+            and type in {None, key.type}
+            for key in self.keys
+        ]
+        return self.where(np.array(matches, bool)[self.series])
 
     def where(self, chosen: NDArray[np.bool_]) -> "SystemSamples":
         """Return the samples where `chosen`, of shape ``(n,)``, is True."""

@@ -1,27 +1,23 @@
 """SystemSource: system metrics by time range, read from the files that overlap it."""
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import partial
-from itertools import islice
 from typing import Final
 
 import numpy as np
 from cachetools import LRUCache
-from numpy.typing import NDArray
 
 from rule_core.profiler.files.file_names import SystemFile
+from rule_core.profiler.files.file_problems import lasting_reason
 from rule_core.profiler.files.profiler_files import ProfilerFiles
 from rule_core.profiler.system.columns import CHUNK, SystemColumns, parse_system_metrics, pieces_of
 from rule_core.profiler.system.samples import SeriesTable, SystemSamples, joined
 from rule_core.storage.base import ByteRange, ObjectNotFoundError, StorageUnavailableError
-from rule_core.storage.read_pool import IN_FLIGHT, ReadPool
+from rule_core.storage.read_pool import Read, read_each, read_pool
 
 MINUTE_US: Final = 60_000_000  # the time that one file of system metrics covers
 CACHED_BYTES: Final = 32 << 20
 _SLACK_S: Final = 1e-3  # seconds: more than the rounding error of microseconds as floats
-Read = Callable[[], memoryview]
 
 
 class SystemSource:
@@ -44,8 +40,7 @@ class SystemSource:
         )
         self._parsed_at: dict[str, int] = {}  # listing at which a growing file was parsed
         self._spans: dict[str, tuple[float, float]] = {}  # seconds, of complete files
-        parallel = self._store.costs.parallel
-        self._pool = ReadPool[memoryview](parallel) if parallel > 1 else None
+        self._pool = read_pool(self._store)
 
     def samples(self, start_us: int, end_us: int) -> SystemSamples:
         """Return the samples of ``start_us <= time < end_us``.
@@ -78,7 +73,7 @@ class SystemSource:
         for _, columns in self._between(start_us, end_us, suffixes):
             near = _near(columns, start_us, end_us)
             time_ns = (near.time_s * 1000 * 1000 * 1000).astype(np.int64)
-            yield _part(near, (time_ns >= start_us * 1000) & (time_ns <= end_us * 1000))
+            yield near.where((time_ns >= start_us * 1000) & (time_ns <= end_us * 1000))
 
     def last_time_us(self, files: Sequence[SystemFile]) -> int:
         """Return the time of the last sample in `files`; 0 if they have none."""
@@ -118,30 +113,18 @@ class SystemSource:
     def _parsed(self, files: Sequence[SystemFile]) -> Iterator[tuple[SystemFile, SystemColumns]]:
         """Yield files with their samples; skip files that cannot be read."""
         cached = {file.key: hit for file in files if (hit := self._cached(file)) is not None}
-        reads = self._reads([file for file in files if file.key not in cached])
+        missing = [file.key for file in files if file.key not in cached]
+        reads = read_each(self._store, self._pool, missing, ByteRange(0, CHUNK))
         for file in files:
             columns = cached.pop(file.key, None)
             if columns is None:
-                columns = self._parse(file, next(reads))
+                columns = self._parse(file, next(reads)[1])
             if columns is not None:
                 yield file, columns
 
     def _cached(self, file: SystemFile) -> SystemColumns | None:
         parsed_at = self._parsed_at.get(file.key, self._files.looks)
         return self._cache.get(file.key) if parsed_at == self._files.looks else None
-
-    def _reads(self, files: Sequence[SystemFile]) -> Iterator[Read]:
-        """Yield a function that returns the first chunk of each file; remote reads run ahead."""
-        reads = (partial(self._store.read, file.key, ByteRange(0, CHUNK)) for file in files)
-        if self._pool is None:
-            yield from reads
-            return
-        futures = map(self._pool.submit, reads)
-        in_flight = deque(islice(futures, IN_FLIGHT * self._pool.size))
-        while in_flight:
-            oldest = in_flight.popleft()
-            in_flight.extend(islice(futures, 1))
-            yield oldest.result
 
     def _parse(self, file: SystemFile, read: Read) -> SystemColumns | None:
         """Return the samples of a file, or None.
@@ -154,9 +137,7 @@ class SystemSource:
         try:
             columns = parse_system_metrics(pieces_of(self._store, file.key, read), self.series)
         except (ObjectNotFoundError, StorageUnavailableError) as err:
-            if getattr(err, "transient", False):
-                raise
-            self._files.problems.report(file.key, str(err))
+            self._files.problems.report(file.key, lasting_reason(err))
             return None
         if self._files.is_growing(file) or (columns.cut_off and not self._files.ended):
             self._parsed_at[file.key] = self._files.looks
@@ -183,8 +164,4 @@ def _near(columns: SystemColumns, start_us: int, end_us: int) -> SystemColumns:
     """Return the samples of a time range, and possibly a few next to it."""
     first = int(np.searchsorted(columns.time_s, start_us / 1e6 - _SLACK_S))
     last = int(np.searchsorted(columns.time_s, end_us / 1e6 + _SLACK_S))
-    return _part(columns, slice(first, last))
-
-
-def _part(columns: SystemColumns, chosen: slice | NDArray[np.bool_]) -> SystemColumns:
-    return SystemColumns(columns.time_s[chosen], columns.value[chosen], columns.series[chosen])
+    return columns.where(slice(first, last))

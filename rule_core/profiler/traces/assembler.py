@@ -1,7 +1,7 @@
 """Assembler: builds the events of a timeline from its records."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from rule_core.logger import get_logger
 from rule_core.profiler.files.chunks import TimelineFaultError
@@ -9,6 +9,8 @@ from rule_core.profiler.traces.event import Id, Number, ProcessInfo, TraceEvent
 from rule_core.profiler.traces.phases import UNKNOWN, Phases
 from rule_core.profiler.traces.records import NotUsedError, Record, RecordReader
 
+T = TypeVar("T")
+Args = dict[str, Any] | None
 START: Final = "start_time_since_epoch_in_micros"
 # The largest epoch microseconds that are exact in every JSON reader, in the year 2255.
 LATEST: Final = 1 << 53
@@ -16,19 +18,12 @@ _ID_DIGITS: Final = 18
 _MARKS: Final = {"i": "i", "I": "i", "C": "C"}
 
 
-class _MissingError(NotUsedError):
-    """A required key is missing in a record."""
-
-    def __init__(self, *, field: str) -> None:
-        super().__init__(f"it has no {field!r}")
-
-
 class OpenEvent(NamedTuple):
     """A ``B`` event without its ``E`` so far; `ts` is in epoch microseconds."""
 
     ts: Number
     name: str
-    args: dict[str, Any] | None
+    args: Args
 
 
 # By numbers of phase and thread, in the order of their starts.
@@ -93,11 +88,7 @@ class Assembler:
             yield from self.events(self._reader.batches())
         except TimelineFaultError as err:
             problems.append(f"Timeline {source!r} {err}.")
-        if self._reader.skipped:
-            problems.append(
-                f"Timeline {source!r} has {self._reader.skipped} records that are skipped, "
-                f"the first because {self._reader.reason}."
-            )
+        problems += self._reader.problems(f"Timeline {source!r}")
         if self._unpaired:
             get_logger("profiler").info(
                 "Timeline %r has %d E events that did not begin in it.", source, self._unpaired
@@ -118,10 +109,9 @@ class Assembler:
     def _event(self, record: Record) -> TraceEvent | None:
         kind = record.ph
         if kind == "X":
-            ts = self._time(record)
-            if record.dur is None:
-                raise _MissingError(field="dur")
-            return self._make_event(record, kind, ts, record.dur, _name(record), record.args)
+            ts, dur = self._time(record), _required(record.dur, "dur")
+            name = _required(record.name, "name")
+            return self._make_event(record, kind, ts, dur, name, record.args)
         if kind == "M":
             self._learn(record)
         elif kind == "B":
@@ -135,19 +125,13 @@ class Assembler:
         return None
 
     def _make_event(
-        self,
-        record: Record,
-        kind: str,
-        ts: Number,
-        dur: Number,
-        name: str,
-        args: dict[str, Any] | None,
+        self, record: Record, kind: str, ts: Number, dur: Number, name: str, args: Args
     ) -> TraceEvent:
         if not 0 <= dur <= LATEST:
             msg = f"it lasts {dur:.6g} us"
             raise NotUsedError(msg)
         phase_pid = _pid(record) if kind == "X" else record.pid or 0
-        phase, phase_tid, process = self._phases.row(phase_pid, record.tid)
+        phase_tid, process = self._phases.row(phase_pid, record.tid)
         pid, tid = phase_pid, phase_tid
         if args:
             pid = _real_id(args.get("pid"), pid)
@@ -162,16 +146,14 @@ class Assembler:
             self._phases.node_id,
             kind,
             self._file_type,
-            phase,
+            process.name,
             pid,
             tid,
             process,
         )
 
     def _time(self, record: Record) -> Number:
-        if record.ts is None:
-            raise _MissingError(field="ts")
-        ts = self._start + record.ts
+        ts = self._start + _required(record.ts, "ts")
         if not -LATEST <= ts <= LATEST:
             msg = f"its time is {ts:.6g} us"
             raise NotUsedError(msg)
@@ -184,7 +166,7 @@ class Assembler:
             self._phases.name_process(_pid(record), _text(args["name"]))
         elif record.name == "thread_name":
             if record.tid is None:
-                raise _MissingError(field="tid")
+                raise _missing(field="tid")
             self._phases.name_thread(_pid(record), record.tid, _text(args.get("name")))
         start = args.get(START)
         if start is not None:
@@ -194,13 +176,14 @@ class Assembler:
             self._start = start
 
     def _begin(self, record: Record) -> None:
-        event = OpenEvent(self._time(record), _name(record), record.args)
-        stack = self._open.get((_pid(record), record.tid), [])
+        event = OpenEvent(self._time(record), _required(record.name, "name"), record.args)
+        key = _pid(record), record.tid
+        stack = self._open.get(key, [])
         if max(len(stack), len(self._open)) >= self._most_open:
             msg = f"there are more than {self._most_open} events open"
             raise NotUsedError(msg)
         stack.append(event)
-        self._open[_pid(record), record.tid] = stack
+        self._open[key] = stack
 
     def _end(self, record: Record) -> TraceEvent | None:
         """Return the event that an ``E`` record ends; None without a ``B``."""
@@ -216,16 +199,21 @@ class Assembler:
         return self._make_event(record, "X", start.ts, ts - start.ts, start.name, args)
 
 
+def _missing(*, field: str) -> NotUsedError:
+    return NotUsedError(f"it has no {field!r}")
+
+
 def _pid(record: Record) -> Id:
     if record.pid is None:
-        raise _MissingError(field="pid")
+        raise _missing(field="pid")
     return record.pid
 
 
-def _name(record: Record) -> str:
-    if record.name is None:
-        raise _MissingError(field="name")
-    return record.name
+def _required(value: T | None, field: str) -> T:
+    """Return what a record must have."""
+    if value is None:
+        raise _missing(field=field)
+    return value
 
 
 def _text(value: object) -> str:

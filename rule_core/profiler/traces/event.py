@@ -76,19 +76,8 @@ class TraceEvent:
     """
 
     __slots__ = (
-        "duration",
-        "end_time",
-        "event_args",
-        "event_name",
-        "event_phase",
-        "file_type",
-        "node_id",
-        "phase",
-        "phase_pid",
-        "phase_tid",
-        "pid",
-        "process_info",
-        "start_time",
+        *("duration", "end_time", "event_args", "event_name", "event_phase", "file_type"),
+        *("node_id", "phase", "phase_pid", "phase_tid", "pid", "process_info", "start_time"),
         "tid",
     )
 

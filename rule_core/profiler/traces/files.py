@@ -3,15 +3,10 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from rule_core.profiler.files import constants
 from rule_core.profiler.files.chunks import LIMITS, TimelineLimits, chunks
-from rule_core.profiler.files.constants import (
-    HOROVODTIMELINE_SUFFIX,
-    MODELTIMELINE_SUFFIX,
-    PYTHONTIMELINE_SUFFIX,
-    SMDATAPARALLELTIMELINE_SUFFIX,
-    TENSORBOARDTIMELINE_SUFFIX,
-)
 from rule_core.profiler.files.file_names import TraceFile
+from rule_core.profiler.files.file_problems import lasting_reason
 from rule_core.profiler.files.time_units import node_id_of, tf_metadata
 from rule_core.profiler.traces.assembler import Assembler, OpenEvents
 from rule_core.profiler.traces.event import ProcessInfo, TraceEvent
@@ -21,23 +16,13 @@ from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, Tria
 TENSORFLOW: Final = "TFProfilerMetrics"
 # In the order in which the events of several kinds are returned.
 FILE_TYPES: Final = {
-    PYTHONTIMELINE_SUFFIX: "PythontimelineMetrics",
-    MODELTIMELINE_SUFFIX: "DetailedframeworkMetrics",
-    TENSORBOARDTIMELINE_SUFFIX: TENSORFLOW,
-    HOROVODTIMELINE_SUFFIX: "HorovodMetrics",
-    SMDATAPARALLELTIMELINE_SUFFIX: "SMDataParallelMetrics",
+    constants.PYTHONTIMELINE_SUFFIX: "PythontimelineMetrics",
+    constants.MODELTIMELINE_SUFFIX: "DetailedframeworkMetrics",
+    constants.TENSORBOARDTIMELINE_SUFFIX: TENSORFLOW,
+    constants.HOROVODTIMELINE_SUFFIX: "HorovodMetrics",
+    constants.SMDATAPARALLELTIMELINE_SUFFIX: "SMDataParallelMetrics",
 }
 _ROOT: Final = "framework/"
-
-
-def file_type_of(key: str) -> str | None:
-    """Return the type of a timeline by its name; None for other files.
-
-    >>> file_type_of("framework/pevents/2020051923/1589930988000000_4487_pythontimeline.json")
-    'PythontimelineMetrics'
-    """
-    kinds = (kind for suffix, kind in FILE_TYPES.items() if key.endswith(suffix))
-    return next(kinds, None)
 
 
 def by_kind(files: Iterable[TraceFile]) -> list[TraceFile]:
@@ -77,7 +62,8 @@ def events_of(
     StorageUnavailableError
         If the store is temporarily unavailable. A missing or unreadable file is a problem instead.
     """
-    kind = (file_type_of(key) or "") if file_type is None else file_type
+    kinds = (kind for suffix, kind in FILE_TYPES.items() if key.endswith(suffix))
+    kind = next(kinds, "") if file_type is None else file_type
     try:
         metadata = tf_metadata(store, key) if kind == TENSORFLOW else ("", 0, 0)
         if metadata is None:
@@ -93,12 +79,8 @@ def events_of(
             open_events=open_events,
         )
         yield from assembler.parse(key, problems)
-    except ObjectNotFoundError as err:
-        problems.append(str(err))
-    except StorageUnavailableError as err:
-        if err.transient:
-            raise
-        problems.append(str(err))
+    except (ObjectNotFoundError, StorageUnavailableError) as err:
+        problems.append(lasting_reason(err))
 
 
 def locate(path: str) -> tuple[TrialStore, str]:

@@ -7,18 +7,8 @@ from typing import Any, Final
 import msgspec
 
 from rule_core.logger import get_logger
-from rule_core.profiler.files.constants import (
-    HOROVODTIMELINE_SUFFIX,
-    PYTHONTIMELINE_SUFFIX,
-    SMDATAPARALLELTIMELINE_SUFFIX,
-    TF_METRICS_PREFIX,
-)
-from rule_core.profiler.files.time_units import (
-    TimeUnits,
-    convert_utc_datetime_to_microseconds,
-    convert_utc_timestamp_to_microseconds,
-    node_id_of,
-)
+from rule_core.profiler.files import constants, time_units
+from rule_core.profiler.files.time_units import TimeUnits, node_id_of
 from rule_core.profiler.traces.assembler import Assembler, OpenEvents
 from rule_core.profiler.traces.event import Id, ProcessInfo, TraceEvent, overlapping
 from rule_core.profiler.traces.files import FILE_TYPES, TENSORFLOW, events_of, locate
@@ -113,15 +103,15 @@ class TraceEventParser:
         event_type
             Name or phase of the events; None matches any.
         """
-        start = convert_utc_timestamp_to_microseconds(start_time, unit)
-        end = convert_utc_timestamp_to_microseconds(end_time, unit)
+        start = time_units.convert_utc_timestamp_to_microseconds(start_time, unit)
+        end = time_units.convert_utc_timestamp_to_microseconds(end_time, unit)
         return list(overlapping(self._trace_events, start, end, event_type))
 
     def get_events_within_range(self, start_time: datetime, end_time: datetime) -> list[TraceEvent]:
         """Return the events that overlap the time between two moments."""
         return self.get_events_within_time_range(
-            convert_utc_datetime_to_microseconds(start_time),
-            convert_utc_datetime_to_microseconds(end_time),
+            time_units.convert_utc_datetime_to_microseconds(start_time),
+            time_units.convert_utc_datetime_to_microseconds(end_time),
         )
 
     def get_processes(self) -> dict[Id, ProcessInfo]:
@@ -153,7 +143,7 @@ class SMProfilerEvents(TraceEventParser):
 
     def __init__(
         self,
-        type: str = FILE_TYPES[PYTHONTIMELINE_SUFFIX],  # noqa: A002 - the documented name
+        type: str = FILE_TYPES[constants.PYTHONTIMELINE_SUFFIX],  # noqa: A002 - the documented name
     ) -> None:
         super().__init__(type)
 
@@ -182,19 +172,19 @@ class HorovodProfilerEvents(TraceEventParser):
     """Timelines of Horovod, raw or rewritten by smdebug."""
 
     def __init__(self) -> None:
-        super().__init__(FILE_TYPES[HOROVODTIMELINE_SUFFIX])
+        super().__init__(FILE_TYPES[constants.HOROVODTIMELINE_SUFFIX])
 
 
 class SMDataParallelProfilerEvents(TraceEventParser):
     """Timelines of SageMaker's library for data-parallel training."""
 
     def __init__(self) -> None:
-        super().__init__(FILE_TYPES[SMDATAPARALLELTIMELINE_SUFFIX])
+        super().__init__(FILE_TYPES[constants.SMDATAPARALLELTIMELINE_SUFFIX])
 
 
 def _marked_phase(event: TraceEvent) -> str | None:
     """Return the phase between the marker and the first slash of an event's name."""
-    if event.event_args is None or not event.event_name.startswith(TF_METRICS_PREFIX):
+    if event.event_args is None or not event.event_name.startswith(constants.TF_METRICS_PREFIX):
         return None
-    phase = event.event_name.partition("/")[0].removeprefix(TF_METRICS_PREFIX)
+    phase = event.event_name.partition("/")[0].removeprefix(constants.TF_METRICS_PREFIX)
     return phase if phase in _MARKED else None

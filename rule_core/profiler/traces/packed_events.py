@@ -5,8 +5,8 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from operator import attrgetter
-from tempfile import TemporaryFile
-from typing import IO, Any, Final, NamedTuple
+from tempfile import SpooledTemporaryFile
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -25,12 +25,11 @@ _fields_of = attrgetter(
 
 
 class _Block(NamedTuple):
-    """Some events: their times, and their bytes or their position in the file."""
+    """Some events: their times, and the position of their bytes in the file."""
 
     first_start: Number
     first_end: Number
     last_end: Number
-    packed: bytes
     offset: int
     length: int
 
@@ -55,11 +54,10 @@ class PackedEvents:
         self.count = 0
         self._name = name
         self._blocks: list[_Block] = []
-        self._held = 0
-        self._disk: IO[bytes] | None = None
-        self._written = 0
-        self._processes: list[ProcessInfo | None] = []
-        self._process_numbers: dict[int, int] = {}
+        self._size = 0
+        self._file = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed with this object
+        weakref.finalize(self, self._file.close)
+        self._processes: dict[int, ProcessInfo | None] = {}  # by ID
         self._node_id: str | None = None
         self._file_type = ""
         remaining = iter(events)
@@ -69,7 +67,8 @@ class PackedEvents:
     @property
     def nbytes(self) -> int:
         """The cost of the events in a cache, in bytes."""
-        return self._held + self._written // _COST_ON_DISK + len(self._blocks) * BLOCK // 2
+        bytes_held = self._size if self._size <= IN_MEMORY else self._size // _COST_ON_DISK
+        return bytes_held + len(self._blocks) * BLOCK // 2
 
     @property
     def span(self) -> tuple[Number, Number, Number]:
@@ -86,8 +85,7 @@ class PackedEvents:
         for block in self._blocks:
             if block.last_end < time_us or (earliest is not None and block.first_end >= earliest):
                 continue
-            rows: list[Row] = msgspec.msgpack.decode(self._bytes(block))
-            ends = (end for row in rows if (end := row[0] + row[2]) >= time_us)
+            ends = (end for row in self._rows(block) if (end := row[0] + row[2]) >= time_us)
             earliest = min(ends if earliest is None else (earliest, *ends))
         return earliest
 
@@ -109,33 +107,27 @@ class PackedEvents:
         self, may_match: Callable[[_Block], bool], matches: Callable[[Row], bool]
     ) -> Iterator[TraceEvent]:
         for block in filter(may_match, self._blocks):
-            rows: list[Row] = msgspec.msgpack.decode(self._bytes(block))
-            yield from map(self._event, filter(matches, rows))
+            yield from map(self._event, filter(matches, self._rows(block)))
 
-    def _bytes(self, block: _Block) -> bytes:
-        if self._disk is None:
-            return block.packed
+    def _rows(self, block: _Block) -> list[Row]:
         try:
-            self._disk.seek(block.offset)
-            return self._disk.read(block.length)
+            self._file.seek(block.offset)
+            rows: list[Row] = msgspec.msgpack.decode(self._file.read(block.length))
         except OSError as err:
             raise self._no_disk(err) from err
+        return rows
 
     def _event(self, row: Row) -> TraceEvent:
-        ts, name, dur, phase_pid, phase_tid, args, phase, event_phase, pid, tid, number = row
+        ts, name, dur, phase_pid, phase_tid, args, phase, event_phase, pid, tid, process_id = row
         args = json.loads(args) if isinstance(args, str) else args
         source = self._node_id, phase, self._file_type, event_phase
-        thread = pid, tid, self._processes[number]
+        thread = pid, tid, self._processes[process_id]
         return TraceEvent(ts, name, dur, phase_pid, phase_tid, args, *source, *thread)
 
     def _row(self, event: TraceEvent) -> Row:
-        return [*_fields_of(event), self._process_number(event.process_info)]
-
-    def _process_number(self, process: ProcessInfo | None) -> int:
-        number = self._process_numbers.setdefault(id(process), len(self._processes))
-        if number == len(self._processes):
-            self._processes.append(process)
-        return number
+        process = event.process_info
+        self._processes[id(process)] = process
+        return [*_fields_of(event), id(process)]
 
     def _add(self, events: Sequence[TraceEvent]) -> None:
         self.count += len(events)
@@ -147,43 +139,20 @@ class PackedEvents:
             packed = msgspec.msgpack.encode(
                 [[*row[:5], json.dumps(row[5]), *row[6:]] for row in rows]
             )
+        try:
+            self._file.seek(self._size)
+            self._file.write(packed)
+        except OSError as err:
+            raise self._no_disk(err) from err
         block = _Block(
             min(event.start_time for event in events),
             min(event.end_time for event in events),
             max(event.end_time for event in events),
-            packed,
-            0,
+            self._size,
             len(packed),
         )
-        if self._disk is not None:
-            self._blocks.append(self._put(self._disk, block))
-            return
         self._blocks.append(block)
-        self._held += len(packed)
-        if self._held > IN_MEMORY:
-            self._spill()
-
-    def _spill(self) -> None:
-        """Move all blocks to disk."""
-        try:
-            disk = TemporaryFile()  # noqa: SIM115 - closed with this object
-        except OSError as err:
-            raise self._no_disk(err) from err
-        weakref.finalize(self, disk.close)
-        self._disk = disk
-        self._blocks = [self._put(disk, block) for block in self._blocks]
-        self._held = 0
-
-    def _put(self, disk: IO[bytes], block: _Block) -> _Block:
-        """Append a block to the file, and return it with its position."""
-        try:
-            disk.seek(self._written)
-            disk.write(block.packed)
-        except OSError as err:
-            raise self._no_disk(err) from err
-        offset = self._written
-        self._written += block.length
-        return block._replace(packed=b"", offset=offset)
+        self._size += len(packed)
 
     def _no_disk(self, err: OSError) -> SMDebugRuntimeError:
         return SMDebugRuntimeError(

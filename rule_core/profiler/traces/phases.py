@@ -1,24 +1,17 @@
 """Phases: the named phases and threads of a timeline, and the row of each event."""
 
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final
 
 from rule_core.profiler.files.time_units import ordered_node_id
 from rule_core.profiler.traces.event import Id, ProcessInfo
 from rule_core.profiler.traces.records import NotUsedError
 
+Row = tuple[Id, ProcessInfo]  # number of a thread, and its phase
 UNKNOWN: Final = "Unknown"
 _LARGEST_ID: Final = (1 << 63) - 1
 # Unnamed threads get 48-bit numbers, which rarely collide and are exact in every JSON reader.
 _ID_BYTES: Final = 6
-
-
-class Row(NamedTuple):
-    """The row in which an event is drawn."""
-
-    phase: str
-    phase_tid: Id
-    process: ProcessInfo
 
 
 def thread_id(node_id: str, tid: Id, phase: str) -> int:
@@ -54,7 +47,7 @@ class Phases:
         self._count = 0
 
     def row(self, pid: Id, tid: Id | None) -> Row:
-        """Return the row for events of a phase and thread.
+        """Return the thread and the phase in which events are drawn.
 
         Raises
         ------
@@ -69,12 +62,12 @@ class Phases:
         self._count = self._next_count(self._count)
         process = self._process(pid)
         if tid is not None and (pid, tid) in self._named:
-            row = Row(process.name, tid, process)
+            row = tid, process
         else:
             thread = 0 if tid is None else _check_id(tid)
             number = thread_id(self.node_id, thread, process.name)
             process.add_thread(number, f"{self.node_id}_{thread}")
-            row = Row(process.name, number, process)
+            row = number, process
         return self._rows.setdefault(pid, {}).setdefault(tid, row)
 
     def name_process(self, pid: Id, name: str) -> None:

@@ -87,6 +87,11 @@ class RecordReader:
             msg = "is not read further: too many of its records are invalid"
             raise TimelineFaultError(msg)
 
+    def problems(self, subject: str) -> list[str]:
+        """Return a sentence on the skipped records of a timeline, if there are any."""
+        skipped = f"{subject} has {self.skipped} records that are skipped, the first because "
+        return [f"{skipped}{self.reason}."] if self.skipped else []
+
     def batches(self) -> Iterator[list[Record]]:
         """Yield the records in order.
 

@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Self
+from typing import Any, BinaryIO, Final
 
 import msgspec
 
@@ -31,6 +31,8 @@ class ConvertedTimeline:
 
     Attributes
     ----------
+    path
+        As given.
     count
         The number of events.
     last
@@ -40,7 +42,7 @@ class ConvertedTimeline:
     def __init__(self, path: Path) -> None:
         self.count = 0
         self.last = -math.inf
-        self._path = path
+        self.path = path
         self._phases: dict[str, int] = {}
         self._encoder = msgspec.json.Encoder()
         self._file: BinaryIO = path.open("wb")
@@ -48,16 +50,10 @@ class ConvertedTimeline:
         self._zero_at = len(head)
         self._file.write(head + b" " * _ZERO_WIDTH + b"}}")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
     def open(self) -> None:
         """Open the file again, to go on at its end."""
         if self._file.closed:
-            self._file = self._path.open("r+b")
+            self._file = self.path.open("r+b")
             self._file.seek(0, os.SEEK_END)
 
     def close(self) -> None:
@@ -102,10 +98,8 @@ class ConvertedTimelines:
         self._timelines: dict[int, ConvertedTimeline] = {}
         self._open: dict[int, ConvertedTimeline] = {}  # the one opened last is the last
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close all files."""
         for timeline in self._open.values():
             timeline.close()
 
@@ -128,10 +122,10 @@ class ConvertedTimelines:
 
     def finish(self, zero_us: float) -> Iterator[tuple[Path, float]]:
         """Write the ends of the files; yield the path of each, and the end of its last event."""
-        for minute, timeline in sorted(self._timelines.items()):
+        for _, timeline in sorted(self._timelines.items()):
             timeline.finish(zero_us)
             timeline.close()
-            yield self._path_of(minute), timeline.last
+            yield timeline.path, timeline.last
 
     def _timeline(self, minute: int) -> ConvertedTimeline:
         timeline = self._open.get(minute)
@@ -141,12 +135,10 @@ class ConvertedTimelines:
             if len(self._timelines) >= _MOST_MINUTES:
                 msg = f"there are events in more than {_MOST_MINUTES} minutes"
                 raise NotUsedError(msg)
-            self._timelines[minute] = ConvertedTimeline(self._path_of(minute))
+            path = self._path.with_name(f"{self._path.name}.{minute}")
+            self._timelines[minute] = ConvertedTimeline(path)
         timeline = self._open[minute] = self._timelines[minute]
         timeline.open()
         if len(self._open) > _MOST_OPEN:
             self._open.pop(next(iter(self._open))).close()
         return timeline
-
-    def _path_of(self, minute: int) -> Path:
-        return self._path.with_name(f"{self._path.name}.{minute}")

@@ -4,6 +4,7 @@ Viewers nest the events of a thread, and lose events that overlap without being 
 therefore split into as many rows as needed.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -154,11 +155,11 @@ class TraceWriter:
         self._next = dict(FIRST_NUMBERS)
         self._phases: dict[str, int] = {}
         self._threads: dict[int, int] = {}
-        self._rows: dict[int, _RowAllocator] = {}
+        self._rows: defaultdict[int, _RowAllocator] = defaultdict(_RowAllocator)
         self._suffixes: dict[tuple[int, int], bytes] = {}
 
     def write_events(self, lines: Iterator[bytes], tracks: list[Track]) -> None:
-        """Write all events.
+        """Write all events and the end of the array.
 
         Parameters
         ----------
@@ -170,18 +171,13 @@ class TraceWriter:
         for line in lines:
             start, inside = int(line[:_DIGITS]), int(line[_DIGITS : 2 * _DIGITS])
             number = int(line[2 * _DIGITS : _HEAD])
-            rows = self._rows.get(number)
-            if rows is None:
-                rows = self._rows[number] = _RowAllocator()
+            rows = self._rows[number]
             row = rows.row(start, start + _ZERO - inside) if inside < _ZERO else 0
             suffix = self._suffixes.get((number, row))
             if suffix is None:
                 suffix = self._suffixes[number, row] = self._suffix(tracks[number], row)
             self._write(b"%b%b%b" % (self._separator, line[_HEAD:-1], suffix))
             self._separator = b",\n"
-
-    def end(self) -> None:
-        """Write the end of the array."""
         self._write(b"[\n]" if self._separator == b"[\n" else b"\n]")
 
     def _suffix(self, track: Track, row: int) -> bytes:

@@ -14,7 +14,7 @@ from rule_core.kernels.sweep import Read, Sweep, SweepCall, SweepRun, SweptPiece
 from rule_core.model.streaming_statistics import PIECE_BYTES, StreamingStatistic, kernel_operation
 from rule_core.model.swept_tensors import Results, SweptTensor, SweptTensors
 from rule_core.reading.chunked_reads import MIN_THREADED_BYTES
-from rule_core.reading.measuring.step_ahead import AHEAD_BYTES
+from rule_core.reading.measuring.part_reads import AHEAD_BYTES
 
 if TYPE_CHECKING:
     from rule_core.modes import ModeKeys

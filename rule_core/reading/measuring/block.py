@@ -20,7 +20,7 @@ from rule_core.reading.measuring.large_tensors import RemoteFile
 from rule_core.reading.measuring.part_reads import FileOpener, measure_part, plan_for
 from rule_core.reading.step_read_plan import Layouts, Names, StepPlan
 from rule_core.storage.base import ByteRange, FileStore, OpenFile, TrialStore
-from rule_core.storage.read_pool import ReadPool, read_each
+from rule_core.storage.read_pool import ReadPool, read_each, read_pool
 from rule_core.storage.uri import open_store
 
 WHOLE_FILE: Final = 8 << 20  # bytes up to which a remote event file is read in one request
@@ -84,9 +84,8 @@ def parse_block(uri: str, keys: Sequence[tuple[str, StepFile]]) -> list[IndexFil
     store, _ = _store(uri)
     parser = IndexParser()
     files: list[IndexFile | None] = []
-    step_files = [step_file for _, step_file in keys]
     reads = read_each(store, _pool(uri), [key for key, _ in keys])
-    for (key, read), step_file in zip(reads, step_files, strict=True):
+    for (_, read), (key, step_file) in zip(reads, keys, strict=True):
         file = None
         with suppress(SMDebugError):
             file = parser.parse(read(), key, step_file)
@@ -123,18 +122,14 @@ def _store(uri: str) -> tuple[TrialStore, Layouts]:
 
 @lru_cache(maxsize=8)
 def _pool(uri: str) -> ReadPool[memoryview] | None:
-    parallel = _store(uri)[0].costs.parallel
-    return ReadPool(parallel) if parallel > 1 else None
+    return read_pool(_store(uri)[0])
 
 
 class _RemoteFiles:
     """Opens the event files of requests in a remote store; small ones are read ahead, whole."""
 
     def __init__(
-        self,
-        store: TrialStore,
-        pool: ReadPool[memoryview] | None,
-        requests: Sequence[PartRequest],
+        self, store: TrialStore, pool: ReadPool[memoryview] | None, requests: Sequence[PartRequest]
     ) -> None:
         self._store = store
         self._pool = pool

@@ -172,13 +172,10 @@ class DecodedBlock:
         try:
             values: dict[Any, dict[str, Any]] = {}
             for column in encoded.columns:
-                want = self._wants[column.want]
-                if want is None:
-                    continue
-                statistic = want[0]
-                numbers = _values(column, statistic)
-                names = self._names[column.names]
-                values[statistic, column.before] = dict(zip(names, numbers, strict=True))
+                if (want := self._wants[column.want]) is not None:
+                    decoded = _values(column, want[0])
+                    names = self._names[column.names]
+                    values[want[0], column.before] = dict(zip(names, decoded, strict=True))
             return PartMeasures(values, self._shapes[encoded.shapes])
         except (IndexError, KeyError, TypeError, AttributeError) as err:
             msg = f"no measures: {err!r}"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rule_core.exceptions import SMDebugValueError, TruncatedFileError
 from rule_core.failures import attempt
 from rule_core.format.index_file import Entry
-from rule_core.model.streaming_statistics import StreamingStatistic, Want
 from rule_core.reading.file_problems import UNREADABLE
+from rule_core.reading.measuring.measurer import Question
 from rule_core.reading.step_read_plan import StepPlan
 from rule_core.storage.base import ByteRange, FileStore, OpenFile, TrialStore
 from rule_core.storage.read_pool import ReadPool
@@ -17,13 +17,12 @@ from rule_core.storage.read_pool import ReadPool
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from rule_core.model.streaming_statistics import Want
+
 LARGE: Final = 16 << 20  # bytes; smaller ones are read whole
 BLOCK_BYTES: Final = 8 << 20  # of a request to a remote store
 BLOCKS_AHEAD: Final = 3
 QUESTIONS_KEPT: Final = 32
-
-# A statistic, and the global step of the value that it compares with.
-Question = tuple[StreamingStatistic, int | None]
 
 
 class LargeTensor(NamedTuple):

@@ -6,9 +6,9 @@ of a step only while the index file and the event file are those that were measu
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -98,15 +98,13 @@ class PartIdentities:
 
     def of(self, files: Sequence[IndexFile]) -> list[Identity | None]:
         """Return the identity of the files of parts; None without an event file."""
-        keys = [file.event_key or "" for file in files]
-        if self._pool is None:
-            asks: Iterable[Any] = [partial(self._store.status, key) for key in keys]
-        else:
-            pool = self._pool
-            asks = [pool.submit(partial(self._store.status, key)).result for key in keys]
+        asks: list[Callable[[], FileStatus]]
+        asks = [partial(self._store.status, file.event_key or "") for file in files]
+        if self._pool is not None:
+            asks = [self._pool.submit(ask).result for ask in asks]
         return [self._identity(file, ask) for file, ask in zip(files, asks, strict=True)]
 
-    def _identity(self, file: IndexFile, ask: Any) -> Identity | None:
+    def _identity(self, file: IndexFile, ask: Callable[[], FileStatus]) -> Identity | None:
         try:
             status = ask()
         except SMDebugError:
@@ -128,10 +126,7 @@ class PartIdentities:
 
 
 def store_block(
-    version: str,
-    wants: Sequence[Want],
-    parts: Sequence[MeasuredPart],
-    content: bytes,
+    version: str, wants: Sequence[Want], parts: Sequence[MeasuredPart], content: bytes
 ) -> bytes:
     """Return a measurement file.
 
@@ -174,11 +169,6 @@ def _read(content: memoryview | bytes, version: str) -> _StoredBlock:
     return block
 
 
-class _Place(NamedTuple):
-    key: str
-    measured: MeasuredPart
-
-
 class StoredMeasurer:
     """Answers from measurement files; see `Measurer`.
 
@@ -202,7 +192,8 @@ class StoredMeasurer:
     def __init__(self, folder: TrialStore, version: str) -> None:
         self._folder = folder
         self._version = version
-        self._places: dict[tuple[int, str], _Place] = {}
+        # By step and part: the key of the file, and what was measured.
+        self._places: dict[tuple[int, str], tuple[str, MeasuredPart]] = {}
         self._wants: dict[str, Want] = {}
         self._files: Files = {}
         self._identities: PartIdentities | None = None
@@ -234,16 +225,15 @@ class StoredMeasurer:
             if key.endswith(SUFFIX):
                 block = self._load(key)
                 for each in () if block is None else block.header.parts:
-                    self._places[each.step, each.part] = _Place(key, each)
+                    self._places[each.step, each.part] = key, each
 
     def _load(self, key: str) -> _StoredBlock | None:
         """Return a measurement file; None, with a reason, if it cannot be used."""
         try:
-            block = _read(self._folder.read(key), self._version)
+            return _read(self._folder.read(key), self._version)
         except (ValueError, SMDebugError) as err:
             self._report(key, err)
             return None
-        return block
 
     def _report(self, key: str, err: Exception) -> None:
         text = f"Measurement file {key!r} is not used: {str(err).rstrip('.')}."
@@ -262,7 +252,7 @@ class StoredMeasurer:
             self._unchanged = self._find_unchanged(step)
         if part not in self._unchanged:
             return None
-        key = self._places[step, part].key
+        key, _ = self._places[step, part]
         try:
             measures = self._block(key).measures(step, part)
         except ValueError as err:
@@ -276,7 +266,7 @@ class StoredMeasurer:
         if self._identities is None:
             return set()
         measured = {
-            part: self._places[step, part].measured
+            part: self._places[step, part][1]
             for part in self._files[step]
             if (step, part) in self._places
         }

@@ -1,7 +1,8 @@
 """AwsCalls: calls of one AWS service within the deadline of an action."""
 
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from rule_core.rules.actions.base import ActionOutcome, ActionState, Deadline
@@ -91,6 +92,18 @@ class AwsCalls:
         except aws.AwsCallError as err:
             raise self._error(operation, err.fault, once=once) from err
         return response
+
+    def pages(
+        self, operation: str, arguments: Mapping[str, object], most: int = sys.maxsize
+    ) -> Iterator[dict[str, Any]]:
+        """Yield at most so many pages of the response to an operation; see `call`."""
+        token: dict[str, object] = {}
+        for _ in range(most):
+            page = self.call(operation, {**arguments, **token})
+            yield page
+            if not page.get("NextToken"):
+                return
+            token = {"NextToken": page["NextToken"]}
 
     def _error(self, operation: str, fault: aws.AwsFault, *, once: bool) -> CallError:
         """Translate a fault into the outcome of the action."""

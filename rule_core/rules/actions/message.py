@@ -7,7 +7,7 @@ from typing import Final
 
 from rule_core.rules.actions.aws_calls import AwsCalls, CallError
 from rule_core.rules.actions.base import Action, ActionOutcome, ActionState, ActionTrigger, Deadline
-from rule_core.rules.actions.recipients import EMAIL, SMS, masked
+from rule_core.rules.actions.parsing import EMAIL, SMS, masked
 
 TOPIC: Final = "SMDebugRules"
 # Topics keep the subscriptions of earlier evaluations: do not change these names.
@@ -85,18 +85,13 @@ class MessageAction(Action):
 
     def _subscribe(self, calls: AwsCalls, topic: str) -> bool:
         """Subscribe the endpoint if necessary; return whether a confirmation is pending."""
-        token: dict[str, str] = {}
-        while True:
-            page = calls.call("ListSubscriptionsByTopic", {"TopicArn": topic, **token})
+        for page in calls.pages("ListSubscriptionsByTopic", {"TopicArn": topic}):
             for subscription in page["Subscriptions"]:
                 if (subscription["Protocol"], subscription["Endpoint"]) == (
                     self.message_type,
                     self.endpoint,
                 ):
                     return bool(subscription["SubscriptionArn"] == _PENDING)
-            if not page.get("NextToken"):
-                break
-            token = {"NextToken": page["NextToken"]}
         policy = json.dumps({ATTRIBUTES[self.message_type]: [self.endpoint]})
         arguments = {
             "TopicArn": topic,

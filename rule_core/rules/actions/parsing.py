@@ -1,14 +1,15 @@
-"""Parses actions from JSON text."""
+"""Parses actions from JSON text, and validates and masks their recipients."""
 
 import json
 import re
 from typing import Any, Final
 
 from rule_core.exceptions import SMDebugValueError
-from rule_core.rules.actions.recipients import EMAIL, SMS, problem
 from rule_core.rules.params import did_you_mean
 
 STOP: Final = "stoptraining"
+EMAIL: Final = "email"
+SMS: Final = "sms"
 PREFIX: Final = "training_job_prefix"
 ENDPOINT: Final = "endpoint"
 LIMIT: Final = 10  # actions of one rule
@@ -16,6 +17,20 @@ LIMIT: Final = 10  # actions of one rule
 _KEYS: Final = {STOP: PREFIX, EMAIL: ENDPOINT, SMS: ENDPOINT}
 _OPERATORS: Final = frozenset({"command", "webhook"})
 _JOB: Final = re.compile(r"[A-Za-z0-9-]{1,63}")
+_LONGEST: Final = 254  # characters of an e-mail address
+_LABEL: Final = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_WORD: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_FORMS: Final = {
+    EMAIL: re.compile(
+        rf"(?=.{{1,64}}@){_WORD}(?:\.{_WORD})*@(?:{_LABEL}\.)+[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]"
+    ),
+    SMS: re.compile(r"\+[0-9]{1,15}"),
+}
+_EXPECTED: Final = {
+    EMAIL: "an e-mail address such as 'name@example.com'",
+    SMS: "'+' and 1 to 15 digits, country first, such as '+15550100'",
+}
+_VISIBLE_DIGITS: Final = 4
 
 
 def parse_actions(text: str | None) -> list[dict[str, str]]:
@@ -59,16 +74,14 @@ def check_job(name: str) -> None:
 
 def _load(text: str) -> Any:
     """Parse JSON; error messages omit the text, which may contain endpoints."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return json.loads(text.replace('\\"', '"'))
-    except RecursionError:
-        msg = "Actions must be JSON: it is nested too deeply."
-    except json.JSONDecodeError as err:
-        msg = f"Actions must be JSON: {err.msg} at character {err.pos} of {len(err.doc)}."
+    msg = ""
+    for candidate in (text, text.replace('\\"', '"')):
+        try:
+            return json.loads(candidate)
+        except RecursionError:
+            msg = "Actions must be JSON: it is nested too deeply."
+        except json.JSONDecodeError as err:
+            msg = f"Actions must be JSON: {err.msg} at character {err.pos} of {len(err.doc)}."
     raise SMDebugValueError(msg)
 
 
@@ -116,3 +129,28 @@ def _name(raw: object) -> str:
         msg = f"Unknown action {raw!r}.{did_you_mean(name, list(_KEYS))} Actions: {names}."
         raise SMDebugValueError(msg)
     return name
+
+
+def problem(kind: str, endpoint: str) -> str:
+    """Return what an endpoint must be if it is invalid, or "".
+
+    >>> problem("email", "First.Last@mail.example.museum"), problem("sms", "+15550100")
+    ('', '')
+    >>> problem("sms", "0155 50100")
+    "'+' and 1 to 15 digits, country first, such as '+15550100'"
+    """
+    good = len(endpoint) <= _LONGEST and _FORMS[kind].fullmatch(endpoint)
+    return "" if good else _EXPECTED[kind]
+
+
+def masked(endpoint: str) -> str:
+    """Mask an endpoint for logs and results.
+
+    >>> masked("alice@example.com"), masked("+15551234"), masked("+15"), masked("x")
+    ('a***@example.com', '+*****1234', '+*****', '*****')
+    """
+    name, separator, domain = endpoint.rpartition("@")
+    if separator:
+        return f"{name[:1]}***@{domain}"
+    plus, digits = endpoint[:1] * endpoint.startswith("+"), endpoint.removeprefix("+")
+    return f"{plus}*****{digits[-_VISIBLE_DIGITS:] if len(digits) > _VISIBLE_DIGITS else ''}"

@@ -115,11 +115,6 @@ def _refused(detail: str) -> ActionOutcome:
 def _jobs(calls: AwsCalls, pages: int, filters: dict[str, object]) -> Iterator[tuple[str, str]]:
     """Yield name and status of training jobs, the newest first."""
     order = {"SortBy": "CreationTime", "SortOrder": "Descending", "MaxResults": _PAGE}
-    token: dict[str, str] = {}
-    for _ in range(pages):
-        page = calls.call("ListTrainingJobs", order | filters | token)
+    for page in calls.pages("ListTrainingJobs", order | filters, pages):
         for summary in page["TrainingJobSummaries"]:
             yield summary["TrainingJobName"], summary["TrainingJobStatus"]
-        if not page.get("NextToken"):
-            return
-        token = {"NextToken": page["NextToken"]}

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.reading.source_record import SourceRecord
-from rule_core.sources.mlflow.merged_points import MetricPoint, StepNumbers
+from rule_core.sources.mlflow.run import MetricPoint, MlflowRun
 from rule_core.storage.base import StorageUnavailableError, TrialStore
 from rule_core.storage.local import LocalStore
 
@@ -34,7 +34,7 @@ _STATUS: Final = "SELECT status FROM runs WHERE run_uuid = ?"
 _TABLES: Final = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?"
 
 
-class DatabaseRun:
+class DatabaseRun(MlflowRun):
     """A run in a database, read by SQLite itself, in read-only mode.
 
     Parameters
@@ -43,15 +43,12 @@ class DatabaseRun:
         The key of the file, for messages.
     """
 
-    kind: Final = "mlflow"
-
     def __init__(self, path: Path, key: str, run_id: str) -> None:
+        super().__init__(f"MLflow run {run_id} in the SQLite database {key!r}")
         self._path = path
         self._key = key
         self._run_id = run_id
         self._row = 0
-        self._steps = StepNumbers()
-        self._last_write = 0.0
 
     @classmethod
     def at(cls, store: TrialStore, key: str) -> "DatabaseRun":
@@ -78,11 +75,6 @@ class DatabaseRun:
             raise SMDebugValueError(msg.rstrip(".") + ".") from err
         return cls(path, name, _chosen(runs, run_id, name))
 
-    @property
-    def description(self) -> str:
-        """See `Source`."""
-        return f"MLflow run {self._run_id} in the SQLite database {self._key!r}"
-
     def read_new(self, record: SourceRecord) -> bool:
         """Pass on the new rows, in the order in which they were written; see `Source`."""
         try:
@@ -99,30 +91,25 @@ class DatabaseRun:
             if point is None or not isinstance(name, str):
                 record.problem("Table 'metrics' has values other than numbers; skipped.", self._key)
             else:
-                self._steps.pass_on(name, point, record)
-                self._last_write = max(self._last_write, point.time / 1000)
+                self.pass_on(name, point, record)
+                self.written = max(self.written, point.time / 1000)
         return bool(rows)
 
     def has_ended(self) -> bool | None:
-        """Return True if the run says so.
-
-        A run that crashed stays RUNNING for ever, so that RUNNING says nothing.
-        """
-        try:
-            with _opened(self._path, self._key) as database:
-                row = database.execute(_STATUS, (self._run_id,)).fetchone()
-        except (sqlite3.Error, StorageUnavailableError):
-            return None
-        return True if row and row[0] in ENDED else None
-
-    def last_write(self) -> float:
-        """Return the time of the last metric: other runs write to the file too; see `Source`."""
-        return self._last_write
+        """Return True if the run says so; see `MlflowRun`."""
+        return True if self._text(_STATUS) in ENDED else None
 
     def tag(self, name: str) -> str:
         """Return a tag of the run; "" if it has none of this name."""
-        with suppress(sqlite3.Error), _opened(self._path, self._key) as database:
-            row = database.execute(_TAG, (self._run_id, name)).fetchone()
+        return self._text(_TAG, name)
+
+    def _text(self, query: str, *arguments: str) -> str:
+        """Return the first value that a query finds of the run; "" if there is none."""
+        with (
+            suppress(sqlite3.Error, StorageUnavailableError),
+            _opened(self._path, self._key) as database,
+        ):
+            row = database.execute(query, (self._run_id, *arguments)).fetchone()
             return str(row[0]) if row else ""
         return ""
 

@@ -1,20 +1,13 @@
 """FolderRun: a run of MLflow in a folder ``mlruns``."""
 
 import re
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
 from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.format import HEAD_BYTES
-from rule_core.sources.mlflow.merged_points import (
-    QUIET_S,
-    MergedPoints,
-    MetricPoint,
-    Series,
-    point_of,
-)
+from rule_core.sources.mlflow.run import MergedRun, MetricPoint, Series, point_of
 from rule_core.storage.base import (
     ByteRange,
     ObjectNotFoundError,
@@ -25,7 +18,6 @@ from rule_core.storage.growing_file import GrowingFile
 from rule_core.storage.publish import publish
 from rule_core.storage.uri import open_output
 
-KIND: Final = "mlflow"
 META: Final = "meta.yaml"
 METRICS: Final = "metrics/"
 PENDING_BYTES: Final = 8 << 20  # of all metric files of a run, read at once
@@ -35,64 +27,76 @@ _FINISHED: Final = {"3", "4", "5"}  # FINISHED, FAILED, KILLED
 _STATUS: Final = re.compile(rb"(?m)^status: *(\d+) *$")
 
 
-class FolderRun:
+class _MetricFile(Series):
+    """The file of one metric."""
+
+    def __init__(self, store: TrialStore, key: str, name: str) -> None:
+        super().__init__(name)
+        self.file = GrowingFile(store, key)
+        self._partial = b""
+        self._skips_line = False
+
+    def read(self, limit: int, record: SourceRecord) -> bool:
+        """Read at most `limit` bytes; return whether there were any."""
+        data, restarted = self.file.read(limit)
+        if restarted:
+            self._partial, self._skips_line = b"", False
+            self.restart()
+        self.has_more = len(data) >= limit
+        if not data:
+            return restarted
+        *lines, self._partial = (self._partial + bytes(data)).split(b"\n")
+        for line in lines:
+            self._add_line(line, record)
+        if len(self._partial) > LINE_BYTES:
+            self._skips_line = True
+            self._partial = b""
+        return True
+
+    def _add_line(self, line: bytes, record: SourceRecord) -> None:
+        point = None if self._skips_line or len(line) > LINE_BYTES else _point(line)
+        self._skips_line = False
+        if point is not None:
+            self.add(point)
+        elif line.strip():
+            record.problem(
+                "It has lines other than 'TIMESTAMP VALUE STEP'; skipped.", self.file.key
+            )
+
+
+class FolderRun(MergedRun[_MetricFile]):
     """A run in a folder ``mlruns/EXPERIMENT/RUN``: a file for each metric.
 
     A line of a metric file is ``MILLISECONDS VALUE STEP``. Names with slashes are files in folders.
     """
 
-    kind: Final = KIND
-
     def __init__(self, store: TrialStore, key: str) -> None:
+        super().__init__(f"MLflow run in {'/'.join(filter(None, (store.uri, key)))}")
         self._store = store
         self._key = key
-        self._files: dict[str, _MetricFile] = {}
-        self._points = MergedPoints()
-        self._modified = 0.0
 
-    @property
-    def description(self) -> str:
-        """See `Source`."""
-        return f"MLflow run in {'/'.join(filter(None, (self._store.uri, self._key)))}"
-
-    def read_new(self, record: SourceRecord) -> bool:
-        """Pass on the new lines of all metric files, in the order of their times; see `Source`."""
+    def find_series(self) -> bool:
+        """Add new metric files; see `MergedRun`."""
         root = self._key + METRICS
         for key in self._store.list_keys(root):
-            if key not in self._files and not key.rpartition("/")[2].startswith("."):
-                self._files[key] = _MetricFile(self._store, key, key.removeprefix(root))
-        limit = max(LINE_BYTES, PENDING_BYTES // max(1, len(self._files)))
-        has_ended = self.has_ended()  # before the files are read
-        has_new = False
-        for file in self._files.values():
-            if not (file.series.has_more and file.series):
-                has_new |= self._read(file, limit, record)
-        series = [file.series for file in self._files.values()]
-        is_quiet = bool(has_ended) or self.last_write() < time.time() - QUIET_S
-        return self._points.pass_on(series, record, has_new=has_new, is_quiet=is_quiet)
+            if key not in self.series and not key.rpartition("/")[2].startswith("."):
+                self.series[key] = _MetricFile(self._store, key, key.removeprefix(root))
+        return bool(self.has_ended())
 
-    def finish(self, record: SourceRecord) -> None:
-        """Pass on what was held back; see `FinishingSource`."""
-        series = [file.series for file in self._files.values()]
-        self._points.pass_on(series, record, has_new=False, is_quiet=True)
-
-    @staticmethod
-    def _read(file: "_MetricFile", limit: int, record: SourceRecord) -> bool:
+    def read_series(self, series: _MetricFile, record: SourceRecord) -> bool:
+        """Read the new lines of a metric file; see `MergedRun`."""
         try:
-            return file.read(limit, record)
+            return series.read(max(LINE_BYTES, PENDING_BYTES // len(self.series)), record)
         except ObjectNotFoundError:  # removed: the metric was, or the whole run
-            record.problem("The file was removed while it was read.", file.key)
+            record.problem("The file was removed while it was read.", series.file.key)
             return False
 
     def has_ended(self) -> bool | None:
-        """Return True if the run says so.
-
-        A run that crashed stays RUNNING for ever, so that RUNNING says nothing.
-        """
+        """Return True if the run says so; see `MlflowRun`."""
         key = self._key + META
         try:
             meta = bytes(self._store.read(key, ByteRange(0, HEAD_BYTES)))
-            self._modified = self._store.status(key).modified
+            self.written = self._store.status(key).modified
         except (ObjectNotFoundError, StorageUnavailableError):  # being rewritten
             return None
         status = _STATUS.search(meta)
@@ -100,7 +104,7 @@ class FolderRun:
 
     def last_write(self) -> float:
         """See `Source`."""
-        return max([self._modified, *(file.modified for file in self._files.values())])
+        return max([self.written, *(metric.file.modified for metric in self.series.values())])
 
     def tag(self, name: str) -> str:
         """Return a tag of the run; "" if it has none of this name."""
@@ -121,47 +125,6 @@ class FolderRun:
             publish(output, f"{self._key}tags/{name}", value.encode())
 
 
-class _MetricFile:
-    """The file of one metric."""
-
-    def __init__(self, store: TrialStore, key: str, name: str) -> None:
-        self.key = key
-        self.series = Series(name)
-        self._file = GrowingFile(store, key)
-        self._rest = b""
-        self._skips_line = False
-
-    @property
-    def modified(self) -> float:
-        """When the file was last written."""
-        return self._file.modified
-
-    def read(self, limit: int, record: SourceRecord) -> bool:
-        """Read at most `limit` bytes; return whether there were any."""
-        data, restarted = self._file.read(limit)
-        if restarted:
-            self._rest, self._skips_line = b"", False
-            self.series.restart()
-        self.series.has_more = len(data) >= limit
-        if not data:
-            return restarted
-        *lines, self._rest = (self._rest + bytes(data)).split(b"\n")
-        for line in lines:
-            self._add(line, record)
-        if len(self._rest) > LINE_BYTES:
-            self._skips_line = True
-            self._rest = b""
-        return True
-
-    def _add(self, line: bytes, record: SourceRecord) -> None:
-        point = None if self._skips_line or len(line) > LINE_BYTES else _point(line)
-        self._skips_line = False
-        if point is not None:
-            self.series.add(point)
-        elif line.strip():
-            record.problem("It has lines other than 'TIMESTAMP VALUE STEP'; skipped.", self.key)
-
-
 def _point(line: bytes) -> MetricPoint | None:
     """Return the number of a line; None if it holds none.
 
@@ -169,7 +132,4 @@ def _point(line: bytes) -> MetricPoint | None:
     (MetricPoint(time=1700000000000, step=3, value=inf), None)
     """
     fields = line.split()
-    try:
-        return point_of(fields[0], fields[2] if fields[2:] else 0, fields[1])
-    except (ValueError, IndexError):
-        return None
+    return point_of(fields[0], fields[2] if fields[2:] else 0, fields[1]) if fields[1:] else None

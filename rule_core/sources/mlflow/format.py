@@ -6,7 +6,8 @@ from typing import Final
 
 from rule_core.reading.source import Source
 from rule_core.sources.format import Recognized, SourceFolder
-from rule_core.sources.mlflow.folder_run import KIND, META, METRICS, FolderRun
+from rule_core.sources.mlflow.folder_run import META, METRICS, FolderRun
+from rule_core.sources.mlflow.run import KIND
 from rule_core.sources.options import SourceOptions
 from rule_core.storage.base import TrialStore
 
@@ -47,3 +48,6 @@ class MlflowFormat:
 
             return DatabaseRun.at(store, key)
         return FolderRun(store, key)
+
+
+FORMAT: Final = MlflowFormat()

@@ -6,9 +6,9 @@ second to import, and urllib3 is a dependency already.
 
 import os
 import re
-import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -17,13 +17,7 @@ import msgspec
 from rule_core.exceptions import SMDebugValueError
 from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.mlflow.database_run import ENDED, unlimited
-from rule_core.sources.mlflow.merged_points import (
-    QUIET_S,
-    MergedPoints,
-    MetricPoint,
-    Series,
-    point_of,
-)
+from rule_core.sources.mlflow.run import MergedRun, MetricPoint, Series, point_of
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 
 if TYPE_CHECKING:
@@ -32,6 +26,7 @@ if TYPE_CHECKING:
 PAGE: Final = 2_000  # values asked for at once; each takes some 100 bytes
 ANSWER_BYTES: Final = 32 << 20
 TIMEOUT_S: Final = 20.0
+SETTINGS: Final = ("USERNAME", "PASSWORD", "TOKEN", "INSECURE_TLS", "SERVER_CERT_PATH")
 API: Final = "/api/2.0/mlflow/"
 _RUN: Final = re.compile(r"(?:.*/)?runs/([0-9A-Za-z_-]+)(?:[/?].*)?")
 _TRANSIENT: Final = {408, 425, 429, *range(500, 600)}
@@ -73,11 +68,8 @@ class _Value(msgspec.Struct):
 
     def point(self) -> MetricPoint | None:
         """Return the number; None if the texts are none."""
-        try:
-            point = point_of(self.timestamp, self.step, self.value)
-        except ValueError:
-            return None
-        return point._replace(value=unlimited(point.value))
+        point = point_of(self.timestamp, self.step, self.value)
+        return point and point._replace(value=unlimited(point.value))
 
 
 class _HistoryAnswer(msgspec.Struct):
@@ -94,7 +86,7 @@ class _Metric(Series):
         self.taken = 0  # values of that page
 
 
-class ServerRun:
+class ServerRun(MergedRun[_Metric]):
     """A run on a tracking server.
 
     Parameters
@@ -103,16 +95,10 @@ class ServerRun:
         The address of the server, such as ``http://host:5000``.
     """
 
-    kind: Final = "mlflow"
-
     def __init__(self, server: str, run_id: str) -> None:
         self._server = server.rstrip("/")
+        super().__init__(f"MLflow run {run_id} on the tracking server {self._server}")
         self._run_id = run_id
-        self._client: PoolManager | None = None
-        self._headers: dict[str, str] = {}
-        self._metrics: dict[str, _Metric] = {}
-        self._points = MergedPoints()
-        self._last_write = 0.0
 
     @classmethod
     def at(cls, key: str) -> "ServerRun":
@@ -146,53 +132,42 @@ class ServerRun:
         )
         raise SMDebugValueError(msg)
 
-    @property
-    def description(self) -> str:
-        """See `Source`."""
-        return f"MLflow run {self._run_id} on the tracking server {self._server}"
-
-    def read_new(self, record: SourceRecord) -> bool:
-        """Pass on the new values of all metrics, in the order of their times; see `Source`."""
-        run = self._ask("runs/get", _RunAnswer, run_id=self._run_id).run
+    def find_series(self) -> bool:
+        """Add new metrics; see `MergedRun`."""
+        run = self._run()
         for latest in run.data.metrics:
-            self._metrics.setdefault(latest.key, _Metric(latest.key))
-        has_new = False
-        for metric in self._metrics.values():
-            if not (metric.has_more and metric):
-                has_new |= self._read(metric, record)
-        series: list[Series] = [*self._metrics.values()]
-        is_quiet = run.info.status in ENDED or self._last_write < time.time() - QUIET_S
-        return self._points.pass_on(series, record, has_new=has_new, is_quiet=is_quiet)
+            self.series.setdefault(latest.key, _Metric(latest.key))
+        return run.info.status in ENDED
 
-    def finish(self, record: SourceRecord) -> None:
-        """Pass on what was held back; see `FinishingSource`."""
-        self._points.pass_on([*self._metrics.values()], record, has_new=False, is_quiet=True)
-
-    def _read(self, metric: _Metric, record: SourceRecord) -> bool:
-        """Read the rest of the last page, or the next one."""
-        asked = {"page_token": metric.page} if metric.page else {}
+    def read_series(self, series: _Metric, record: SourceRecord) -> bool:
+        """Read the rest of the last page, or the next one; see `MergedRun`."""
+        asked = {"page_token": series.page} if series.page else {}
         answer = self._ask(
             "metrics/get-history",
             _HistoryAnswer,
             run_id=self._run_id,
-            metric_key=metric.name,
+            metric_key=series.name,
             max_results=str(PAGE),
             **asked,
         )
-        new = answer.metrics[metric.taken :]
+        new = answer.metrics[series.taken :]
         for value in new:
             point = value.point()
             if point is None:
-                record.problem(f"Metric {metric.name!r} has values that are not numbers; skipped.")
+                record.problem(f"Metric {series.name!r} has values that are not numbers; skipped.")
                 continue
-            metric.add(point)
-            self._last_write = max(self._last_write, point.time / 1000)
-        metric.has_more = bool(answer.next_page_token) and answer.next_page_token != metric.page
-        if metric.has_more:
-            metric.page, metric.taken = answer.next_page_token, 0
+            series.add(point)
+            self.written = max(self.written, point.time / 1000)
+        series.has_more = bool(answer.next_page_token) and answer.next_page_token != series.page
+        if series.has_more:
+            series.page, series.taken = answer.next_page_token, 0
         else:
-            metric.taken = len(answer.metrics)
+            series.taken = len(answer.metrics)
         return bool(new)
+
+    def _run(self) -> _Run:
+        answer: _RunAnswer = self._ask("runs/get", _RunAnswer, run_id=self._run_id)
+        return answer.run
 
     def _ask(self, path: str, form: type[Any], method: str = "GET", **fields: str) -> Any:
         """Return the answer to a request.
@@ -205,22 +180,17 @@ class ServerRun:
         from urllib3.exceptions import HTTPError
 
         name = f"{self._server}{API}{path}"
-        if self._client is None:
-            self._client, self._headers = _client()
         try:
             response = self._client.request(
                 method,
                 name,
                 fields=fields if method == "GET" else None,
                 json=None if method == "GET" else fields,
-                headers=self._headers,
                 preload_content=False,
                 redirect=False,
             )
-            try:
+            with closing(response):
                 content = response.read(ANSWER_BYTES + 1)
-            finally:
-                response.close()
         except HTTPError as err:
             reason = f"the tracking server does not answer: {type(err).__name__}"
             raise StorageUnavailableError(name, reason, transient=True) from err
@@ -236,33 +206,23 @@ class ServerRun:
                 transient=response.status in _TRANSIENT,
             )
         if len(content) > ANSWER_BYTES:
-            reason = f"its answer exceeds {ANSWER_BYTES} bytes"
-            raise StorageUnavailableError(name, reason)
+            raise StorageUnavailableError(name, f"its answer exceeds {ANSWER_BYTES} bytes")
         try:
             return msgspec.json.decode(content, type=form)
-        except (msgspec.DecodeError, ValueError) as err:
+        except ValueError as err:
             reason = f"its answer is not that of MLflow: {str(err).rstrip('.')}"
             raise StorageUnavailableError(name, reason) from err
 
     def has_ended(self) -> bool | None:
-        """Return True if the run says so.
-
-        A run that crashed stays RUNNING for ever, so that RUNNING says nothing.
-        """
+        """Return True if the run says so; see `MlflowRun`."""
         with suppress(ObjectNotFoundError, StorageUnavailableError):
-            status = self._ask("runs/get", _RunAnswer, run_id=self._run_id).run.info.status
-            return True if status in ENDED else None
+            return True if self._run().info.status in ENDED else None
         return None
-
-    def last_write(self) -> float:
-        """Return the time of the last metric; see `Source`."""
-        return self._last_write
 
     def tag(self, name: str) -> str:
         """Return a tag of the run; "" if it has none of this name."""
         with suppress(ObjectNotFoundError, StorageUnavailableError):
-            tags = self._ask("runs/get", _RunAnswer, run_id=self._run_id).run.data.tags
-            return next((tag.value for tag in tags if tag.key == name), "")
+            return next((tag.value for tag in self._run().data.tags if tag.key == name), "")
         return ""
 
     def set_tags(self, tags: Mapping[str, str]) -> None:
@@ -276,26 +236,23 @@ class ServerRun:
         for name, value in tags.items():
             self._ask("runs/set-tag", dict, "POST", run_id=self._run_id, key=name, value=value)
 
+    @cached_property
+    def _client(self) -> "PoolManager":
+        """A client with the settings of the environment that MLflow documents."""
+        from urllib3 import PoolManager, Retry, Timeout, make_headers
 
-def _client() -> "tuple[PoolManager, dict[str, str]]":
-    """Return a client with the settings of the environment that MLflow documents."""
-    from urllib3 import PoolManager, Retry, Timeout, make_headers
-
-    user, password = (
-        os.environ.get(f"MLFLOW_TRACKING_{name}", "") for name in ("USERNAME", "PASSWORD")
-    )
-    token = os.environ.get("MLFLOW_TRACKING_TOKEN")
-    headers = {"accept": "application/json"}
-    if user or password:
-        headers |= make_headers(basic_auth=f"{user}:{password}")
-    elif token:
-        headers["authorization"] = f"Bearer {token}"
-    options: dict[str, Any] = {}
-    if os.environ.get("MLFLOW_TRACKING_INSECURE_TLS", "").lower() == "true":
-        options["cert_reqs"] = "CERT_NONE"
-    elif certificates := os.environ.get("MLFLOW_TRACKING_SERVER_CERT_PATH"):
-        options["ca_certs"] = certificates
-    timeout = Timeout(connect=TIMEOUT_S, read=TIMEOUT_S)
-    return PoolManager(
-        timeout=timeout, retries=Retry(2, backoff_factor=0.2, redirect=0), **options
-    ), headers
+        settings = (os.environ.get(f"MLFLOW_TRACKING_{name}", "") for name in SETTINGS)
+        user, password, token, insecure, certificates = settings
+        headers = {"accept": "application/json"}
+        if user or password:
+            headers |= make_headers(basic_auth=f"{user}:{password}")
+        elif token:
+            headers["authorization"] = f"Bearer {token}"
+        options: dict[str, Any] = {}
+        if insecure.lower() == "true":
+            options["cert_reqs"] = "CERT_NONE"
+        elif certificates:
+            options["ca_certs"] = certificates
+        timeout = Timeout(connect=TIMEOUT_S, read=TIMEOUT_S)
+        retries = Retry(2, backoff_factor=0.2, redirect=0)
+        return PoolManager(headers=headers, timeout=timeout, retries=retries, **options)

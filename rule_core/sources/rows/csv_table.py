@@ -2,41 +2,59 @@
 
 import csv
 import math
-from collections.abc import Callable, Iterator, Sequence
-from itertools import compress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain, compress, count
 from operator import itemgetter
 from typing import Final, NamedTuple
 
 from rule_core.reading.source_record import SourceRecord, is_step
-from rule_core.sources.format import Recognized, SourceFolder
+from rule_core.sources.format import SourceFolder
 from rule_core.sources.names import NameTable
-from rule_core.sources.options import SourceOptions
-from rule_core.sources.rows.line_source import LineSource
+from rule_core.sources.rows.line_source import LineFormat, LineSource
 from rule_core.sources.rows.row_fields import (
     MODE,
     NO_STEP,
     STEP_NAMES,
     TIME,
-    RowSteps,
     brief,
     field_role,
+    is_undefined,
     mode_prefix,
     to_number,
+    to_step,
     to_time,
 )
-from rule_core.storage.base import TrialStore
 
-KIND: Final = "csv"
 SUFFIXES: Final = (".csv", ".tsv")
 LOG_SUFFIXES: Final = (".log", ".txt")  # Keras users call the file of CSVLogger training.log
 DELIMITERS: Final = (",", "\t", ";")
 MAX_JOINED: Final = 16  # lines of one quoted cell
-NOT_LOGGED: Final = frozenset({"", "-", "n/a", "na", "none", "null"})  # "NA" is that of Keras
 _FEWEST_COLUMNS: Final = 2  # a step and a number
 _FEWEST_ROWS: Final = 2  # of a table without steps: a single row sums up a run
 _DURATIONS: Final = ("time", "seconds", "elapsed", "runtime", "duration")
 _NAMES: Final = NameTable()
 _UNNAMED: Final = "unnamed: "  # what pandas calls the index that it wrote without a name
+
+
+class _Cells:
+    """Some columns of a table.
+
+    Attributes
+    ----------
+    names
+        Their names, ascending.
+    of_row
+        Returns their cells of a row, in this order.
+    """
+
+    def __init__(self, names: Sequence[str], header: Sequence[str]) -> None:
+        positions = {name: position for position, name in enumerate(header)}
+        self.names = tuple(sorted(names))
+        chosen = [positions[name] for name in self.names]
+        self.of_row: Callable[[Sequence[str]], tuple[str, ...]] = (
+            itemgetter(*chosen) if len(chosen) > 1 else lambda row: tuple(row[n] for n in chosen)
+        )
 
 
 class _Columns(NamedTuple):
@@ -46,10 +64,8 @@ class _Columns(NamedTuple):
     ----------
     header
         Its cells.
-    names, every
-        The names of all columns, ascending; and what returns their cells of a row.
-    number_names, numbers
-        Likewise, of columns that may hold numbers.
+    every, numbers
+        All columns, and those that may hold numbers.
     steps
         The columns of steps, the preferred first: rank and place. If there are none, the rows are
         the steps.
@@ -58,10 +74,8 @@ class _Columns(NamedTuple):
     """
 
     header: list[str]
-    names: tuple[str, ...]
-    every: Callable[[Sequence[str]], tuple[str, ...]]
-    number_names: tuple[str, ...]
-    numbers: Callable[[Sequence[str]], tuple[str, ...]]
+    every: _Cells
+    numbers: _Cells
     steps: list[tuple[int, int]]
     time: int
     mode: int
@@ -70,17 +84,12 @@ class _Columns(NamedTuple):
 class CsvSource(LineSource):
     """Reads one table. See ``docs/sources/csv.md`` for what it accepts."""
 
-    def __init__(self, store: TrialStore, recognized: Recognized) -> None:
-        super().__init__(store, recognized)
-        self.restart()
-
     def restart(self) -> None:
         """Forget the header; see `LineSource`."""
+        super().restart()
         self._columns: _Columns | None = None
-        self._delimiter = ""
-        self._is_unusable = False
+        self._delimiter: str | None = None  # "" if the first line is no header
         self._open: list[str] = []  # lines of a quoted cell
-        self._steps = RowSteps()
         self._rows_so_far = 0
         self._texts: dict[str, str] = {}  # columns that began with text, and it
         self._number = 0
@@ -89,18 +98,15 @@ class CsvSource(LineSource):
         """Pass rows on; see `LineSource`."""
         self._number = first - 1
         records = self._joined(lines, record)
-        if not self._delimiter and not self._find_header(records, record):
-            return
-        for row in self._rows(records, record):
-            if row:
-                self._add_row(row, record)
+        if self._delimiter is None:
+            self._find_header(records, record)
+        if self._delimiter:
+            self._add_rows(records, self._delimiter, record)
 
     def add_rest(self, record: SourceRecord) -> None:
         """Pass on the lines of a cell whose quote was never closed; see `LineSource`."""
         if self._open and self._delimiter:
-            for row in self._rows(iter(self._unquoted(record)), record):
-                if row:
-                    self._add_row(row, record)
+            self._add_rows(self._unquoted(record), self._delimiter, record)
 
     # -- lines to rows -----------------------------------------------------------------------
 
@@ -125,11 +131,13 @@ class CsvSource(LineSource):
         self._open.clear()
         return texts
 
-    def _rows(self, records: Iterator[str], record: SourceRecord) -> Iterator[list[str]]:
-        reader = csv.reader(records, delimiter=self._delimiter)
+    def _add_rows(self, texts: Iterable[str], delimiter: str, record: SourceRecord) -> None:
+        rows = csv.reader(texts, delimiter=delimiter)
         while True:
             try:
-                yield from reader
+                for row in rows:
+                    if row:
+                        self._add_row(row, record)
             except csv.Error as err:
                 text = f"It cannot be read: {err}. Such lines are skipped."
                 self.report_once(record, "syntax", f"line {self._number}", text)
@@ -138,58 +146,45 @@ class CsvSource(LineSource):
 
     # -- header ------------------------------------------------------------------------------
 
-    def _find_header(self, records: Iterator[str], record: SourceRecord) -> bool:
-        """Read the header; return whether rows follow that can be read."""
-        if self._is_unusable:
-            return False
-        for text in records:
-            if not text.strip() or _is_comment(text):
-                continue
-            self._delimiter = delimiter_of(text)
-            if self._delimiter:
-                self._set_header(next(csv.reader([text], delimiter=self._delimiter)), record)
-                return True
-            self._is_unusable = True
-            steps = ", ".join(STEP_NAMES)
-            problem = (
-                f"Its first line names neither a column of steps ({steps}) nor only metrics such "
-                f"as loss and val_loss: {brief(text)}."
-            )
-            self.report_once(record, "header", "", problem)
-            return False
-        return False
+    def _find_header(self, texts: Iterator[str], record: SourceRecord) -> None:
+        """Look for the header in the lines up to it."""
+        header = next((text for text in texts if text.strip() and not _is_comment(text)), None)
+        if header is None:
+            return
+        self._delimiter = delimiter_of(header)
+        if self._delimiter:
+            self._set_header(next(csv.reader([header], delimiter=self._delimiter)), record)
+            return
+        steps = ", ".join(STEP_NAMES)
+        problem = (
+            f"Its first line names neither a column of steps ({steps}) nor only metrics such "
+            f"as loss and val_loss: {brief(header)}."
+        )
+        self.report_once(record, "header", "", problem)
 
     def _set_header(self, cells: list[str], record: SourceRecord) -> None:
         header = _names(cells)
-        names = [name or f"column {place + 1}" for place, name in enumerate(header)]
-        for place, name in enumerate(names):
-            unique, count = name, 0
-            while unique in names[:place]:
-                count += 1
-                unique = f"{name}.{count}"
-            if count:
-                names[place] = unique
-                text = f"Several columns are called {name!r}; column {place + 1} is {unique!r}."
+        names: list[str] = []
+        for position, cell in enumerate(header, 1):
+            name = cell or f"column {position}"
+            spellings = chain([name], (f"{name}.{repeated}" for repeated in count(1)))
+            unique = next(spelling for spelling in spellings if spelling not in names)
+            names.append(unique)
+            if unique != name:
+                text = f"Several columns are called {name!r}; column {position} is {unique!r}."
                 self.report_once(record, f"name {unique}", f"column {unique!r}", text)
         roles = [field_role(name) for name in header]
-        steps = {
-            role: place for place, role in reversed(list(enumerate(roles))) if isinstance(role, int)
-        }
         time, mode = (roles.index(role) if role in roles else -1 for role in (TIME, MODE))
         numbers = [
             name
             for name, plain, role in zip(names, header, roles, strict=True)
             if plain and role is None
         ]
-        places = {name: place for place, name in enumerate(names)}
-        number_names, every_name = tuple(sorted(numbers)), tuple(sorted(names))
         self._columns = _Columns(
             cells,
-            every_name,
-            _picker([places[name] for name in every_name]),
-            number_names,
-            _picker([places[name] for name in number_names]),
-            sorted(steps.items()),
+            _Cells(names, names),
+            _Cells(numbers, names),
+            sorted(dict(reversed(_step_columns(header))).items()),
             time,
             mode,
         )
@@ -215,9 +210,10 @@ class CsvSource(LineSource):
         step: int | None
         if is_step(number):
             step = int(number)
-            self._steps.set(rank, step)
+            self.steps.set(rank, step)
         else:
-            step = self._step(columns, row, record)
+            fields = {rank: row[place] for rank, place in columns.steps if row[place].strip()}
+            step = self.step_of(fields, self._number, record)
         if step is not None:
             values = self._values(columns, row, record)
             time = to_time(row[columns.time]) if columns.time >= 0 else 0.0
@@ -243,23 +239,14 @@ class CsvSource(LineSource):
             self.report_once(record, "width", f"line {self._number}", text)
         return row[:width] + [""] * (width - len(row))
 
-    def _step(self, columns: _Columns, row: list[str], record: SourceRecord) -> int | None:
-        fields = {rank: row[place] for rank, place in columns.steps if row[place].strip()}
-        step = self._steps.step_of(fields)
-        if isinstance(step, int):
-            return step
-        self.report_once(record, "step", f"line {self._number}", step)
-        return None
-
     def _values(self, columns: _Columns, row: list[str], record: SourceRecord) -> dict[str, float]:
-        cells = zip(columns.number_names, columns.numbers(row), strict=True)
+        cells = zip(columns.numbers.names, columns.numbers.of_row(row), strict=True)
         try:
             values = {name: float(cell) for name, cell in cells if cell}
         except ValueError:
             values = self._checked_values(columns, row, record)
-        if self._texts and not self._texts.keys().isdisjoint(values):
-            for name in self._texts.keys() & values.keys():
-                self._report_text(name, self._texts.pop(name), record)
+        for name in [name for name in self._texts if name in values]:
+            self._report_text(name, self._texts.pop(name), record)
         prefix = mode_prefix(row[columns.mode]) if columns.mode >= 0 else ""
         return {prefix + name: value for name, value in values.items()} if prefix else values
 
@@ -267,11 +254,11 @@ class CsvSource(LineSource):
         self, columns: _Columns, row: list[str], record: SourceRecord
     ) -> dict[str, float]:
         values = {}
-        for name, cell in zip(columns.number_names, columns.numbers(row), strict=True):
+        for name, cell in zip(columns.numbers.names, columns.numbers.of_row(row), strict=True):
             number = to_number(cell)
             if number is not None:
                 values[name] = number
-            elif cell.strip().lower() not in NOT_LOGGED:
+            elif not is_undefined(cell):
                 if name in record.columns:
                     self._report_text(name, cell, record)
                 else:
@@ -286,26 +273,6 @@ class CsvSource(LineSource):
         self.report_once(record, f"cell {name}", f"column {name!r}", text)
 
 
-class _CsvFormat:
-    """Recognises tables whose rows are steps: ``*.csv``, ``*.tsv``, and logs of this form."""
-
-    kind: Final = KIND
-
-    def recognize(self, folder: SourceFolder) -> Iterator[Recognized]:
-        """Yield tables; see `SourceFormat`."""
-        for name in folder.names:
-            is_log = name.lower().endswith(LOG_SUFFIXES)
-            if is_log or name.lower().endswith(SUFFIXES):
-                reason = _reason(folder.head(name), is_log=is_log)
-                if reason:
-                    yield Recognized(KIND, folder.key + name, reason)
-
-    def open(self, store: TrialStore, recognized: Recognized, options: SourceOptions) -> CsvSource:
-        """Return the reader of a table; see `SourceFormat`."""
-        del options
-        return CsvSource(store, recognized)
-
-
 def delimiter_of(header: str) -> str:
     """Return what separates the cells of a header; "" if it is not that of a table of steps.
 
@@ -317,52 +284,48 @@ def delimiter_of(header: str) -> str:
     (',', '')
     """
     for delimiter in DELIMITERS:
-        try:
+        with suppress(csv.Error):
             names = _names(next(csv.reader([header], delimiter=delimiter), []))
-        except csv.Error:
-            continue
-        if len(names) >= _FEWEST_COLUMNS and (_has_steps(names) or _are_metrics(names)):
-            return delimiter
+            if len(names) >= _FEWEST_COLUMNS and (_step_columns(names) or _are_metrics(names)):
+                return delimiter
     return ""
 
 
-def _reason(head: bytes, *, is_log: bool) -> str:
-    """Return why a file is a table of steps; "" if it is none.
-
-    Parameters
-    ----------
-    is_log
-        Whether its name says that it is a log, which may have any form.
-    """
-    text = head.decode("utf-8", "replace").removeprefix("\ufeff")
-    lines = [line for line in text.splitlines() if line.strip() and not _is_comment(line)]
-    try:
-        delimiter = delimiter_of(lines[0]) if lines else ""
-        rows = list(csv.reader(lines[: 1 + _FEWEST_ROWS], delimiter=delimiter)) if delimiter else []
-    except csv.Error:
+def _reason(folder: SourceFolder, name: str) -> str:
+    """Return why a file is a table of steps; "" if it is none, or may be any kind of log."""
+    is_log = name.lower().endswith(LOG_SUFFIXES)
+    if not is_log and not name.lower().endswith(SUFFIXES):
         return ""
-    if not rows:
-        return ""
-    header, *rows = rows
+    header, *rows = _first_rows(folder.head_text(name)) or [[]]
     names = _names(header)
-    if is_log and (not any(map(_is_metric, names)) or not rows or len(rows[0]) != len(header)):
+    has_metrics = any(_NAMES(name).collection in {"losses", "metrics"} for name in names)
+    if is_log and (not has_metrics or not rows or len(rows[0]) != len(header)):
         return ""
-    if not _has_steps(names):
+    steps = _step_columns(names)
+    if not steps:
         are_numbers = all(len(row) == len(header) and all(map(_is_cell, row)) for row in rows)
         return "its columns are metrics" if len(rows) == _FEWEST_ROWS and are_numbers else ""
-    place = min(
-        (role, place) for place, role in enumerate(map(field_role, names)) if isinstance(role, int)
-    )[1]
-    if rows and place < len(rows[0]):
-        number = to_number(rows[0][place])
-        if number is None or not is_step(number):
-            return ""
-    return f"its columns include {names[place]!r}"
+    _, column = min(steps)
+    if rows and column < len(rows[0]) and isinstance(to_step("", rows[0][column]), str):
+        return ""
+    return f"its columns include {names[column]!r}"
 
 
-def _has_steps(names: Sequence[str]) -> bool:
-    """Return whether one of the names of columns is that of a step."""
-    return any(isinstance(field_role(name), int) for name in names)
+def _first_rows(text: str) -> list[list[str]]:
+    """Return the header and first rows of the start of a table of steps; [] for other files."""
+    lines = [line for line in text.splitlines() if line.strip() and not _is_comment(line)]
+    delimiter = delimiter_of(lines[0]) if lines else ""
+    try:
+        rows = csv.reader(lines[: 1 + _FEWEST_ROWS], delimiter=delimiter) if delimiter else ()
+        return list(rows)
+    except csv.Error:
+        return []
+
+
+def _step_columns(names: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the rank and position of each column whose name is that of a step."""
+    roles = enumerate(map(field_role, names))
+    return [(role, position) for position, role in roles if isinstance(role, int)]
 
 
 def _are_metrics(names: Sequence[str]) -> bool:
@@ -383,13 +346,9 @@ def _are_metrics(names: Sequence[str]) -> bool:
     )
 
 
-def _is_metric(name: str) -> bool:
-    return _NAMES(name).collection in {"losses", "metrics"}
-
-
 def _is_cell(cell: str) -> bool:
     """Return whether a cell is a number, or says that there is none."""
-    return to_number(cell) is not None or cell.strip().lower() in NOT_LOGGED
+    return to_number(cell) is not None or is_undefined(cell)
 
 
 def _names(cells: Sequence[str]) -> list[str]:
@@ -408,17 +367,10 @@ def _is_comment(text: str) -> bool:
 
 def _digested(columns: _Columns, row: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names and cells of a row that identify it, whatever columns are added."""
-    cells = columns.every(row)
+    names, cells = columns.every.names, columns.every.of_row(row)
     if "" in cells:
-        return tuple(compress(columns.names, cells)), tuple(filter(None, cells))
-    return columns.names, cells
+        return tuple(compress(names, cells)), tuple(filter(None, cells))
+    return names, cells
 
 
-def _picker(places: Sequence[int]) -> Callable[[Sequence[str]], tuple[str, ...]]:
-    """Return a function that returns the cells at some places."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    return lambda row: tuple(row[place] for place in places)
-
-
-FORMAT: Final = _CsvFormat()
+FORMAT: Final = LineFormat("csv", _reason, CsvSource)

@@ -8,24 +8,21 @@ from typing import Any, Final
 import msgspec
 
 from rule_core.reading.source_record import SourceRecord
-from rule_core.sources.format import Recognized, SourceFolder
-from rule_core.sources.options import SourceOptions
-from rule_core.sources.rows.line_source import LineSource
+from rule_core.sources.format import SourceFolder
+from rule_core.sources.rows.line_source import LineFormat, LineSource
 from rule_core.sources.rows.row_fields import (
     MODE,
     TIME,
-    RowSteps,
     brief,
     field_role,
     mode_prefix,
     to_number,
     to_time,
 )
-from rule_core.storage.base import TrialStore
 
-KIND: Final = "jsonl"
 MAX_DEPTH: Final = 16  # of nested objects
 MAX_NAME: Final = 1000  # characters
+_STATE: Final = "trainer_state.json"
 _SURE: Final = (".jsonl", ".ndjson")
 _LOGS: Final = re.compile(r"(?i).*\.(log|out|txt)|.*(hist|log|metric|scalar|train)[^/]*\.json")
 # Findings of rule-runner, which have steps too, are beside one of these; the second is old.
@@ -36,14 +33,6 @@ _decoder: Final = msgspec.json.Decoder()
 
 class JsonLinesSource(LineSource):
     """Reads one file of JSON lines. See ``docs/sources/jsonl.md`` for what it accepts."""
-
-    def __init__(self, store: TrialStore, recognized: Recognized) -> None:
-        super().__init__(store, recognized)
-        self.restart()
-
-    def restart(self) -> None:
-        """Forget how steps are counted; see `LineSource`."""
-        self._steps = RowSteps()
 
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
         """Pass the objects on; see `LineSource`."""
@@ -76,50 +65,30 @@ class JsonLinesSource(LineSource):
                 fields.setdefault(role, value)
         if not values:
             return
-        step = self._steps.step_of(fields)
-        if not isinstance(step, int):
-            self.report_once(record, "step", f"line {number}", step)
+        step = self.step_of(fields, number, record)
+        if step is None:
             return
         if prefix:
             values = {prefix + name: value for name, value in values.items()}
         record.row(step, values, time)
 
 
-class _JsonLinesFormat:
-    """Recognises logs whose lines are JSON objects with a step."""
-
-    kind: Final = KIND
-
-    def recognize(self, folder: SourceFolder) -> Iterator[Recognized]:
-        """Yield files of JSON lines; see `SourceFormat`."""
-        for name in folder.names:
-            is_sure = name.lower().endswith(_SURE)
-            if not is_sure and (name == "trainer_state.json" or not _LOGS.fullmatch(name)):
-                continue
-            if name == _FINDINGS and not _OWN.isdisjoint(folder.names):
-                continue
-            lines = json_head(folder.head(name))
-            steps = [step for step in map(_step_name, lines) if step]
-            # A single object in a .json file is the summary of something.
-            if len(steps) > name.lower().endswith(".json"):
-                yield Recognized(
-                    KIND, folder.key + name, f"its lines are JSON objects with {steps[0]!r}"
-                )
-
-    def open(
-        self, store: TrialStore, recognized: Recognized, options: SourceOptions
-    ) -> JsonLinesSource:
-        """Return the reader of a file; see `SourceFormat`."""
-        del options
-        return JsonLinesSource(store, recognized)
+def _reason(folder: SourceFolder, name: str) -> str:
+    is_summary = name.lower().endswith(".json")
+    if not name.lower().endswith(_SURE) and (name == _STATE or not _LOGS.fullmatch(name)):
+        return ""
+    if name == _FINDINGS and not _OWN.isdisjoint(folder.names):
+        return ""
+    steps = [step for step in map(_step_name, json_head(folder.head_text(name))) if step]
+    # A single object in a .json file is the summary of something.
+    return f"its lines are JSON objects with {steps[0]!r}" if len(steps) > is_summary else ""
 
 
-def json_head(head: bytes) -> list[Mapping[str, Any]]:
+def json_head(text: str) -> list[Mapping[str, Any]]:
     """Return the objects at the start of a file of JSON lines; none if it is something else.
 
     A text log may contain JSON lines, but does not begin with one.
     """
-    text = head.decode("utf-8", "replace").removeprefix("\ufeff")
     lines = [line for line in text.split("\n") if line.strip()]
     if not lines or not isinstance(decoded(lines[0]), dict):
         return []
@@ -128,27 +97,21 @@ def json_head(head: bytes) -> list[Mapping[str, Any]]:
 
 def _step_name(item: Mapping[str, Any]) -> str:
     """Return the name of an object's step; "" if it has none, or no other number."""
-    steps = [
-        (role, name)
-        for name, value in flattened(item)
-        if isinstance(role := field_role(name), int) and to_number(value) is not None
+    roles = [
+        (field_role(name), name) for name, value in flattened(item) if to_number(value) is not None
     ]
-    has_numbers = any(
-        field_role(name) is None and to_number(value) is not None for name, value in flattened(item)
-    )
-    return min(steps)[1] if steps and has_numbers else ""
+    steps = [(role, name) for role, name in roles if isinstance(role, int)]
+    return min(steps)[1] if steps and any(role is None for role, _ in roles) else ""
 
 
 def decoded(line: str) -> Any:
     """Return the value of a line, with ``NaN`` and ``Infinity``; None if it is not JSON."""
-    try:
-        return _decoder.decode(line)
-    except (msgspec.DecodeError, RecursionError):
-        pass
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
+    for decode in (_decoder.decode, json.loads):
+        try:
+            return decode(line)
+        except (ValueError, RecursionError):
+            continue
+    return None
 
 
 def flattened(
@@ -168,4 +131,4 @@ def flattened(
             yield from flattened(value, f"{name}/", depth + 1)
 
 
-FORMAT: Final = _JsonLinesFormat()
+FORMAT: Final = LineFormat("jsonl", _reason, JsonLinesSource)

@@ -68,11 +68,10 @@ class LineReader:
             self._begin()
         data = bytes(new.data)
         skipped = 0
-        if self._skipping:
-            data = self._after_skipped(data)
-        elif len(self._partial) + data.find(b"\n") > MAX_LINE_BYTES:
+        if not self._skipping and len(self._partial) + data.find(b"\n") > MAX_LINE_BYTES:
             skipped = self._number
             self._skip_line()
+        if self._skipping:
             data = self._after_skipped(data)
         lines, first = self._complete_lines(data)
         if len(self._partial) > MAX_LINE_BYTES:

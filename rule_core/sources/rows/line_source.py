@@ -1,33 +1,65 @@
 """LineSource: what the readers of files made of lines have in common."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
+from rule_core.reading.source import Source
 from rule_core.reading.source_record import SourceRecord
-from rule_core.sources.format import Recognized
+from rule_core.sources.format import FileSource, Recognized, SourceFolder
+from rule_core.sources.options import SourceOptions
 from rule_core.sources.rows.delivered_rows import DeliveredRows, RowsDifferError
 from rule_core.sources.rows.line_reader import MAX_LINE_BYTES, LineReader, NewLines
+from rule_core.sources.rows.row_fields import RowSteps
 from rule_core.storage.base import TrialStore
 
 
-class LineSource(ABC):
+class LineFormat(NamedTuple):
+    """A format of files made of lines, recognised by the start of each; see `SourceFormat`.
+
+    Attributes
+    ----------
+    reason
+        Returns why a file of a folder is in this format, as `Recognized` says it; "" if it is not.
+    source
+        Makes the reader of a file.
+    """
+
+    kind: str
+    reason: Callable[[SourceFolder, str], str]
+    source: Callable[[TrialStore, Recognized, SourceOptions], Source]
+
+    def recognize(self, folder: SourceFolder) -> Iterator[Recognized]:
+        """Yield the files in this format; see `SourceFormat`."""
+        for name in folder.names:
+            if reason := self.reason(folder, name):
+                yield Recognized(self.kind, folder.key + name, reason)
+
+    def open(self, store: TrialStore, recognized: Recognized, options: SourceOptions) -> Source:
+        """Return the reader of a file; see `SourceFormat`."""
+        return self.source(store, recognized, options)
+
+
+class LineSource(FileSource, ABC):
     """A `Source` over one file of lines.
 
     If the file is rewritten, rows that were given and are unchanged are not given again. If one of
     them differs, the file was begun anew: a new segment begins, with all of its rows.
     """
 
-    def __init__(self, store: TrialStore, recognized: Recognized) -> None:
-        self.kind = recognized.kind
-        self.description = f"{recognized.key}: {recognized.reason}"
+    def __init__(self, store: TrialStore, recognized: Recognized, options: SourceOptions) -> None:
+        self.options = options
+        super().__init__(recognized.kind, f"{recognized.key}: {recognized.reason}")
         self.delivered = DeliveredRows()
         self._key = recognized.key
         self._lines = LineReader(store, recognized.key)
         self._reported: set[str] = set()
+        self.restart()
 
     def read_new(self, record: SourceRecord) -> bool:
         """Pass the new rows on; see `Source`."""
         new = self._lines.read()
+        self.written = self._lines.modified
         if new.restarted:
             self.delivered.restart()
             self.restart()
@@ -40,19 +72,9 @@ class LineSource(ABC):
 
     def finish(self, record: SourceRecord) -> None:
         """Pass on the last line, though it has no end; see `FinishingSource`."""
-        if self._pass_on(self._lines.finish(), record, is_last=True):
-            return
-        while self.read_new(record):
-            pass
-        self._pass_on(self._lines.finish(), record, is_last=True)
-
-    def has_ended(self) -> bool | None:
-        """Return None: lines do not say whether more will follow."""
-        return None
-
-    def last_write(self) -> float:
-        """Return when the file was last written; see `Source`."""
-        return self._lines.modified
+        while not self._pass_on(self._lines.finish(), record, is_last=True):
+            while self.read_new(record):
+                pass
 
     def report_once(self, record: SourceRecord, topic: str, part: str, text: str) -> None:
         """Report the first problem of a kind.
@@ -68,6 +90,14 @@ class LineSource(ABC):
             self._reported.add(topic)
             record.problem(text, f"{self._key}: {part}" if part else None)
 
+    def step_of(self, fields: Mapping[int, object], line: int, record: SourceRecord) -> int | None:
+        """Return the step of a row, see `RowSteps`; None, after a report, if it has none."""
+        step = self.steps.step_of(fields)
+        if isinstance(step, int):
+            return step
+        self.report_once(record, "step", f"line {line}", step)
+        return None
+
     def _pass_on(self, new: NewLines, record: SourceRecord, *, is_last: bool = False) -> bool:
         """Pass lines on; return False if the file must be read from its start."""
         try:
@@ -82,9 +112,9 @@ class LineSource(ABC):
             return False
         return True
 
-    @abstractmethod
     def restart(self) -> None:
         """Forget what was learned of the file: its first line follows."""
+        self.steps = RowSteps()
 
     @abstractmethod
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:

@@ -25,16 +25,10 @@ TIME: Final = "time"
 MODE: Final = "mode"
 _TIMES: Final = frozenset({"_timestamp", "timestamp", "wall_time"})
 _MODES: Final = frozenset({"mode", "split", "phase", "stage"})
-_PREFIXES: Final = {
-    "dev": "val/",
-    "eval": "eval/",
-    "evaluation": "eval/",
-    "test": "test/",
-    "val": "val/",
-    "valid": "valid/",
-    "validation": "validation/",
-}
+_EVALUATIONS: Final = frozenset({"eval", "test", "val", "valid", "validation"})
+_OTHER_EVALUATIONS: Final = {"dev": "val", "evaluation": "eval"}
 _EPOCH_SECONDS: Final = (1e8, 1e11)  # 1973 to 5138: a time of day, not a duration
+_UNDEFINED: Final = frozenset({"", "-", "n/a", "na", "none", "null"})  # "NA" is that of Keras
 _TENSOR: Final = re.compile(r"tensor\(\s*([^,()\[\]\s]+)\s*[,)]")
 
 
@@ -62,24 +56,39 @@ def to_number(value: object) -> float | None:
     >>> to_number(True), to_number("2024-01-01"), to_number("")
     (None, None, None)
     """
-    if isinstance(value, bool):
-        return None
     if isinstance(value, str):
-        return _text_to_number(value)
-    if isinstance(value, int | float):
         try:
             return float(value)
-        except OverflowError:
-            return math.inf if value > 0 else -math.inf
-    return None
-
-
-def _text_to_number(text: str) -> float | None:
+        except ValueError:
+            match = _TENSOR.match(value.lstrip())
+            return to_number(match[1]) if match else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
     try:
-        return float(text)
-    except ValueError:
-        match = _TENSOR.match(text.lstrip())
-        return _text_to_number(match[1]) if match else None
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def is_undefined(cell: str) -> bool:
+    """Return whether a text says that there is no value."""
+    return cell.strip().lower() in _UNDEFINED
+
+
+def to_step(name: str, value: object, rows: str = "lines") -> int | str:
+    """Return a step, or a sentence on why the value is not one.
+
+    Parameters
+    ----------
+    name
+        The name of the step, for the sentence.
+    rows
+        What the sentence calls those that are skipped.
+    """
+    number = to_number(value)
+    if number is not None and is_step(number):
+        return int(number)
+    return f"Its {name} {brief(value)} is not a whole number >= 0. Such {rows} are skipped."
 
 
 def to_time(value: object) -> float:
@@ -94,7 +103,9 @@ def mode_prefix(value: object) -> str:
     >>> mode_prefix("val"), mode_prefix("train")
     ('val/', '')
     """
-    return _PREFIXES.get(value.strip().lower(), "") if isinstance(value, str) else ""
+    mode = value.strip().lower() if isinstance(value, str) else ""
+    mode = _OTHER_EVALUATIONS.get(mode, mode)
+    return f"{mode}/" if mode in _EVALUATIONS else ""
 
 
 def brief(value: object) -> str:
@@ -126,13 +137,10 @@ class RowSteps:
             return self._last
         if rank == NO_STEP:
             return f"It has no step ({', '.join(STEP_NAMES)}). Such lines are skipped."
-        number = to_number(fields[rank])
-        if number is None or not is_step(number):
-            name = STEP_NAMES[rank]
-            value = brief(fields[rank])
-            return f"Its {name} {value} is not a whole number >= 0. Such lines are skipped."
-        self.set(rank, int(number))
-        return int(number)
+        step = to_step(STEP_NAMES[rank], fields[rank])
+        if isinstance(step, int):
+            self.set(rank, step)
+        return step
 
     def set(self, rank: int, step: int) -> None:
         """Record the step of a row, and the rank of the name that says it."""

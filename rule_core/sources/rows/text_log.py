@@ -1,22 +1,22 @@
 """Reader of text logs: lines that match a pattern become numbers of a step."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.model.patterns import TIME_LIMIT_S, Pattern, compiled
-from rule_core.reading.source_record import SourceRecord, is_step
+from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.format import Recognized, SourceFolder
 from rule_core.sources.options import DEFAULT, LogPattern, SourceOptions
 from rule_core.sources.rows.json_lines import json_head
-from rule_core.sources.rows.line_source import LineSource
+from rule_core.sources.rows.line_source import LineFormat, LineSource
 from rule_core.sources.rows.row_fields import brief, field_role, to_number
 from rule_core.sources.rows.text_log_patterns import PATTERNS, LinePattern
 from rule_core.storage.base import TrialStore
 
-KIND: Final = "text-log"
 MAX_SEARCHED: Final = 1 << 16  # characters of a line
 _NAMES: Final = re.compile(
     r"(?i).*\.(log|out|err)|(.*[-_.])?(log|train|stdout|stderr|output)[^/]*\.txt|log|std(out|err)"
@@ -39,13 +39,16 @@ class _Matcher(NamedTuple):
     pairs: "Pattern | None"
 
     def read(self, text: str) -> LineNumbers | None:
-        """Return the numbers of a line; None if it does not match.
+        """Return the numbers of a line, whose end is cut off; None if it does not match.
 
         Raises
         ------
         TimeoutError
             If the search takes too long.
         """
+        text = text[:MAX_SEARCHED]
+        if "\x1b" in text:
+            text = _ESCAPES.sub("", text)
         if not all(mark in text for mark in self.line.marks):
             return None
         match = self.search.search(text, timeout=TIME_LIMIT_S)
@@ -70,15 +73,13 @@ class _Matcher(NamedTuple):
 class TextLogSource(LineSource):
     """Reads one text log. See ``docs/sources/text-log.md`` for the patterns."""
 
-    def __init__(
-        self, store: TrialStore, recognized: Recognized, patterns: tuple[LogPattern, ...]
-    ) -> None:
-        super().__init__(store, recognized)
-        self._matchers = [*matchers(patterns)]
-        self.restart()
+    def __init__(self, store: TrialStore, recognized: Recognized, options: SourceOptions) -> None:
+        super().__init__(store, recognized, options)
+        self._matchers = [*matchers(options.log_patterns)]
 
     def restart(self) -> None:
         """Forget the line before; see `LineSource`."""
+        super().restart()
         self._before: LineNumbers | None = None
 
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
@@ -92,7 +93,7 @@ class TextLogSource(LineSource):
     def _read(self, text: str, number: int, record: SourceRecord) -> LineNumbers | None:
         for matcher in self._matchers:
             try:
-                item = read_line(matcher, text)
+                item = matcher.read(text)
             except TimeoutError:
                 self._matchers = [other for other in self._matchers if other is not matcher]
                 self.report_once(
@@ -111,53 +112,26 @@ class TextLogSource(LineSource):
         if item == self._before:  # printed by several processes
             return
         self._before = item
-        part = f"line {number}"
-        step = to_number(item.step)
-        if step is None or not is_step(step):
-            text = (
-                f"Its step {brief(item.step)} is not a whole number >= 0. Such lines are skipped."
-            )
-            self.report_once(record, "step", part, text)
+        step = self.step_of({0: item.step}, number, record)
+        if step is None:
             return
         values: dict[str, float] = {}
         for name, text in item.values:
             value = to_number(text)
             if value is None:
                 problem = f"{name!r} is not a number: {brief(text)}. Such values are skipped."
-                self.report_once(record, f"value {name}", part, problem)
+                self.report_once(record, f"value {name}", f"line {number}", problem)
             else:
                 values.setdefault(name, value)
-        record.row(int(step), values)
+        record.row(step, values)
 
 
-class _TextLogFormat:
-    """Recognises logs with a line that matches one of the built-in patterns."""
-
-    kind: Final = KIND
-
-    def recognize(self, folder: SourceFolder) -> Iterator[Recognized]:
-        """Yield text logs; see `SourceFormat`."""
-        for name in folder.names:
-            if _NAMES.fullmatch(name):
-                head = folder.head(name)
-                pattern = "" if json_head(head) else _pattern_in(head)
-                if pattern:
-                    reason = f"its lines match the pattern {pattern!r}"
-                    yield Recognized(KIND, folder.key + name, reason)
-
-    def open(
-        self, store: TrialStore, recognized: Recognized, options: SourceOptions
-    ) -> TextLogSource:
-        """Return the reader of a log; see `SourceFormat`."""
-        return TextLogSource(store, recognized, options.log_patterns)
-
-
-def read_line(matcher: _Matcher, text: str) -> LineNumbers | None:
-    """Return what a pattern finds in a line; see `_Matcher.read`."""
-    text = text[:MAX_SEARCHED]
-    if "\x1b" in text:
-        text = _ESCAPES.sub("", text)
-    return matcher.read(text)
+def _reason(folder: SourceFolder, name: str) -> str:
+    if not _NAMES.fullmatch(name):
+        return ""
+    text = folder.head_text(name)
+    pattern = "" if json_head(text) else _pattern_in(text)
+    return f"its lines match the pattern {pattern!r}" if pattern else ""
 
 
 @lru_cache(maxsize=64)
@@ -194,20 +168,14 @@ def is_step_name(name: str) -> bool:
     return isinstance(field_role(name), int) or name.endswith("num_updates")
 
 
-def _pattern_in(head: bytes) -> str:
+def _pattern_in(text: str) -> str:
     """Return the name of the first built-in pattern that a line of a text matches."""
-    for line in _lines(head):
+    for line in re.split(r"[\r\n]+", text):
         for matcher in matchers():
-            try:
-                if read_line(matcher, line):
+            with suppress(TimeoutError):
+                if matcher.read(line):
                     return matcher.line.name
-            except TimeoutError:
-                continue
     return ""
 
 
-def _lines(head: bytes) -> Iterable[str]:
-    return re.split(r"[\r\n]+", head.decode("utf-8", "replace"))
-
-
-FORMAT: Final = _TextLogFormat()
+FORMAT: Final = LineFormat("text-log", _reason, TextLogSource)

@@ -2,15 +2,16 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import takewhile
 from typing import Any, Final, NamedTuple
 
-from rule_core.reading.source_record import SourceRecord, is_step
+from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.format import Recognized, SourceFolder
 from rule_core.sources.options import SourceOptions
 from rule_core.sources.rows.json_lines import decoded, flattened
-from rule_core.sources.rows.row_fields import brief, field_role, to_number
+from rule_core.sources.rows.row_fields import field_role, to_number, to_step
 from rule_core.storage.base import (
     FileStatus,
     ObjectNotFoundError,
@@ -52,17 +53,11 @@ class TrainerState(NamedTuple):
 
 
 class UnreadableStateError(Exception):
-    """A file of this name that cannot be read; the text says why.
+    """A file of this name that cannot be read; the text says why."""
 
-    Attributes
-    ----------
-    may_change
-        Whether it may still be written.
-    """
 
-    def __init__(self, text: str, *, may_change: bool = False) -> None:
-        super().__init__(text)
-        self.may_change = may_change
+class IncompleteStateError(UnreadableStateError):
+    """A file that may still be written."""
 
 
 class TrainerStateSource:
@@ -127,15 +122,11 @@ class TrainerStateSource:
             If there never was one.
         """
         folder = self._key.removesuffix(NAME)
-        steps: dict[str, int] = {}
-        for key in self._store.list_keys(f"{folder}checkpoint-"):
-            match = _STATE.fullmatch(key.removeprefix(folder))
-            if match:
-                steps[key] = int(match[1])
-        keys = sorted(steps, key=lambda key: -steps[key])
+        keys = self._store.list_keys(f"{folder}checkpoint-")
+        names = _by_step(_STATE, (key.removeprefix(folder) for key in keys))
         statuses = {}
-        for place, key in enumerate([self._key, *keys]):
-            if place <= WATCHED or key not in self._seen:
+        for position, key in enumerate([self._key, *(folder + name for name in names)]):
+            if position <= WATCHED or key not in self._seen:
                 with suppress(ObjectNotFoundError):  # deleted, as old checkpoints are
                     statuses[key] = self._store.status(key)
         if not statuses and not self._seen:
@@ -145,11 +136,9 @@ class TrainerStateSource:
     def _newest(self, keys: list[str], record: SourceRecord) -> TrainerState | None:
         """Return the state with the largest step: that of the output folder or a checkpoint."""
         newest = self._load(self._key, record) if self._key in keys else None
-        for key in keys:
-            state = None if key == self._key else self._load(key, record)
-            if state is not None:
-                return state if newest is None or state.step > newest.step else newest
-        return newest
+        checkpoints = (self._load(key, record) for key in keys if key != self._key)
+        readable = filter(None, (newest, next(filter(None, checkpoints), None)))
+        return max(readable, key=lambda state: state.step, default=None)
 
     def _load(self, key: str, record: SourceRecord) -> TrainerState | None:
         """Return the state in a file; None, after a report, if it cannot be read."""
@@ -159,11 +148,10 @@ class TrainerStateSource:
             return read_state(bytes(self._store.read(key)))
         except ObjectNotFoundError:
             self._seen.pop(key, None)
+        except IncompleteStateError as err:
+            self._incomplete[key] = str(err)
         except UnreadableStateError as err:
-            if err.may_change:
-                self._incomplete[key] = str(err)
-            else:
-                record.problem(str(err), key)
+            record.problem(str(err), key)
         except StorageUnavailableError as err:
             if err.transient:
                 self._seen.pop(key, None)
@@ -177,10 +165,7 @@ class TrainerStateSource:
         """Pass on the entries that differ from those that were given."""
         digests = [hash(repr(sorted(row.items()))) for row in state.rows]
         pairs = zip(digests, self._digests, strict=False)
-        same = next(
-            (place for place, (digest, before) in enumerate(pairs) if digest != before),
-            min(len(digests), len(self._digests)),
-        )
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         if same < len(self._digests):
             if same == len(digests):  # an earlier checkpoint
                 return
@@ -194,12 +179,10 @@ class TrainerStateSource:
     def _add(self, row: Mapping[str, Any], record: SourceRecord) -> None:
         if SUMMARY in row:
             return
-        number = to_number(row.get("step"))
-        if number is None or not is_step(number):
-            text = f"Its step {brief(row.get('step'))} is not a whole number >= 0."
-            record.problem(f"{text} Such entries are skipped.", f"{self._key}: log_history")
+        step = to_step("step", row.get("step"), "entries")
+        if isinstance(step, str):
+            record.problem(step, f"{self._key}: log_history")
             return
-        step = int(number)
         values = {
             name: value_number
             for name, value in flattened(row)
@@ -229,7 +212,7 @@ def read_state(data: bytes) -> TrainerState:
     state = decoded(data.decode("utf-8", "replace"))
     if state is None:
         msg = f"It is not complete JSON ({len(data)} bytes)."
-        raise UnreadableStateError(msg, may_change=True)
+        raise IncompleteStateError(msg)
     rows = state.get("log_history") if isinstance(state, dict) else None
     if not isinstance(rows, list):
         msg = "It has no log_history: the Trainer of transformers did not write it."
@@ -250,6 +233,12 @@ def _was_stopped(state: Mapping[str, Any]) -> bool:
     return field is True
 
 
+def _by_step(pattern: re.Pattern[str], names: Iterable[str]) -> list[str]:
+    """Return the names that match, those with large steps first."""
+    steps = {name: int(match[1]) for name in names if (match := pattern.fullmatch(name))}
+    return sorted(steps, key=steps.__getitem__, reverse=True)
+
+
 class _TrainerStateFormat:
     """Recognises output folders of the Trainer."""
 
@@ -266,12 +255,7 @@ class _TrainerStateFormat:
         if NAME in folder.names:
             yield Recognized(KIND, key, "it has the name of the state of Hugging Face's Trainer")
             return
-        steps = {
-            name: int(match[1])
-            for name in folder.names
-            if (match := _CHECKPOINT.fullmatch(name)) is not None
-        }
-        for name in sorted(steps, key=lambda name: -steps[name])[:LOOKED_AT]:
+        for name in _by_step(_CHECKPOINT, folder.names)[:LOOKED_AT]:
             if NAME in folder.list_folder(name):
                 yield Recognized(KIND, key, f"{name}{NAME} is a state of Hugging Face's Trainer")
                 return

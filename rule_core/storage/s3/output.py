@@ -135,13 +135,10 @@ class S3PendingFile:
         self._buffer = bytearray()
 
     def _complete(self) -> None:
-        upload = {"Parts": self._parts}
+        parts = {"Parts": self._parts}
         try:
             self._send(
-                "complete_multipart_upload",
-                self._key,
-                UploadId=self._upload,
-                MultipartUpload=upload,
+                "complete_multipart_upload", self._key, UploadId=self._upload, MultipartUpload=parts
             )
         except OSError:  # the upload may be complete although the response was lost
             if not self._is_published():

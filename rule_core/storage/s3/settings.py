@@ -11,8 +11,7 @@ from rule_core.environment import number, size
 from rule_core.exceptions import SMDebugValueError
 from rule_core.storage.retrying_store import DEADLINE_S, RetryingStore
 from rule_core.storage.s3.bucket import READ_TIMEOUT_S, Bucket
-from rule_core.storage.s3.caching_store import CachingStore
-from rule_core.storage.s3.disk_cache import DiskCache
+from rule_core.storage.s3.caching_store import CachingStore, DiskCache
 from rule_core.storage.s3.output import S3Output
 from rule_core.storage.s3.store import S3Store
 
@@ -81,10 +80,10 @@ class S3Settings:
 def open_s3_store(uri: str, settings: S3Settings) -> RetryingStore:
     """Return a store with retries and, if configured, a disk cache."""
     store = S3Store(settings.bucket(uri))
-    if settings.cache is None:
-        return RetryingStore(store, SystemClock(), settings.deadline_s)
-    cached = CachingStore(store, DiskCache(settings.cache, settings.cache_bytes))
-    return RetryingStore(cached, SystemClock(), settings.deadline_s)
+    if settings.cache is not None:
+        cache = DiskCache(settings.cache, settings.cache_bytes)
+        store = CachingStore(store.bucket, cache)
+    return RetryingStore(store, SystemClock(), settings.deadline_s)
 
 
 def open_s3_output(uri: str, settings: S3Settings) -> S3Output:

@@ -1,10 +1,10 @@
 """JUnit on many trials: a test suite for each."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 from rule_runner.batch.collecting.results import CollectedTrial
-from rule_runner.batch.collecting.sinks import CollectedFile
-from rule_runner.batch.collecting.streams import write_pieces
+from rule_runner.batch.collecting.streams import CollectedFile
 from rule_runner.report.junit import (
     COUNTS,
     add_outcome,
@@ -36,8 +36,8 @@ class JunitFile(CollectedFile):
             self._counts[name] += int(count)
         self.spool.append(suite_text(suite))
 
-    def write(self, exit_code: int) -> None:
-        """Write the report."""
+    def pieces(self, exit_code: int) -> Iterable[bytes]:
+        """Return the report."""
         del exit_code
         counts = {name: str(count) for name, count in self._counts.items()}
-        write_pieces(self.place, report_pieces("rule-runner", self.spool.pieces(), counts))
+        return report_pieces("rule-runner", self.spool.pieces(), counts)

@@ -2,15 +2,14 @@
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from rule_core.storage.uri import is_s3
 from rule_runner.batch.collecting.results import CollectedTrial
-from rule_runner.batch.collecting.sinks import CollectedFile
-from rule_runner.batch.collecting.streams import write_pieces
+from rule_runner.batch.collecting.streams import CollectedFile
 from rule_runner.errors import counted
 from rule_runner.report.html.trials import TrialRow, trial_row, trials_page
 from rule_runner.results.file_names import REPORT
@@ -33,16 +32,12 @@ class PageFile(CollectedFile):
         row = TrialRow(trial.name, trial.trial, trial.outcome, trial.rules, trial.problems, link)
         self.spool.append(trial_row(row))
 
-    def write(self, exit_code: int) -> None:
-        """Write the page."""
+    def pieces(self, exit_code: int) -> Iterable[bytes]:
+        """Return the page."""
         del exit_code
         title = counted(self._counts.total(), "trial")
-        page = trials_page(title, self._counts, self._rows())
-        write_pieces(self.place, (piece.encode(errors="backslashreplace") for piece in page))
-
-    def _rows(self) -> Iterator[str]:
-        for line in self.spool.lines():
-            yield line.decode()
+        page = trials_page(title, self._counts, map(bytes.decode, self.spool.lines()))
+        return (piece.encode(errors="backslashreplace") for piece in page)
 
 
 def report_link(page: str, output: str) -> str:

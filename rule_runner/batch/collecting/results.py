@@ -5,12 +5,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from rule_core.exceptions import SMDebugError
+from rule_core.sources.address import address_of
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, open_store
 from rule_runner.batch.plan import PlanLine
 from rule_runner.config.defaults import EVERY_RULE, FITTING_RULES
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.errors import ClientError, UsageError
-from rule_runner.loading.trials import trial_name
 from rule_runner.results.evaluations import RANKS, attention, saved_evaluations
 from rule_runner.results.file_names import REPORT, safe_name
 from rule_runner.results.schema import (
@@ -50,7 +50,7 @@ class CollectedTrial:
     @property
     def name(self) -> str:
         """The name of the trial, or else of its output."""
-        return trial_name(self.trial) if self.trial else self.output.rpartition("/")[2]
+        return address_of(self.trial).name if self.trial else self.output.rpartition("/")[2]
 
     @property
     def outcome(self) -> Outcome:
@@ -73,7 +73,7 @@ class CollectedTrial:
 def _summary(rules: list[RuleResult], path: str) -> TrialSummary:
     """Return what results say about their trial."""
     path = rules[0].trial if rules else path
-    return summary_of_trial(trial_name(path), path, rules)
+    return summary_of_trial(address_of(path).name, path, rules)
 
 
 def of_plan(lines: Iterable[PlanLine]) -> Iterator[CollectedTrial]:

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from rule_runner.batch.collecting.results import CollectedTrial
-from rule_runner.batch.collecting.sinks import CollectedFile
-from rule_runner.batch.collecting.streams import Spool, write_pieces
+from rule_runner.batch.collecting.streams import CollectedFile, Spool
 from rule_runner.errors import EXIT_ISSUES
 from rule_runner.escape import printable
 from rule_runner.loading.loader import every_builtin, load_builtin
@@ -45,16 +44,12 @@ class SarifFile(CollectedFile):
         entry = entry | {"properties": entry.get("properties", {}) | {"trial": trial.trial}}
         self._notifications.append_item(dump_json(entry))
 
-    def write(self, exit_code: int) -> None:
-        """Write the log."""
-        write_pieces(self.place, self._pieces(exit_code))
-
     def close(self) -> None:
         """Free the space on disk that was used meanwhile."""
         super().close()
         self._notifications.close()
 
-    def _pieces(self, exit_code: int) -> Iterator[bytes]:
+    def pieces(self, exit_code: int) -> Iterator[bytes]:
         """Yield the log: the parts that grow with the trials come from spools."""
         driver = {
             "name": "rule-runner",

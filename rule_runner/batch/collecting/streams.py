@@ -1,7 +1,8 @@
-"""Spools, and files that are written from them piece by piece."""
+"""CollectedFile: a file about many trials, which is written from a spool piece by piece."""
 
 import os
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from rule_core.exceptions import SMDebugError
 from rule_core.failures import OnError
 from rule_core.storage import open_output
+from rule_runner.batch.collecting.results import CollectedTrial
 from rule_runner.errors import OutputError, UsageError
 
 _PIECE: Final = 1 << 16  # bytes
@@ -53,30 +55,48 @@ def _nameless() -> int:
     return descriptor
 
 
-def write_pieces(place: str, pieces: Iterable[bytes]) -> None:
-    """Write a file, which appears when it is complete.
+class CollectedFile(ABC):
+    """A report that is made of trials one after the other, without keeping them in memory.
 
     Parameters
     ----------
     place
-        A path, or an ``s3://`` address.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written.
-    UsageError
-        If the address is invalid.
+        Where it is written: a path or an ``s3://`` address.
     """
-    folder, slash, name = place.strip().rpartition("/")
-    try:
-        pending = open_output(folder or slash or ".").open(name)
-        with OnError(pending.discard):
-            for piece in pieces:
-                pending.write(piece)
-            pending.publish()
-    except SMDebugError as err:
-        raise UsageError(str(err)) from err
-    except OSError as err:
-        msg = f"{place!r} cannot be written: {err.strerror or err}."
-        raise OutputError(msg) from err
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.spool = Spool()
+
+    @abstractmethod
+    def add(self, trial: CollectedTrial) -> None:
+        """Add a trial."""
+
+    @abstractmethod
+    def pieces(self, exit_code: int) -> Iterable[bytes]:
+        """Return the content of the file; `exit_code` is the exit code of the command."""
+
+    def write(self, exit_code: int) -> None:
+        """Write the file, which appears when it is complete.
+
+        Raises
+        ------
+        OutputError
+            If it cannot be written.
+        """
+        folder, slash, name = self.place.strip().rpartition("/")
+        try:
+            pending = open_output(folder or slash or ".").open(name)
+            with OnError(pending.discard):
+                for piece in self.pieces(exit_code):
+                    pending.write(piece)
+                pending.publish()
+        except SMDebugError as err:
+            raise UsageError(str(err)) from err
+        except OSError as err:
+            msg = f"{self.place!r} cannot be written: {err.strerror or err}."
+            raise OutputError(msg) from err
+
+    def close(self) -> None:
+        """Free the space on disk that was used meanwhile."""
+        self.spool.close()

@@ -1,44 +1,42 @@
-"""report, github and acknowledge: what is done with the results of evaluations."""
+"""report, github, acknowledge and events: what is done with the results of evaluations."""
 
 from datetime import datetime
+from functools import partial
+from pathlib import Path
 
 import click
 
-from rule_runner.cli.endpoint import endpoint_option
-from rule_runner.cli.reporting import reporting
+from rule_runner.cli.options import choice, endpoint_option, flag, number, text, texts
+from rule_runner.cli.reporting import quiet_reporting, reporting
 from rule_runner.errors import UsageError
+
+_FOLDER = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 
 
 @click.command()
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...")
-@click.option("--output", metavar="FILE", help="File or folder of the page; s3:// too.")
+@text("--output", "FILE", "File or folder of the page; s3:// too.")
 @click.option("--title", help="Title of the page; by default the trials' names.")
 @endpoint_option
 @reporting
-def report(folders: tuple[str, ...], output: str | None, title: str | None) -> int:
+def report(folders: tuple[str, ...], output: str | None, title: str | None) -> None:
     """Write a page with charts of the results in output folders.
 
     Folders may be addresses, s3://bucket/prefix.
     """
     from rule_runner.commands import report as command
 
-    return command.report(folders, output, title)
+    command.report(folders, output, title)
 
 
 @click.command()
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...")
-@click.option("--check", metavar="NAME", help="Create a check run of this name.")
-@click.option("--comment", is_flag=True, help="Write a comment on the pull request.")
-@click.option(
-    "--fail-on",
-    type=click.Choice(["error", "warning"]),
-    default="error",
-    show_default=True,
-    help="The severity from which a finding fails the check run.",
-)
+@text("--check", "NAME", "Create a check run of this name.")
+@flag("--comment", "Write a comment on the pull request.")
+@choice("--fail-on", ("error", "warning"), "The severity from which a finding fails the check run.")
 @endpoint_option
 @reporting
-def github(folders: tuple[str, ...], check: str | None, comment: bool, fail_on: str) -> int:
+def github(folders: tuple[str, ...], check: str | None, comment: bool, fail_on: str) -> None:
     """Show the results in output folders in a GitHub workflow.
 
     Results are added to the summary of the workflow run. Folders may be addresses,
@@ -47,23 +45,23 @@ def github(folders: tuple[str, ...], check: str | None, comment: bool, fail_on: 
     from rule_core.severity import Severity
     from rule_runner.commands.github import show_on_github
 
-    return show_on_github(folders, check=check, comment=comment, fail_on=Severity(fail_on))
+    show_on_github(folders, check=check, comment=comment, fail_on=Severity(fail_on))
 
 
 @click.command()
 @click.argument("output", metavar="DIR")
-@click.option("--rule", metavar="NAME", help="All findings of this rule, also those to come.")
-@click.option("--finding", metavar="ID", help="One finding; without options they are listed.")
-@click.option("--reason", metavar="TEXT", help="Why; required.")
-@click.option("--mute", is_flag=True, help="Do not count: neither fail a command nor alert.")
-@click.option("--withdraw", is_flag=True, help="Take back what was said before.")
-@click.option(
+@text("--rule", "NAME", "All findings of this rule, also those to come.")
+@text("--finding", "ID", "One finding; without options they are listed.")
+@text("--reason", "TEXT", "Why; required.")
+@flag("--mute", "Do not count: neither fail a command nor alert.")
+@flag("--withdraw", "Take back what was said before.")
+@text(
     "--until",
+    "DATE",
+    "The last day on which it holds, in UTC: 2027-01-31.",
     type=click.DateTime(["%Y-%m-%d"]),
-    metavar="DATE",
-    help="The last day on which it holds, in UTC: 2027-01-31.",
 )
-@click.option("--who", metavar="NAME", help="Who says so; by default the user.")
+@text("--who", "NAME", "Who says so; by default the user.")
 @endpoint_option
 @reporting
 def acknowledge(
@@ -75,7 +73,7 @@ def acknowledge(
     withdraw: bool,
     until: datetime | None,
     who: str | None,
-) -> int:
+) -> None:
     """Acknowledge or mute findings in the output folder DIR.
 
     Reports, alerts and 'fleet collect' show who did so and why. Without --rule and --finding, the
@@ -89,7 +87,8 @@ def acknowledge(
         if any(option is not None for option in options):
             msg = "Options --rule or --finding are missing: they say what is acknowledged."
             raise UsageError(msg)
-        return command.list_findings(output)
+        command.list_findings(output)
+        return
     if rule is not None and finding is not None:
         msg = "Options --rule and --finding cannot be combined."
         raise UsageError(msg)
@@ -100,11 +99,51 @@ def acknowledge(
         msg = "Option --reason is missing: reports show why."
         raise UsageError(msg)
     kind = AcknowledgementKind.MUTED if mute else AcknowledgementKind.ACKNOWLEDGED
-    return command.acknowledge(
+    command.acknowledge(
         output,
-        command.Subject(rule, finding),
+        rule,
+        finding,
         AcknowledgementKind.WITHDRAWN if withdraw else kind,
         reason,
         who=who,
         until=None if until is None else until.date(),
     )
+
+
+@click.group()
+def events() -> None:
+    """Show the events of an evaluation, or send them again."""
+
+
+@events.command()
+@_FOLDER
+@texts("--sink", "KIND[:TARGET][,region=R]", "Sink to send to, as for evaluate.")
+@flag("--all", "Send all events, including those that the sink accepted.", "again")
+@flag("--refused", "Send only the events that the sink refused.")
+@number("--sink-deadline", "Give up after this time.", 30.0)
+@reporting
+def replay(
+    folder: Path, sink: tuple[str, ...], again: bool, refused: bool, sink_deadline: float
+) -> int:
+    """Send the undelivered events in the output folder DIR.
+
+    Each sink gets the events that it has not accepted yet.
+    """
+    from rule_runner.commands import events as replaying
+
+    if again and refused:
+        msg = "Options --all and --refused cannot be combined: --all includes refused events."
+        raise UsageError(msg)
+    send = replaying.replay_refused if refused else partial(replaying.replay, again=again)
+    return send(folder, sink, seconds=sink_deadline)
+
+
+@events.command()
+@_FOLDER
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+@quiet_reporting
+def show(folder: Path, form: str) -> None:
+    """Print the events in the output folder DIR, one per line."""
+    from rule_runner.commands.events import show_events
+
+    show_events(folder, form)

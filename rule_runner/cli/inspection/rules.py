@@ -37,9 +37,9 @@ def rules_show(name: str) -> None:
 @reporting
 def rules_job_schema() -> None:
     """Print the JSON schema of job files, for editors."""
-    from rule_runner.commands.rules import job_schema
+    from rule_runner.config.job_file.definition import JOB_FILE_SCHEMA
 
-    click.echo(job_schema(), nl=False)
+    click.echo(JOB_FILE_SCHEMA.read_text("utf-8"), nl=False)
 
 
 @rules.command("fleet-schema")

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import click
 
-from rule_runner.cli.endpoint import endpoint_option
-from rule_runner.cli.reporting import reporting
-from rule_runner.logs import configure
+from rule_runner.cli.options import endpoint_option, flag, text
+from rule_runner.cli.reporting import quiet_reporting, reporting
 
 
 @click.group()
@@ -17,10 +16,10 @@ def trial() -> None:
 @trial.command("show")
 @click.argument("path")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
-@click.option("--all", "everything", is_flag=True, help="Show every row of each table.")
+@flag("--all", "Show every row of each table.", "everything")
 @endpoint_option
-@reporting
-def trial_show(path: str, form: str, everything: bool) -> int:
+@quiet_reporting
+def trial_show(path: str, form: str, everything: bool) -> None:
     """Show what the trial at PATH holds.
 
     These are steps, workers, collections, tensors and sizes. PATH may be an address,
@@ -28,8 +27,7 @@ def trial_show(path: str, form: str, everything: bool) -> int:
     """
     from rule_runner.commands.trial.show import show_trial
 
-    configure(-1)
-    return show_trial(path, form, everything=everything)
+    show_trial(path, form, everything=everything)
 
 
 @trial.command("export")
@@ -42,24 +40,23 @@ def trial_show(path: str, form: str, everything: bool) -> int:
     help="The format: of numbers tensorboard, csv and jsonl; of tensors safetensors; of all "
     "smdebug, as hooks save them.",
 )
-@click.option("--output", required=True, metavar="PATH", help="A new file or folder.")
+@text("--output", "PATH", "A new file or folder.", required=True)
 @endpoint_option
-@reporting
-def trial_export(path: str, form: str, output: str) -> int:
+@quiet_reporting
+def trial_export(path: str, form: str, output: str) -> None:
     """Write the values of a trial in another format.
 
     PATH may be an address, s3://bucket/prefix.
     """
     from rule_runner.commands.trial.export import export_trial
 
-    configure(-1)
-    return export_trial(path, form, output)
+    export_trial(path, form, output)
 
 
 @click.command()
 @click.argument("path", required=False)
 @endpoint_option
-@reporting
+@quiet_reporting
 def doctor(path: str | None) -> int:
     """Diagnose the installation and the trial at PATH.
 
@@ -68,7 +65,6 @@ def doctor(path: str | None) -> int:
     """
     from rule_runner.commands.doctor.command import run_doctor
 
-    configure(-1)
     return run_doctor(path)
 
 

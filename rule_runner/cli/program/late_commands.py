@@ -3,25 +3,14 @@
 from collections import UserDict
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-
-class LateCommand(NamedTuple):
-    """Where a command is, and its help in one sentence.
-
-    Attributes
-    ----------
-    module
-        Its module in `rule_runner.cli`; the command has its name there.
-    summary
-        The first paragraph of its help, so that the list of commands needs no import.
-    """
-
-    module: str
-    summary: str
+# The module in `rule_runner.cli` where the command has its name, and the first paragraph of its
+# help, so that the list of commands needs no import.
+LateCommand = tuple[str, str]
 
 
 class _Commands(UserDict[str, click.Command]):
@@ -34,11 +23,13 @@ class _Commands(UserDict[str, click.Command]):
     """
 
     def __init__(self, late: Mapping[str, LateCommand]) -> None:
-        super().__init__({name: click.Command(name, help=late[name].summary) for name in late})
+        super().__init__(
+            {name: click.Command(name, help=summary) for name, (_, summary) in late.items()}
+        )
         self._late = late
 
     def __getitem__(self, name: str) -> click.Command:
-        module = import_module(f"rule_runner.cli.{self._late[name].module}")
+        module = import_module(f"rule_runner.cli.{self._late[name][0]}")
         command: click.Command = getattr(module, name.replace("-", "_"))
         return command
 

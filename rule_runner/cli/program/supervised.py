@@ -116,12 +116,11 @@ def _conclude_contract(ending: "ContainerExit", manner: str, since: datetime) ->
     if ending.signalled:
         return EXIT_SIGNAL + ending.signalled
     click.echo(f"Error: {why}", err=True)
+    unsent = ""
     if not results:
         unsent = refuse(contract, CLIENT_ERROR + why)
     elif results[0].status in {RuleStatus.ISSUES_FOUND, RuleStatus.ERROR}:
         unsent = write_message(contract, results[0].status_details or "")
-    else:
-        unsent = ""
     if unsent:
         click.echo(unsent, err=True)
         return EXIT_OUTPUT

@@ -2,8 +2,7 @@
 
 import click
 
-from rule_runner.cli.reporting import reporting
-from rule_runner.cli.standard_output import results_alone
+from rule_runner.cli.reporting import reporting, results_alone
 from rule_runner.logs import configure
 
 

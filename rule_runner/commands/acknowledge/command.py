@@ -2,7 +2,6 @@
 
 import getpass
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Final
 
@@ -12,40 +11,31 @@ from rule_runner.errors import ClientError, UsageError
 from rule_runner.escape import printable
 from rule_runner.report.saved_results import Run
 from rule_runner.report.text import evidence, verdict
+from rule_runner.results import acknowledgements
 from rule_runner.results.acknowledged import finding_ids
-from rule_runner.results.acknowledgements import (
-    Acknowledgement,
-    AcknowledgementKind,
-    append_acknowledgement,
-)
 from rule_runner.results.schema import RuleResult
 
 _LISTED: Final = 20  # findings of a rule
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What is acknowledged: a rule job, or one finding by its ID; the other is None."""
-
-    rule: str | None
-    finding: str | None
-
-
 def acknowledge(
     place: str,
-    subject: Subject,
-    kind: AcknowledgementKind,
+    rule: str | None,
+    finding: str | None,
+    kind: acknowledgements.AcknowledgementKind,
     reason: str,
     *,
     who: str | None = None,
     until: date | None = None,
-) -> int:
-    """Add an acknowledgement to the results at a place, say so, and return 0.
+) -> None:
+    """Add an acknowledgement to the results at a place, and say so.
 
     Parameters
     ----------
     place
         The output folder of an evaluation, or its ``s3://`` address.
+    rule, finding
+        What is acknowledged: a rule job, or one finding by its ID; the other is None.
     who
         By default the name of the user of this process.
     until
@@ -65,29 +55,28 @@ def acknowledge(
         msg = f"Option --until must be a day that has not passed, got {until}."
         raise UsageError(msg)
     run = _run(place)
-    name = _check(run, subject)
+    name = _check(run, rule, finding)
     try:
-        said = Acknowledgement(
+        said = acknowledgements.Acknowledgement(
             kind=kind,
             who=who or _user(),
             reason=reason,
             at=now,
-            finding=subject.finding,
-            rule=subject.rule,
+            finding=finding,
+            rule=rule,
             until=until,
         )
-        append_acknowledgement(run.output, said)
+        acknowledgements.append_acknowledgement(run.output, said)
     except ValueError as err:
         msg = f"Options --reason and --who must be 1 to 1000 characters long: {err}."
         raise UsageError(msg) from err
-    what = "all findings" if subject.finding is None else f"finding {subject.finding}"
+    what = "all findings" if finding is None else f"finding {finding}"
     end = f" until {until}" if until else ""
     print(printable(f"{str(kind).capitalize()}{end}: {what} of {name} in {run.output}."))
-    return 0
 
 
-def list_findings(place: str) -> int:
-    """Print the findings at a place with their IDs and what was said about them; return 0.
+def list_findings(place: str) -> None:
+    """Print the findings at a place with their IDs and what was said about them.
 
     Raises
     ------
@@ -100,7 +89,6 @@ def list_findings(place: str) -> int:
             print(printable(f"{rule.configuration_name}: {verdict(rule)}"))
             for line in _lines(rule):
                 print(f"  {line}")
-    return 0
 
 
 def _lines(rule: RuleResult) -> Iterator[str]:
@@ -124,7 +112,7 @@ def _run(place: str) -> Run:
     return saved.runs[0]
 
 
-def _check(run: Run, subject: Subject) -> str:
+def _check(run: Run, rule: str | None, finding: str | None) -> str:
     """Check that a run has a rule or finding; return the name of the rule job.
 
     Raises
@@ -133,18 +121,18 @@ def _check(run: Run, subject: Subject) -> str:
         If it does not.
     """
     rules = {job.result.configuration_name: job.result for job in run.jobs}
-    if subject.rule is not None:
-        if subject.rule not in rules:
-            hint = did_you_mean(subject.rule, sorted(rules))
+    if rule is not None:
+        if rule not in rules:
+            hint = did_you_mean(rule, sorted(rules))
             names = ", ".join(sorted(rules))
-            msg = f"No rule {subject.rule!r} in {run.output!r}.{hint} Rules there: {names}."
+            msg = f"No rule {rule!r} in {run.output!r}.{hint} Rules there: {names}."
             raise ClientError(msg)
-        return subject.rule
-    for name, rule in rules.items():
-        if subject.finding in finding_ids(rule):
+        return rule
+    for name, result in rules.items():
+        if finding in finding_ids(result):
             return name
     msg = (
-        f"No finding {subject.finding!r} in {run.output!r}. List them and their IDs with "
+        f"No finding {finding!r} in {run.output!r}. List them and their IDs with "
         f"'rule-runner acknowledge {run.output}'."
     )
     raise ClientError(msg)

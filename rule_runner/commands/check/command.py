@@ -5,14 +5,15 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from itertools import chain, count
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec.structs import replace as with_fields
 
 from rule_core.clock import SystemClock
 from rule_core.severity import Severity
-from rule_runner.commands.check.results import CheckedTrial, CheckResult
-from rule_runner.commands.check.tables import print_results, ranked
+from rule_core.sources.address import address_of
+from rule_runner import errors
+from rule_runner.commands.check.tables import CheckedTrial, CheckResult, print_results, ranked
 from rule_runner.commands.evaluate import evaluate_request
 from rule_runner.config.defaults import DEFAULT_END_GRACE_S, FITTING_RULES
 from rule_runner.config.fitting_rules import has_ended
@@ -20,19 +21,9 @@ from rule_runner.config.model import default_output
 from rule_runner.config.output_names import folder_name
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.engine.stop_requests import Signals
-from rule_runner.errors import (
-    EXIT_CLIENT,
-    EXIT_OUTPUT,
-    EXIT_SIGNAL,
-    ClientError,
-    OutputError,
-    TrialError,
-    worst_exit_code,
-)
 from rule_runner.escape import printable
 from rule_runner.loading.trial_lists import list_trials
 from rule_runner.loading.trial_search import TrialFolder
-from rule_runner.loading.trials import real_path
 from rule_runner.logs import get_logger
 from rule_runner.results.file_names import REPORT
 from rule_runner.results.json_text import dump_json
@@ -65,10 +56,12 @@ def check_trials(
     with redirect_stdout(sys.stderr), Signals() as signals:  # rules may print
         folders, problems = _find(paths)
         if not folders:
-            raise TrialError(" ".join(problems))
+            raise errors.TrialError(" ".join(problems))
         trials = [*_check_each(folders, output_folder, request, signals)]
-        if all(trial.exit_code == EXIT_OUTPUT and trial.evaluation is None for trial in trials):
-            raise OutputError(trials[0].problem)
+        if all(
+            trial.exit_code == errors.EXIT_OUTPUT and trial.evaluation is None for trial in trials
+        ):
+            raise errors.OutputError(trials[0].problem)
         if remaining := len(folders) - len(trials):
             problems.append(f"Stopped by a signal before {remaining} of {len(folders)} trials.")
         report = _report(trials, output_folder) if request.report else None
@@ -81,10 +74,10 @@ def check_trials(
             print_results(result, stdout, severity)
     codes = [trial.exit_code for trial in trials]
     if problems:
-        codes.append(EXIT_CLIENT)
+        codes.append(errors.EXIT_CLIENT)
     if signals.number:
-        codes.append(EXIT_SIGNAL + signals.number)
-    return worst_exit_code(codes)
+        codes.append(errors.EXIT_SIGNAL + signals.number)
+    return errors.worst_exit_code(codes)
 
 
 def _find(paths: Sequence[str]) -> tuple[dict[str, TrialFolder], list[str]]:
@@ -105,7 +98,7 @@ def _new_name(trial_path: str, path: str, names: Container[str], *, several: boo
     It is the relative path of the trial, so that it does not change when other trials are added;
     it starts with the last part of `path` if there are several paths.
     """
-    root = real_path(path).rstrip("/")
+    root = address_of(path).canonical.rstrip("/")
     relative = trial_path.removeprefix(root).strip("/")
     text = f"{root.rpartition('/')[2]}/{relative}" if several or not relative else relative
     name = folder_name(text, NAME_LENGTH)
@@ -126,60 +119,49 @@ def _check_each(
     several = len(folders) > 1
     for number, name in enumerate(sorted(folders, key=running.__contains__), 1):
         grace_left = max(0.0, grace_end - clock.monotonic())
-        trial_check = _TrialCheck(
-            folders[name],
-            output / name if several else output,
+        own = with_fields(
             request,
-            DEFAULT_END_GRACE_S if name in running else grace_left,
-            f"{number} of {len(folders)}, {name}: " if several else "",
+            output=str(output / name if several else output),
+            end_grace=DEFAULT_END_GRACE_S if name in running else grace_left,
         )
-        yield trial_check.judge(signals)
+        title = f"{number} of {len(folders)}, {name}: " if several else ""
+        yield _judge(folders[name], own, title, signals)
         if signals.number:
             return
 
 
-class _TrialCheck(NamedTuple):
-    """A trial and how to judge it."""
-
-    folder: TrialFolder
-    output: Path
-    request: EvaluationRequest
-    grace: float
-    title: str
-
-    def judge(self, signals: Signals) -> CheckedTrial:
-        """Judge the trial by the rules whose inputs it holds."""
-        path = self.folder.path
-        request = with_fields(
-            self.request,
-            trial=path if self.folder.tensors else None,
-            profiler_trial=path if self.folder.profiler else None,
-            rules=(RuleRequest(name=FITTING_RULES),),
-            output=str(self.output),
-            end_grace=self.grace,
-            as_it_is=not self.request.wait,
+def _judge(
+    folder: TrialFolder, request: EvaluationRequest, title: str, signals: Signals
+) -> CheckedTrial:
+    """Judge a trial by the rules whose inputs it holds."""
+    request = with_fields(
+        request,
+        trial=folder.path if folder.tensors else None,
+        profiler_trial=folder.path if folder.profiler else None,
+        rules=(RuleRequest(name=FITTING_RULES),),
+        as_it_is=not request.wait,
+    )
+    try:
+        evaluation = evaluate_request(
+            request, sys.stdout, signals, title=title, report_issues_only=True
         )
-        try:
-            evaluation = evaluate_request(
-                request, sys.stdout, signals, title=self.title, report_issues_only=True
-            )
-        except (ClientError, OutputError) as err:
-            code = EXIT_OUTPUT if isinstance(err, OutputError) else EXIT_CLIENT
-            return CheckedTrial(path=path, problem=str(err), exit_code=code)
-        outcome, code = evaluation.outcome, evaluation.exit_code
-        for sentence in evaluation.sentences():
-            if sentence != outcome.output_error:  # the table says so
-                print(printable(sentence), file=sys.stderr)
-        if code == 0 and not any(rule.coverage.judged for rule in outcome.result.rules):
-            code = EXIT_CLIENT
-        return CheckedTrial(
-            path=path,
-            results=str(self.output),
-            exit_code=code,
-            evaluation=with_fields(outcome.result, left_out={}),
-            problem=outcome.output_error,
-            left_out={**evaluation.config.left_out},
-        )
+    except (errors.ClientError, errors.OutputError) as err:
+        code = errors.EXIT_OUTPUT if isinstance(err, errors.OutputError) else errors.EXIT_CLIENT
+        return CheckedTrial(path=folder.path, problem=str(err), exit_code=code)
+    outcome, code = evaluation.outcome, evaluation.exit_code
+    for sentence in evaluation.sentences():
+        if sentence != outcome.output_error:  # the table says so
+            print(printable(sentence), file=sys.stderr)
+    if code == 0 and not any(rule.coverage.judged for rule in outcome.result.rules):
+        code = errors.EXIT_CLIENT
+    return CheckedTrial(
+        path=folder.path,
+        results=request.output or "",
+        exit_code=code,
+        evaluation=with_fields(outcome.result, left_out={}),
+        problem=outcome.output_error,
+        left_out={**evaluation.config.left_out},
+    )
 
 
 def _report(trials: Sequence[CheckedTrial], output: Path) -> Path | None:
@@ -187,7 +169,7 @@ def _report(trials: Sequence[CheckedTrial], output: Path) -> Path | None:
 
     The report on a single trial is its own; None if no report was written.
     """
-    from rule_runner.report.html.overview import write_overview
+    from rule_runner.report.html.page import write_overview
 
     results = {
         Path(trial.results): trial.evaluation.rules for trial in ranked(trials) if trial.evaluation
@@ -197,6 +179,6 @@ def _report(trials: Sequence[CheckedTrial], output: Path) -> Path | None:
         return page if page.is_file() else None
     try:
         return write_overview(results, [trial.problem for trial in trials if trial.problem], output)
-    except OutputError as err:
+    except errors.OutputError as err:
         _log.warning("report_not_written", path=str(output), reason=str(err))
         return None

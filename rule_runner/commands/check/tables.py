@@ -1,4 +1,4 @@
-"""Prints the results of `check`: one table of trials and verdicts, findings first."""
+"""The results of `check`, printed as one table of trials and verdicts, findings first."""
 
 import os
 from collections import Counter
@@ -7,17 +7,18 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
+import msgspec
+
 from rule_core.severity import Severity
 from rule_core.storage.uri import is_s3
 from rule_runner.errors import counted
 from rule_runner.escape import printable
 from rule_runner.report.text import STYLES, asides, evidence, reason, verdict
-from rule_runner.results.schema import in_order, summary
+from rule_runner.results.schema import EvaluationResult, RuleResult, in_order, summary
 from rule_runner.results.status import Outcome
 
 if TYPE_CHECKING:
-    from rule_runner.commands.check.results import CheckedTrial, CheckResult
-    from rule_runner.results.schema import RuleResult
+    from rich.text import Text
 
 NOTES_SHOWN: Final = 3
 ISSUES: Final = "with issues"
@@ -38,8 +39,53 @@ _UNEVALUATED: Final = (
 )
 
 
+class CheckedTrial(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of checking one trial: an entry of ``--format json``.
+
+    Attributes
+    ----------
+    path
+        The path of the trial, as it was found.
+    results
+        The folder of its results; "" if it has none.
+    exit_code
+        The exit code that `check` would have for this trial alone.
+    evaluation
+        The results of the rules that were run; None if the trial could not be judged.
+    problem
+        Why it could not be judged, or its results not be written; "" otherwise.
+    left_out
+        The reason why each of the other rules was not run, by name.
+    """
+
+    path: str
+    results: str = ""
+    exit_code: int = 0
+    evaluation: EvaluationResult | None = None
+    problem: str = ""
+    left_out: dict[str, str] = {}
+
+
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of `check`: the object that ``--format json`` prints.
+
+    Attributes
+    ----------
+    problems
+        Sentences on what is wrong with the paths.
+    results, report
+        The folder of all results, and the report on all trials; "" if there is none.
+    """
+
+    schema_version: int = 1
+    trials: list[CheckedTrial]
+    problems: list[str] = []
+    results: str = ""
+    report: str = ""
+
+
 def print_results(
-    result: "CheckResult", stream: TextIO, severity: Severity = Severity.WARNING
+    result: CheckResult, stream: TextIO, severity: Severity = Severity.WARNING
 ) -> None:
     """Print a table on a terminal, and plain lines elsewhere.
 
@@ -61,13 +107,13 @@ def print_results(
         print(line, file=stream)
 
 
-def ranked(trials: "Iterable[CheckedTrial]") -> "list[CheckedTrial]":
+def ranked(trials: Iterable[CheckedTrial]) -> list[CheckedTrial]:
     """Return trials in the order of the table: those with findings first."""
     ranks = [*_STATES]
     return sorted(trials, key=lambda trial: ranks.index(state(trial)))
 
 
-def state(trial: "CheckedTrial") -> str:
+def state(trial: CheckedTrial) -> str:
     """Return the state of a trial, such as ``with issues``."""
     rules = _rules(trial)
     outcomes = {rule.outcome for rule in rules}
@@ -78,7 +124,7 @@ def state(trial: "CheckedTrial") -> str:
     return CLEAR if any(rule.coverage.judged for rule in rules) else UNJUDGED
 
 
-def verdict_lines(trial: "CheckedTrial", severity: Severity = Severity.WARNING) -> Iterator[str]:
+def verdict_lines(trial: CheckedTrial, severity: Severity = Severity.WARNING) -> Iterator[str]:
     """Yield the findings and failures of a trial, the rules without issues, and some notes."""
     rules = in_order(_rules(trial))
     if trial.problem:
@@ -101,7 +147,7 @@ def verdict_lines(trial: "CheckedTrial", severity: Severity = Severity.WARNING) 
     yield from (f"note: {printable(note)}" for note in islice(notes, NOTES_SHOWN))
 
 
-def _group(rule: "RuleResult", severity: Severity) -> str:
+def _group(rule: RuleResult, severity: Severity) -> str:
     """Return the line on which a rule is only named; "" if it has a line of its own."""
     if rule.outcome == Outcome.NO_ISSUES_FOUND:
         return "no issues"
@@ -110,7 +156,7 @@ def _group(rule: "RuleResult", severity: Severity) -> str:
     return "warnings" if rule.has_issues() and not rule.has_issues(severity) else ""
 
 
-def _finding_or_failure(rule: "RuleResult") -> str:
+def _finding_or_failure(rule: RuleResult) -> str:
     """Return the first finding of a rule, or the reason why it has no verdict."""
     if rule.outcome == Outcome.ISSUES_FOUND:
         warning = " (warning)" * (rule.severity is Severity.WARNING)
@@ -118,11 +164,11 @@ def _finding_or_failure(rule: "RuleResult") -> str:
     return f"{verdict(rule)}. {reason(rule)}"
 
 
-def _rules(trial: "CheckedTrial") -> "list[RuleResult]":
+def _rules(trial: CheckedTrial) -> list[RuleResult]:
     return trial.evaluation.rules if trial.evaluation else []
 
 
-def _headline(trial: "CheckedTrial") -> str:
+def _headline(trial: CheckedTrial) -> str:
     """Return how many rules have which outcome."""
     if trial.evaluation is None:
         return "cannot be judged"
@@ -133,13 +179,13 @@ def _headline(trial: "CheckedTrial") -> str:
     return summary(judged) + (f", {unevaluated} {Outcome.NOT_EVALUATED}" if unevaluated else "")
 
 
-def _unevaluated_count(trial: "CheckedTrial") -> int:
+def _unevaluated_count(trial: CheckedTrial) -> int:
     """Return how many rules have no verdict, those that were not run included."""
     outcomes = [rule.outcome for rule in _rules(trial)]
     return outcomes.count(Outcome.NOT_EVALUATED) + len(trial.left_out)
 
 
-def _has_ended(trial: "CheckedTrial") -> bool:
+def _has_ended(trial: CheckedTrial) -> bool:
     """Return whether a trial has ended; one without an evaluation counts as ended."""
     if trial.evaluation is None:
         return True
@@ -154,7 +200,7 @@ def _path(path: str) -> str:
     return printable(path)
 
 
-def _footer(result: "CheckResult") -> Iterator[str]:
+def _footer(result: CheckResult) -> Iterator[str]:
     """Yield the lines below the table."""
     if any(map(_unevaluated_count, result.trials)):
         yield _UNEVALUATED
@@ -168,14 +214,14 @@ def _footer(result: "CheckResult") -> Iterator[str]:
         yield f"Report: {_path(result.report)}"
 
 
-def _print_table(trials: "list[CheckedTrial]", stream: TextIO, severity: Severity) -> None:
+def _print_table(trials: list[CheckedTrial], stream: TextIO, severity: Severity) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.text import Text
 
     from rule_runner.report.tables import grid
 
-    def row(trial: "CheckedTrial") -> "tuple[Text, Text]":
+    def row(trial: CheckedTrial) -> "tuple[Text, Text]":
         headline = Text(_headline(trial), style=STYLES[_STATES[state(trial)]])
         lines = [Text(line) for line in verdict_lines(trial, severity)]
         name = Text(_path(trial.path))

@@ -23,7 +23,7 @@ from rule_runner.engine.stop_requests import Signals
 from rule_runner.errors import EXIT_SIGNAL, ClientError, OutputError
 from rule_runner.escape import printable
 from rule_runner.report.progress import LogObserver, observer
-from rule_runner.report.text import lines, print_table
+from rule_runner.report.text import print_results
 from rule_runner.results.durable_files import output_errors
 from rule_runner.results.schema import EvaluationResult
 from rule_runner.steps.watcher import TrialWatcher
@@ -210,7 +210,7 @@ def _evaluate_live(scenario: Scenario, output: Path) -> EvaluationOutcome:
         if evaluated.stop is None:
             training.close(_LEAVE_S)
             training.check()
-            _show(evaluated.result)
+            print_results(evaluated.result, ())
             steps = evaluated.result.trial.steps
             _say(
                 f"{live.live} of {steps} steps were judged before the training ended.\n"
@@ -235,15 +235,6 @@ def _training(scenario: Scenario, trial: Path) -> Iterator[DemoTraining]:
             yield training
         finally:
             training.close(0)
-
-
-def _show(result: EvaluationResult) -> None:
-    if sys.stdout.isatty():
-        from rich.console import Console
-
-        print_table(Console(), result)
-    else:
-        _say("\n".join(lines(result)))
 
 
 def _surprises(scenario: Scenario, result: EvaluationResult) -> Iterator[str]:

@@ -1,11 +1,14 @@
-"""A real training in plain numpy that writes a trial: the other process of the demo."""
+"""A real training in plain numpy that writes a trial: the other process of the demo.
+
+Its images are digits: small, shifted, faint, broken and noisy.
+"""
 
 import argparse
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,9 +16,26 @@ from numpy.typing import ArrayLike, NDArray
 from rule_core.clock import Clock, SystemClock
 from rule_core.modes import ModeKeys
 from rule_core.saving.trial_writer import TrialWriter
-from rule_runner.commands.demo.digits import CLASSES, SIZE, Images, draw
 
 Array = NDArray[np.float32]
+
+SIZE: Final = 8  # pixels in a row and in a column
+CLASSES: Final = 10
+# Each digit is seven rows of five pixels; two hexadecimal digits are one row.
+_GLYPHS: Final = (
+    "0e11131519110e",
+    "040c040404040e",
+    "0e11010204081f",
+    "1f02040201110e",
+    "02060a121f0202",
+    "1f101e0101110e",
+    "0608101e11110e",
+    "1f010204080808",
+    "0e11110e11110e",
+    "0e11110f01020c",
+)
+_BROKEN: Final = 0.1  # share of a digit's pixels that are missing
+_NOISE: Final = 0.15  # standard deviation; ink is 1
 
 TRAINING_IMAGES: Final = 6000
 VALIDATION_IMAGES: Final = 1000
@@ -31,20 +51,30 @@ COLLECTIONS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ForwardPass:
-    """The outputs of a network for a batch.
+class Images(NamedTuple):
+    """Images of shape ``(n, 64)``, with mean 0 and standard deviation 1, and their digits."""
 
-    Attributes
-    ----------
-    outputs
-        Of the input and of each hidden layer, ``(batch, width)``.
-    logits
-        Of the last layer, ``(batch, classes)``.
-    """
+    pixels: NDArray[np.float32]
+    digits: NDArray[np.intp]
 
-    outputs: list[Array]
-    logits: Array
+
+def glyphs() -> NDArray[np.float64]:
+    """Return the shapes of the ten digits, ink 1 on 0, as an array ``(10, 7, 5)``."""
+    rows = np.array([list(bytes.fromhex(glyph)) for glyph in _GLYPHS])
+    return (rows[:, :, None] >> np.arange(4, -1, -1) & 1).astype(float)
+
+
+def draw(count: int, rng: np.random.Generator) -> Images:
+    """Return `count` images of random digits at random positions."""
+    digits = rng.integers(0, CLASSES, count)
+    ink = glyphs()[digits] * (rng.random((count, 7, 5)) > _BROKEN)
+    ink *= rng.uniform(0.5, 1.0, (count, 1, 1))
+    rows = rng.integers(0, SIZE - 7 + 1, count)[:, None] + np.arange(7)
+    columns = rng.integers(0, SIZE - 5 + 1, count)[:, None] + np.arange(5)
+    fields = rng.normal(0.0, _NOISE, (count, SIZE, SIZE))
+    fields[np.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]] += ink
+    pixels = (fields - fields.mean()) / fields.std()
+    return Images(pixels.reshape(count, -1).astype(np.float32), digits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +85,22 @@ class Network:
     weights: list[Array] = field(default_factory=list)
     biases: list[Array] = field(default_factory=list)
 
-    def forward(self, pixels: Array) -> ForwardPass:
-        """Return the outputs for ``(batch, pixels)``."""
+    def forward(self, pixels: Array) -> tuple[list[Array], Array]:
+        """Return the outputs for ``(batch, pixels)``, and the logits, ``(batch, classes)``.
+
+        The outputs are the input and those of the hidden layers, ``(batch, width)``.
+        """
         outputs = [pixels]
         *hidden, last = zip(self.weights, self.biases, strict=True)
         for weight, bias in hidden:
             before = outputs[-1] @ weight + bias
             relu = self.activation == "relu"
             outputs.append(np.maximum(before, 0) if relu else 1 / (1 + np.exp(-before)))
-        return ForwardPass(outputs, outputs[-1] @ last[0] + last[1])
+        return outputs, outputs[-1] @ last[0] + last[1]
 
-    def backward(self, passed: ForwardPass, error: Array) -> Iterator[tuple[int, Array, Array]]:
+    def backward(
+        self, outputs: Sequence[Array], error: Array
+    ) -> Iterator[tuple[int, Array, Array]]:
         """Yield layer and gradients of its weight and bias, from the last layer to the first.
 
         Parameters
@@ -74,7 +109,7 @@ class Network:
             Gradient of the loss by the logits, ``(batch, classes)``.
         """
         for layer in reversed(range(len(self.weights))):
-            output = passed.outputs[layer]
+            output = outputs[layer]
             yield layer, output.T @ error, error.sum(axis=0)
             slope = output > 0 if self.activation == "relu" else output * (1 - output)
             error = (error @ self.weights[layer].T) * slope
@@ -164,11 +199,11 @@ def _batches(images: Images, count: int, rng: np.random.Generator) -> Iterator[I
 
 def _learn(network: Network, batch: Images, rate: float) -> dict[str, ArrayLike]:
     """Take one step of gradient descent; return the tensors to save."""
-    passed = network.forward(batch.pixels)
-    loss, error = cross_entropy(passed.logits, batch.digits)
-    gradients = list(network.backward(passed, error))
+    outputs, logits = network.forward(batch.pixels)
+    loss, error = cross_entropy(logits, batch.digits)
+    gradients = list(network.backward(outputs, error))
     saved: dict[str, ArrayLike] = {"loss": loss}
-    saved |= _by_layer("activation", passed.outputs[1:])
+    saved |= _by_layer("activation", outputs[1:])
     for layer, weight, bias in gradients:
         saved[f"gradient/dense_{layer}/weight"] = weight
         saved[f"gradient/dense_{layer}/bias"] = bias
@@ -183,7 +218,7 @@ def _by_layer(kind: str, arrays: Sequence[Array]) -> dict[str, ArrayLike]:
 
 def _validate(network: Network, images: Images) -> dict[str, ArrayLike]:
     """Return loss and accuracy on images that the network does not learn from."""
-    logits = network.forward(images.pixels).logits
+    _, logits = network.forward(images.pixels)
     loss, _ = cross_entropy(logits, images.digits)
     right = logits.argmax(axis=1) == images.digits
     return {"loss": loss, "accuracy": np.float32(right.mean())}

@@ -1,6 +1,7 @@
 """Diagnosis: the result of one check of doctor."""
 
 import enum
+from functools import partial
 from typing import NamedTuple
 
 
@@ -19,16 +20,6 @@ class Diagnosis(NamedTuple):
     text: str
 
 
-def good(text: str) -> Diagnosis:
-    """Return a diagnosis without a problem."""
-    return Diagnosis(Grade.OK, text)
-
-
-def warning(text: str) -> Diagnosis:
-    """Return a diagnosis of a possible problem."""
-    return Diagnosis(Grade.WARNING, text)
-
-
-def wrong(text: str) -> Diagnosis:
-    """Return a diagnosis of a problem."""
-    return Diagnosis(Grade.WRONG, text)
+good = partial(Diagnosis, Grade.OK)
+warning = partial(Diagnosis, Grade.WARNING)
+wrong = partial(Diagnosis, Grade.WRONG)

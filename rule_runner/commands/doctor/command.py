@@ -13,19 +13,15 @@ def run_doctor(path: str | None) -> int:
     for check in _checks(path):
         _print(check)
         problems += check.grade is Grade.WRONG
-    summary = f"{counted(problems, 'problem')} found." if problems else ""
-    print(summary or "No problems found.")
+    print(f"{counted(problems, 'problem') if problems else 'No problems'} found.")
     return 1 if problems else 0
 
 
 def _checks(path: str | None) -> Iterator[Diagnosis]:
+    """Examine the installation, and a trial if the installation allows it."""
     yield from examine_installation()
-    if path is not None:
-        yield from _trial(path)
-
-
-def _trial(path: str) -> Iterator[Diagnosis]:
-    """Examine a trial if the installation allows it."""
+    if path is None:
+        return
     try:
         from rule_runner.commands.doctor.trial import examine_trial
     except ImportError as err:
@@ -33,8 +29,8 @@ def _trial(path: str) -> Iterator[Diagnosis]:
             "The trial was not examined: this installation cannot read trials "
             f"({type(err).__name__}). Repair it first."
         )
-        return
-    yield from examine_trial(path)
+    else:
+        yield from examine_trial(path)
 
 
 def _print(check: Diagnosis) -> None:

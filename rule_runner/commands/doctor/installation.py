@@ -126,19 +126,16 @@ def _versions() -> Iterator[Diagnosis]:
             "versions cannot be checked. Install it: pip install --editable FOLDER."
         )
         return
-    yield _python(str(ours.metadata["Requires-Python"]))
+    version, required = platform.python_version(), str(ours.metadata["Requires-Python"])
+    if _satisfies(version, SpecifierSet(required)):
+        yield good(f"Python is {version}.")
+    else:
+        yield wrong(f"Python must be {required}, got {version}. Install a newer one.")
     problems = [problem for text in ours.requires or () if (problem := _unmet(text))]
     for problem in problems:
         yield wrong(f"{problem} {_REINSTALL}")
     if not problems:
         yield good(f"All dependencies of {DISTRIBUTION} {ours.version} are installed.")
-
-
-def _python(required: str) -> Diagnosis:
-    version = platform.python_version()
-    if not _satisfies(version, SpecifierSet(required)):
-        return wrong(f"Python must be {required}, got {version}. Install a newer one.")
-    return good(f"Python is {version}.")
 
 
 def _unmet(text: str) -> str:
@@ -205,8 +202,13 @@ def _notifications() -> Diagnosis:
     """Check that new files are noticed: live trials depend on it."""
     reason = "a new file was not noticed"
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            if _is_noticed(Path(folder)):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            closing(FolderNotifications(SystemClock())) as notifications,
+        ):
+            notifications.watch(Path(folder))
+            Path(folder, "new").write_bytes(b"")
+            if notifications.wait(_PATIENCE_S):
                 return good("New files are noticed at once.")
     except OSError as err:
         reason = _described(err)
@@ -214,13 +216,6 @@ def _notifications() -> Diagnosis:
         f"File notifications do not work ({reason}): trials are polled once a second. If that is "
         "too slow, raise fs.inotify.max_user_instances and fs.inotify.max_user_watches."
     )
-
-
-def _is_noticed(folder: Path) -> bool:
-    with closing(FolderNotifications(SystemClock())) as notifications:
-        notifications.watch(folder)
-        (folder / "new").write_bytes(b"")
-        return notifications.wait(_PATIENCE_S)
 
 
 def _working_folder() -> Iterator[Diagnosis]:

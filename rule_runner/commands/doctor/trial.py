@@ -12,7 +12,7 @@ from rule_core.format import paths
 from rule_core.model.collection import CollectionKeys
 from rule_core.reading.source_index import QUIET_VARIABLE, SourceIndex
 from rule_core.reading.trial_index import TrialIndex
-from rule_core.sources.address import is_in_s3, split_kind
+from rule_core.sources.address import address_of
 from rule_core.storage import ByteRange, ObjectNotFoundError, StorageUnavailableError
 from rule_core.trials import Trial
 from rule_runner.commands.doctor.checks import Diagnosis, Grade, good, warning, wrong
@@ -36,18 +36,19 @@ _DAMAGE: Final = (
     "Its content is ignored, everything else is judged. If the training job's own folder has an "
     "intact copy, copy it again, and let this user read it."
 )
+_PLAIN: Final = {stat.S_IFREG, stat.S_IFDIR}
 _OF_A_TRIAL: Final = ("collections", "index", "events", paths.END_OF_JOB, CLAIM)
 
 
 def examine_trial(path: str) -> Iterator[Diagnosis]:
     """Yield the checks of the trial at `path`."""
-    if is_in_s3(path):
-        checks = [*examine_address(split_kind(path)[1])]
+    if address_of(path).is_in_s3:
+        checks = [*examine_address(address_of(path).path)]
         yield from checks
         if any(check.grade is Grade.WRONG for check in checks):
             return
     try:
-        if not split_kind(path)[0] and holds_converted(path, only_file=True):
+        if not address_of(path).kind and holds_converted(path, only_file=True):
             yield from _profiler_data(path)
             return
         trial = open_trial(path)
@@ -58,8 +59,8 @@ def examine_trial(path: str) -> Iterator[Diagnosis]:
     if not exists:
         yield wrong(printable(f"{absent(trial)} Give the root folder of a trial."))
         return
-    examine = _sources if isinstance(trial.index, SourceIndex) else _saved_tensors
-    yield from examine(trial)
+    index = trial.index
+    yield from _sources(index) if isinstance(index, SourceIndex) else _saved_tensors(trial)
 
 
 def _saved_tensors(trial: Trial) -> Iterator[Diagnosis]:
@@ -80,11 +81,11 @@ def _saved_tensors(trial: Trial) -> Iterator[Diagnosis]:
             f"{printable(err)} A trial must consist of folders and files that this user may read."
         )
         return
-    if not is_trial(index, ended) and holds_converted(path):
-        yield from _profiler_data(path)
-        return
     if not is_trial(index, ended):
-        yield wrong(f"Folder {path!r} holds no trial. Give the folder to which the job saved.")
+        if holds_converted(path):
+            yield from _profiler_data(path)
+        else:
+            yield wrong(f"Folder {path!r} holds no trial. Give the folder to which the job saved.")
         return
     yield from _completeness(index, ended)
     yield from leftovers
@@ -104,15 +105,11 @@ def _profiler_data(path: str) -> Iterator[Diagnosis]:
     what = " and ".join(labels)
     nodes = f", of {listed([printable(node) for node in report.nodes])}" if report.nodes else ""
     yield good(f"{what[:1].upper()}{what[1:]} are there{nodes}.")
-    for problem in report.problems[:PROBLEM_LIMIT]:
-        yield warning(printable(problem))
+    yield from (warning(printable(problem)) for problem in report.problems[:PROBLEM_LIMIT])
 
 
-def _sources(trial: Trial) -> Iterator[Diagnosis]:
+def _sources(index: SourceIndex) -> Iterator[Diagnosis]:
     """Yield the checks of a run in other formats."""
-    index = trial.index
-    if not isinstance(index, SourceIndex):
-        return
     try:
         index.refresh(whole=True)
         why_ended = index.why_ended()
@@ -121,8 +118,7 @@ def _sources(trial: Trial) -> Iterator[Diagnosis]:
         return
     for source in index.sources:
         yield good(f"Recognised as {source.kind}: {printable(source.description)}")
-    for text in index.set_aside:
-        yield good(printable(text))
+    yield from (good(printable(text)) for text in index.set_aside)
     steps, starts = len(index.steps), len(index.segments)
     resumed = f" of {starts} starts: it was resumed, or its steps go back" if starts > 1 else ""
     if not steps:
@@ -150,17 +146,13 @@ def _odd_files(root: Path) -> Iterator[Diagnosis]:
     odd = [
         str(path.relative_to(root))
         for path in (*tops, *below)
-        if os.path.lexists(path) and not _is_plain(path.lstat().st_mode)
+        if os.path.lexists(path) and stat.S_IFMT(path.lstat().st_mode) not in _PLAIN
     ]
     if odd:
         yield wrong(
             f"{listed(odd)}: links, pipes and devices inside a trial are not read. Replace them "
             "by the files."
         )
-
-
-def _is_plain(mode: int) -> bool:
-    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
 
 def _completeness(index: TrialIndex, ended: bool) -> Iterator[Diagnosis]:

@@ -13,7 +13,7 @@ from rule_runner.batch.collecting.junit_file import JunitFile
 from rule_runner.batch.collecting.page_file import PageFile
 from rule_runner.batch.collecting.results import CollectedTrial, below, of_plan
 from rule_runner.batch.collecting.sarif_file import SarifFile
-from rule_runner.batch.collecting.sinks import CollectedFile
+from rule_runner.batch.collecting.streams import CollectedFile
 from rule_runner.batch.plan import read_plan
 from rule_runner.config.request import STDIN
 from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, ClientError, counted, worst_exit_code
@@ -88,15 +88,12 @@ def _once(places: Sequence[str]) -> Iterator[CollectedTrial]:
     """Yield the trials of plans and folders, each output once."""
     outputs: set[str] = set()
     for place in places:
-        for trial in _trials(place):
+        is_file = place.endswith(PLAN_SUFFIX) if is_s3(place) else Path(place).is_file()
+        is_plan = is_file or place == STDIN
+        for trial in of_plan(read_plan(place)) if is_plan else below(place):
             if trial.output not in outputs:
                 outputs.add(trial.output)
                 yield trial
-
-
-def _trials(place: str) -> Iterator[CollectedTrial]:
-    is_file = place.endswith(PLAN_SUFFIX) if is_s3(place) else Path(place).is_file()
-    return of_plan(read_plan(place)) if is_file or place == STDIN else below(place)
 
 
 def _exit_code(trial: CollectedTrial, fail_on: Severity | None) -> int:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from rule_core.clock import SystemClock
 from rule_core.exceptions import SMDebugError
+from rule_core.sources.address import address_of
 from rule_core.storage import open_output
 from rule_core.storage.publish import publish
 from rule_core.storage.uri import is_s3
@@ -17,12 +18,11 @@ from rule_runner.batch.plan import plan_text
 from rule_runner.config.defaults import FITTING_RULES
 from rule_runner.config.output_names import OutputTemplate
 from rule_runner.config.request import STDIN, EvaluationRequest, RuleRequest
+from rule_runner.durations import seconds_of
 from rule_runner.errors import EXIT_CLIENT, OutputError, TrialError, UsageError
 from rule_runner.escape import is_text, printable
 from rule_runner.loading.trial_age import changed_since
 from rule_runner.loading.trial_lists import ListedTrial, list_trials
-from rule_runner.loading.trials import real_path
-from rule_runner.results.retention import parse_retention
 
 TRIALS: Final = 1_000_000  # planned at most for each path
 FOLDERS: Final = 10_000_000  # listed at most for each path
@@ -74,7 +74,8 @@ def plan(paths: Sequence[str], request: EvaluationRequest, choice: Choice, targe
     """
     template = _template(request.output or "")
     oldest = _oldest(choice.since)
-    request = replace(request, rules=_rules(request))
+    if not request.rules and request.job is None:
+        request = replace(request, rules=(RuleRequest(name=FITTING_RULES),))
     with redirect_stdout(sys.stderr):
         listed, problems = list_trials(paths, TRIALS, FOLDERS)
     if not listed and problems:
@@ -101,13 +102,6 @@ def _template(text: str) -> OutputTemplate:
         raise UsageError(msg) from err
 
 
-def _rules(request: EvaluationRequest) -> tuple[RuleRequest, ...]:
-    """Return the rules of each request: by default those that fit its trial."""
-    if request.rules or request.job is not None:
-        return request.rules
-    return (RuleRequest(name=FITTING_RULES),)
-
-
 def _oldest(since: str | None) -> float:
     """Return from when on trials are planned, in seconds since the epoch.
 
@@ -119,13 +113,10 @@ def _oldest(since: str | None) -> float:
     if since is None:
         return 0.0
     try:
-        seconds = parse_retention(since).seconds
-    except UsageError:
-        seconds = None
-    if seconds is None:
+        return SystemClock().time() - seconds_of(since, "hdw")
+    except ValueError as err:
         msg = f"Option --since must be a time, such as 12h, 1d or 2w, got {since!r}."
-        raise UsageError(msg)
-    return SystemClock().time() - seconds
+        raise UsageError(msg) from err
 
 
 def _requests(
@@ -137,7 +128,7 @@ def _requests(
             request,
             trial=path if folder.tensors else None,
             profiler_trial=path if folder.profiler else None,
-            output=real_path(template.of(path)),
+            output=address_of(template.of(path)).canonical,
         )
 
 

@@ -7,10 +7,18 @@ from concurrent.futures import CancelledError, Future
 from contextlib import redirect_stdout
 from queue import SimpleQueue
 
+from msgspec.structs import replace
+
 from rule_runner.batch.plan import PlanLine, read_plan
 from rule_runner.batch.shards import Shard
-from rule_runner.commands.fleet.judging import judge, judge_in_worker
-from rule_runner.commands.fleet.outcomes import Tally, TrialOutcome, TrialState, failed
+from rule_runner.commands.fleet.judging import (
+    Tally,
+    TrialOutcome,
+    TrialState,
+    failed,
+    judge,
+    judge_in_worker,
+)
 from rule_runner.engine.stop_requests import Signals, signals_to
 from rule_runner.errors import EXIT_INTERNAL, EXIT_TEMPORARY, raised
 from rule_runner.executors import WorkerLostError, open_executor
@@ -94,19 +102,8 @@ def _outcome(future: Future[TrialOutcome], line: PlanLine, *, stopped: bool) -> 
     err = future.exception()
     if err is None:
         return future.result()
-    if isinstance(err, WorkerLostError | CancelledError):
-        outcome = failed(line.number, str(err), EXIT_TEMPORARY)
-        state = TrialState.STOPPED if stopped else TrialState.FAILED
-    else:
-        outcome = failed(line.number, raised("The executor", err, "here"), EXIT_INTERNAL)
-        state = TrialState.FAILED
-    return _located(outcome, line, state)
-
-
-def _located(outcome: TrialOutcome, line: PlanLine, state: TrialState) -> TrialOutcome:
-    """Return an outcome with the places that its line names."""
-    from msgspec.structs import replace
-
-    request = line.request()
-    trial = request.trial or request.profiler_trial or ""
-    return replace(outcome, trial=trial, output=request.output or "", state=state)
+    if not isinstance(err, WorkerLostError | CancelledError):
+        problem = raised("The executor", err, "here")
+        return failed(line.number, problem, EXIT_INTERNAL, line.request())
+    outcome = failed(line.number, str(err), EXIT_TEMPORARY, line.request())
+    return replace(outcome, state=TrialState.STOPPED) if stopped else outcome

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from builtin_rules.reports.profiler.wording import duration, moment
+from rule_core.sources.address import address_of
 from rule_runner.commands.profile.trials import present, reading
 from rule_runner.config.model import check_is_local, default_output
 from rule_runner.errors import OutputError, TrialError, UsageError
 from rule_runner.escape import printable
-from rule_runner.loading.trials import is_one_file, trial_name
+from rule_runner.loading.trials import is_one_file
 from rule_runner.report.tables import Row, TextTable, print_tables
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.status import for_people
@@ -30,8 +31,8 @@ _NO_FUNCTIONS: Final = (
 )
 
 
-def show_profile(path: str, form: str, *, check: bool) -> int:
-    """Print a summary of the profiler data; return the exit code."""
+def show_profile(path: str, form: str, *, check: bool) -> None:
+    """Print a summary of the profiler data."""
     from rule_runner.commands.profile.overview import overview
 
     report = overview(path, check=check)
@@ -39,7 +40,6 @@ def show_profile(path: str, form: str, *, check: bool) -> int:
         print(dump_json(report, indent=2))
     else:
         print_tables(_head(report), _tables(report))
-    return 0
 
 
 def _head(report: "ProfileReport") -> Iterator[str]:
@@ -104,7 +104,7 @@ def report(path: str, output: str | None, parameters: Sequence[str], *, overwrit
     from rule_runner.engine.outcome import exit_code
     from rule_runner.engine.stop_requests import Signals
 
-    folder = Path(output) if output else default_output(trial_name(path))
+    folder = Path(output) if output else default_output(address_of(path).name)
     check_is_local(output or str(folder), "--output of profile report")
     request = EvaluationRequest(
         profiler_trial=path,
@@ -133,7 +133,7 @@ def report(path: str, output: str | None, parameters: Sequence[str], *, overwrit
 
 def timeline(
     path: str, start: str | None, end: str | None, unit: str, mode: str | None, output: str
-) -> int:
+) -> None:
     """Merge timelines into one trace, and print its path and number of events.
 
     Raises
@@ -162,7 +162,6 @@ def timeline(
     for problem in merged.problems[:PROBLEMS]:
         print(printable(problem), file=sys.stderr)
     print(f"Trace: {printable(merged.path)} ({merged.events:,} events). Open it in Perfetto.")
-    return 0
 
 
 def _bound(option: str, text: str | None, parse: Callable[[str], float]) -> float | None:
@@ -201,7 +200,7 @@ def python(
     sort: str,
     *,
     lines: bool = False,
-) -> int:
+) -> None:
     """Print the functions in which the training job spent the most time.
 
     Profiles of other tools count if there are none of cProfile.
@@ -230,7 +229,7 @@ def python(
                 )
                 raise UsageError(msg)
             print_tool_functions(store, others, sort=sort, count=count, lines=lines)
-            return 0
+            return
         if lines or sort == MEMORY:
             msg = f"Profiles of cProfile have no {'lines' if lines else 'memory'}."
             raise UsageError(msg)
@@ -240,7 +239,6 @@ def python(
     if not top.chosen:
         raise TrialError(_without_profiles(path, top))
     print_tables(_head_of_functions(top), [_functions(top)])
-    return 0
 
 
 def _without_profiles(path: str, top: "TopFunctions") -> str:

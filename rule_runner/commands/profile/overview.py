@@ -3,26 +3,21 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from rule_core.profiler.python_profiles import reader
 from rule_core.profiler.python_profiles.other_tools import tool_profiles
-from rule_core.profiler.python_profiles.reader import (
-    FRAMEWORK,
-    ProblemList,
-    ProfileFile,
-    profile_files,
-)
+from rule_core.sources.address import address_of
 from rule_core.storage.local import LocalStore
 from rule_runner.commands.profile.trials import look, reading
 from rule_runner.errors import TrialError
-from rule_runner.loading.trials import real_path
 
 if TYPE_CHECKING:
     from rule_core.trials.profiler_trial import ProfilerTrial
 
-SCHEMA_VERSION: Final = 1
 WINDOW_US: Final = 60_000_000
 
 
@@ -70,7 +65,7 @@ class ProfileReport(msgspec.Struct, frozen=True, kw_only=True):
         Whether all data were read, so that `problems` is complete.
     """
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = 1
     name: str
     path: str
     ended: bool
@@ -99,12 +94,12 @@ def overview(path: str, *, check: bool = False) -> ProfileReport:
         If the folder does not exist, holds no profiler data, or cannot be read.
     """
     trial = look(path)
-    problems = ProblemList()
+    problems = reader.ProblemList()
     with reading():
-        python = list(_python(trial, problems))
         if check:
             _read_all(trial)
-        python += _of_other_tools(trial)
+        is_profiled = trial.source.files.store.is_profiled
+        python = [*(_python(trial, problems) if is_profiled else _of_other_tools(trial))]
     files = trial.source.files
     if not (files.system or files.traces or python or trial.job_finished()):
         msg = (
@@ -116,7 +111,7 @@ def overview(path: str, *, check: bool = False) -> ProfileReport:
         raise TrialError(msg)
     return ProfileReport(
         name=trial.name,
-        path=real_path(path),
+        path=address_of(path).canonical,
         ended=trial.job_finished(),
         formats=[each.label for each in files.store.formats],
         nodes=trial.nodes,
@@ -156,21 +151,17 @@ def _size(trial: "ProfilerTrial", keys: Iterable[str]) -> int | None:
         return None
     total = 0
     for key in keys:
-        try:
+        with suppress(OSError):  # removed meanwhile
             total += (store.root / key).stat().st_size
-        except OSError:  # removed meanwhile
-            continue
     return total
 
 
-def _python(trial: "ProfilerTrial", problems: ProblemList) -> Iterator[PythonReport]:
+def _python(trial: "ProfilerTrial", problems: reader.ProblemList) -> Iterator[PythonReport]:
     """Yield the profiles of Python profilers below ``framework``."""
-    if not trial.source.files.store.is_profiled:
-        return
     store = trial.store
     root = os.path.abspath(store.root) if isinstance(store, LocalStore) else store.uri  # noqa: PTH100 - keeps links
-    groups: dict[tuple[str, str], list[ProfileFile]] = {}
-    for file in profile_files(store, root, problems, FRAMEWORK):
+    groups: dict[tuple[str, str], list[reader.ProfileFile]] = {}
+    for file in reader.profile_files(store, root, problems, reader.FRAMEWORK):
         groups.setdefault((file.stats.node_id, file.stats.profiler_name), []).append(file)
     for (node, profiler), files in sorted(groups.items()):
         modes = Counter(file.stats.start_mode.name for file in files)
@@ -178,9 +169,7 @@ def _python(trial: "ProfilerTrial", problems: ProblemList) -> Iterator[PythonRep
 
 
 def _of_other_tools(trial: "ProfilerTrial") -> Iterator[PythonReport]:
-    """Yield the profiles of other tools, if a profiler wrote nothing."""
-    if trial.source.files.store.is_profiled:
-        return
+    """Yield the profiles of other tools."""
     _, profiles = tool_profiles(trial.source.store)
     for tool, files in sorted(Counter(profile.tool for profile in profiles).items()):
         yield PythonReport(node="", profiler=tool, files=files, modes=[])

@@ -35,34 +35,25 @@ def record(command: Sequence[str], folder: str | None, options: RecordingOptions
     with tempfile.TemporaryDirectory(prefix="rule-runner-") as name:
         control = Path(name)
         write_hook(control, {**_HOOK, "LocalPath": str(control / "trial")})
-        recording = ProfileRecording(options, output, control, say)
-        return asyncio.run(_Recorder(command, control, recording).run())
+        return asyncio.run(_run(command, control, ProfileRecording(options, output, control, say)))
 
 
-class _Recorder:
-    """Runs the command and samples the system meanwhile."""
-
-    def __init__(self, command: Sequence[str], control: Path, recording: ProfileRecording) -> None:
-        self._command = command
-        self._control = control
-        self._recording = recording
-
-    async def run(self) -> int:
-        signals = ForwardedSignals(lambda: None)
-        recording = self._recording
-        recording.start()
-        follower = asyncio.create_task(recording.follow())
-        try:
-            script = await TrainingScript.start(
-                self._command, self._control, lambda _: None, recording.environment()
-            )
-            signals.script = script
-            with closing(script):
-                await signals.wait(script, GRACE_S)
-        finally:
-            follower.cancel()
-            recording.end()
-        say(f"The command ended with exit code {script.exit_code}.")
-        for sentence in recorded(recording, script.frameworks, script.missed):
-            say(sentence)
-        return script.exit_code
+async def _run(command: Sequence[str], control: Path, recording: ProfileRecording) -> int:
+    """Run the command, sample the system meanwhile, and say what was recorded."""
+    signals = ForwardedSignals(lambda: None)
+    recording.start()
+    follower = asyncio.create_task(recording.follow())
+    try:
+        script = await TrainingScript.start(
+            command, control, lambda _: None, recording.environment()
+        )
+        signals.script = script
+        with closing(script):
+            await signals.wait(script, GRACE_S)
+    finally:
+        follower.cancel()
+        recording.end()
+    say(f"The command ended with exit code {script.exit_code}.")
+    for sentence in recorded(recording, script.frameworks, script.missed):
+        say(sentence)
+    return script.exit_code

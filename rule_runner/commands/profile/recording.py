@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rule_core.exceptions import SMDebugError
 from rule_core.profiler.files.constants import DEFAULT_PREFIX
@@ -117,15 +117,13 @@ class ProfileRecording:
                 continue
             self._stamp = stamp
             try:
-                self._take_over(self._options.document(self.folder))
+                document = self._options.document(self.folder)
+                if document != self._document:
+                    self._document = document
+                    self._stop_sampler()
+                    self.start()
             except (RuleRunnerError, OSError) as err:
                 self._say(f"{err} The recording keeps its configuration.")
-
-    def _take_over(self, document: dict[str, Any]) -> None:
-        if document != self._document:
-            self._document = document
-            self._stop_sampler()
-            self.start()
 
     def _stop_sampler(self) -> None:
         sampler, self._sampler = self._sampler, None
@@ -143,15 +141,16 @@ class ProfileRecording:
 
     def has_steps(self) -> bool:
         """Return whether there are timelines of a training."""
-        with suppress(SMDebugError):
-            return bool(self._keys(DEFAULT_PREFIX))
-        return False
+        return self._has(DEFAULT_PREFIX)
 
     def is_empty(self) -> bool:
         """Return whether nothing was recorded."""
+        return not (self.has_steps() or self._has(SYSTEM_FOLDER))
+
+    def _has(self, folder: str) -> bool:
         with suppress(SMDebugError):
-            return not self.has_steps() and not self._keys(SYSTEM_FOLDER)
-        return True
+            return bool(self._keys(folder))
+        return False
 
     def _keys(self, folder: str) -> list[str]:
         try:

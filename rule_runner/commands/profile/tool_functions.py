@@ -1,7 +1,7 @@
 """The functions of profiles that other tools wrote, as tables."""
 
-from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final
 
 from rule_core.profiler.python_profiles.other_tools import SCALENE, ToolProfile, read_tool_profiles
@@ -12,19 +12,15 @@ from rule_runner.escape import printable
 from rule_runner.report.tables import Row, TextTable, print_tables
 
 if TYPE_CHECKING:
-    from rule_core.profiler.python_profiles.measured_code import CodePlace
     from rule_core.profiler.python_profiles.other_tools import FunctionAmounts, ToolProfiles
     from rule_core.profiler.python_profiles.scalene import ScaleneUse
 
 PROBLEMS: Final = 20
 THREADS: Final = 10
 OWN, WHOLE, MEMORY = "tottime", "cumtime", "memory"
-_AMOUNT: Final[Mapping[str, Callable[["tuple[CodePlace, float, float]"], float]]] = (
-    MappingProxyType({OWN: lambda row: row[1], WHOLE: lambda row: row[2]})
-)
-_USE: Final[Mapping[str, Callable[["ScaleneUse"], float]]] = MappingProxyType(
-    {OWN: lambda use: use.time_s, WHOLE: lambda use: use.time_s, MEMORY: lambda use: use.peak_mb}
-)
+# By what rows are sorted: the position in a row of amounts, and the attribute of a use.
+_AMOUNT: Final = {OWN: 1, WHOLE: 2}
+_USE: Final = {OWN: "time_s", WHOLE: "time_s", MEMORY: "peak_mb"}
 
 
 def print_tool_functions(
@@ -39,9 +35,9 @@ def print_tool_functions(
     TrialError
         If no profile can be read.
     """
-    has_lines_only = all(profile.tool == SCALENE for profile in profiles)
-    if sort not in (_USE if has_lines_only else _AMOUNT):
-        names = ", ".join(_USE if has_lines_only else _AMOUNT)
+    keys = [*(_USE if all(profile.tool == SCALENE for profile in profiles) else _AMOUNT)]
+    if sort not in keys:
+        names = ", ".join(keys)
         msg = f"Profiles of {profiles[0].tool} are sorted by one of {names}, got {sort!r}."
         raise UsageError(msg)
     with reading():
@@ -72,7 +68,7 @@ def _head(sums: "ToolProfiles", what: str) -> Iterator[str]:
 
 
 def _amounts(amounts: "FunctionAmounts", sort: str, count: int, what: str) -> TextTable:
-    ordered = sorted(amounts.rows, key=_AMOUNT[sort], reverse=True)
+    ordered = sorted(amounts.rows, key=itemgetter(_AMOUNT[sort]), reverse=True)
     form = "{:.6f}" if amounts.unit == "s" else "{:,.0f}"
     rows: list[Row] = [
         (form.format(own), form.format(whole), printable(place))
@@ -84,7 +80,7 @@ def _amounts(amounts: "FunctionAmounts", sort: str, count: int, what: str) -> Te
 
 
 def _uses(uses: "list[ScaleneUse]", sort: str, count: int, what: str) -> TextTable:
-    ordered = sorted(uses, key=_USE[sort], reverse=True)
+    ordered = sorted(uses, key=attrgetter(_USE[sort]), reverse=True)
     rows: list[Row] = [
         (
             f"{use.time_s:.3f}",

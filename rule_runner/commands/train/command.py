@@ -7,13 +7,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from builtin_rules.profiler_table import PROFILER_RULES
 from rule_runner.commands.evaluate import event_sinks
+from rule_runner.commands.profile.command import RULE
 from rule_runner.commands.profile.recording import ProfileRecording
 from rule_runner.commands.profile.recording_options import RecordingOptions
 from rule_runner.commands.train.evaluator import IDLE_S
 from rule_runner.commands.train.hook_config import SAVE_INTERVAL, hook_document
 from rule_runner.commands.train.judged_recording import RESULTS, JudgedRecording
-from rule_runner.commands.train.profiler_rules import split_request
 from rule_runner.commands.train.script import say, script_name
 from rule_runner.commands.train.supervisor import Supervisor, TrainConfig
 from rule_runner.config.defaults import FITTING_RULES
@@ -33,6 +34,7 @@ SAVED_FOR: Final = (
     "ProbabilitiesAsLogits",
     "VanishingGradient",
 )
+_NAMES: Final = {name.casefold(): name for name in PROFILER_RULES}
 
 
 def train(
@@ -129,3 +131,42 @@ def _check_is_free(folder: Path, option: str) -> None:
             f"Folder {str(folder)!r} is not empty. Choose another one with {option}, or remove it."
         )
         raise OutputError(msg)
+
+
+def split_request(request: EvaluationRequest) -> tuple[EvaluationRequest, EvaluationRequest]:
+    """Return an evaluation without profiler rules, and one with only these and the report.
+
+    Parameters, modes and actions follow the rule jobs that they name; a mode without a name is
+    that of both.
+    """
+    own = [rule for rule in request.rules if _is_profiler_rule(rule)]
+    ids = [rule.id or _NAMES[(rule.name or "").casefold()] for rule in own]
+    if RULE not in ids:
+        own.insert(0, RuleRequest(name=RULE))
+        ids.append(RULE)
+
+    def fields(*, profiler: bool) -> dict[str, tuple[str, ...]]:
+        """Return the options that name one of the profiler rules, or the others."""
+        ends = {"parameters": ".", "modes": "=", "actions": "="}
+        return {
+            field: tuple(
+                text
+                for text in getattr(request, field)
+                if text.startswith(tuple(f"{rule_id}{end}" for rule_id in ids)) is profiler
+            )
+            for field, end in ends.items()
+        }
+
+    others = tuple(rule for rule in request.rules if not _is_profiler_rule(rule))
+    profiler_fields = fields(profiler=True)
+    profiler_fields["modes"] += tuple(mode for mode in request.modes if "=" not in mode)
+    return (
+        replace(request, rules=others, **fields(profiler=False)),
+        replace(
+            request, rules=tuple(own), job=None, start_step=None, end_step=None, **profiler_fields
+        ),
+    )
+
+
+def _is_profiler_rule(rule: RuleRequest) -> bool:
+    return rule.source is None and (rule.name or "").casefold() in _NAMES

@@ -14,13 +14,12 @@ from msgspec.structs import replace
 
 from rule_core.processes import environment_with, input_file, module_command
 from rule_core.severity import Severity
-from rule_core.sources.address import split_kind
+from rule_core.sources.address import address_of
 from rule_runner.config.defaults import RuleMode
 from rule_runner.config.request import STDIN, EvaluationRequest, RuleRequest
 from rule_runner.escape import printable
-from rule_runner.loading.trials import trial_name
 from rule_runner.notify.event import DecodedEvent, RuleState
-from rule_runner.report.text import lines, print_table
+from rule_runner.report.text import print_results
 from rule_runner.results.evaluations import SavedEvaluation, saved_evaluations
 from rule_runner.results.file_names import REPORT
 from rule_runner.results.schema import EvaluationResult, RuleResult, summary_of_trial
@@ -49,11 +48,6 @@ class EvaluatorResult:
     problem: str = ""
 
     @property
-    def trial(self) -> str:
-        """Path of the trial."""
-        return self.request.any_trial
-
-    @property
     def output(self) -> Path:
         """The output folder."""
         return Path(self.request.output or "")
@@ -61,7 +55,8 @@ class EvaluatorResult:
     @property
     def result(self) -> EvaluationResult:
         """The results as those of one evaluation."""
-        summary = summary_of_trial(trial_name(self.trial), self.trial, self.rules)
+        trial = self.request.any_trial
+        summary = summary_of_trial(address_of(trial).name, trial, self.rules)
         return EvaluationResult(trial=replace(summary, ended=True), rules=[*self.rules])
 
     def has_issues(self, severity: Severity) -> bool:
@@ -72,18 +67,13 @@ class EvaluatorResult:
 
     def show(self) -> None:
         """Print the verdicts and the paths of trial and results to stderr."""
-        if sys.stderr.isatty():
-            from rich.console import Console
-
-            print_table(Console(stderr=True), self.result, folded=self.request.fits_rules)
-        else:
-            _print(*lines(self.result, folded=self.request.fits_rules))
-        _print(f"Trial: {printable(displayed(self.trial))}")
+        places = [f"Trial: {printable(displayed(self.request.any_trial))}"]
         if self.rules:
-            _print(f"Results: {printable(short(self.output))}")
+            places.append(f"Results: {printable(short(self.output))}")
         report = self.output / REPORT
         if report.exists():
-            _print(f"Report: {printable(short(report))}")
+            places.append(f"Report: {printable(short(report))}")
+        print_results(self.result, places, sys.stderr, folded=self.request.fits_rules)
 
 
 class Evaluator:
@@ -184,10 +174,6 @@ def short(path: Path) -> Path:
 
 def displayed(trial: str) -> str:
     """Return the path of a trial as seen from the working folder, or its address."""
-    kind, path = split_kind(trial)
-    return kind + (path if "://" in path else str(short(Path(path))))
-
-
-def _print(*texts: str) -> None:
-    for text in texts:
-        print(text, file=sys.stderr)
+    address = address_of(trial)
+    path = address.path
+    return str(address if "://" in path else address._replace(path=str(short(Path(path)))))

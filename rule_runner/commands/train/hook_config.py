@@ -95,7 +95,9 @@ def hook_document(
     hook = document.setdefault("HookParameters", {})
     hook.setdefault("include_workers", "all")
     if save_interval is not None:
-        _set_interval(document, str(save_interval))
+        hook["save_interval"] = str(save_interval)
+        for entry in document.get("CollectionConfigurations", ()):
+            (entry.get("CollectionParameters") or {}).pop("save_interval", None)
     if preset is not None:
         hook["preset"] = preset
     elif file is None and collections is None:
@@ -127,13 +129,6 @@ def _read(file: Path) -> Json:
     document["HookParameters"] = document.get("HookParameters") or {}
     document["CollectionConfigurations"] = document.get("CollectionConfigurations") or []
     return dict(document)
-
-
-def _set_interval(document: Json, interval: str) -> None:
-    """Set the interval of all collections."""
-    document["HookParameters"]["save_interval"] = interval
-    for entry in document.get("CollectionConfigurations", ()):
-        (entry.get("CollectionParameters") or {}).pop("save_interval", None)
 
 
 def _known(texts: Iterable[str], configured: set[str]) -> list[str]:

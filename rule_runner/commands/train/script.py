@@ -24,19 +24,6 @@ _ENDING: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 _POLL_S: Final = 0.05  # no event reports the end of the last process of a group
 
 
-def environment(control: Path, more: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment that makes every Python of the script hook its trainings.
-
-    Parameters
-    ----------
-    control
-        Folder with the hook's configuration.
-    more
-        Further variables.
-    """
-    return environment_with(SITE, {**os.environ, **more, FOLDER: str(control)})
-
-
 def script_name(command: Sequence[str]) -> str:
     """Return the name of a script: a Python file, module or other file, or its program."""
     program, *words = command
@@ -67,10 +54,7 @@ class TrainingScript:
     """
 
     def __init__(
-        self,
-        process: asyncio.subprocess.Process,
-        control: Path,
-        on_trial: Callable[[str], None],
+        self, process: asyncio.subprocess.Process, control: Path, on_trial: Callable[[str], None]
     ) -> None:
         self.frameworks: list[str] = []
         self.missed: list[str] = []
@@ -97,9 +81,11 @@ class TrainingScript:
             If it cannot be started.
         """
         os.mkfifo(control / PIPE)
+        # This makes every Python of the script hook its trainings.
+        hooked = environment_with(SITE, {**os.environ, **variables, FOLDER: str(control)})
         try:
             process = await asyncio.create_subprocess_exec(
-                *command, env=environment(control, variables), start_new_session=True
+                *command, env=hooked, start_new_session=True
             )
         except OSError as err:
             python = f" Write: python {command[0]}." if command[0].endswith(".py") else ""

@@ -149,23 +149,18 @@ class Supervisor:
             return EXIT_ISSUES
         return script.exit_code
 
-    def _on_trial(self, path: str) -> None:
-        if path not in self._trainings:
-            self._trainings[path] = self._begin(path)
-
-    def _begin(self, trial: str) -> WatchedTraining:
-        """Start the evaluation of a training."""
+    def _on_trial(self, trial: str) -> None:
+        """Start the evaluation of a training, once."""
+        if trial in self._trainings:
+            return
         config, number = self._config, self._number(trial)
         output = numbered_path(config.evaluation.output, number)
-        request = with_fields(
-            config.request,
-            trial=trial,
-            output=output,
-            trial_name=numbered_path(config.name, number),
-        )
+        name = numbered_path(config.name, number)
+        request = with_fields(config.request, trial=trial, output=output, trial_name=name)
         rules = [rule.configuration_name for rule in config.evaluation.rules]
         evaluator = Evaluator(request, rules, partial(self._on_finding, number))
-        return WatchedTraining(number, evaluator, asyncio.create_task(self._judge(evaluator)))
+        judging = asyncio.create_task(self._judge(evaluator))
+        self._trainings[trial] = WatchedTraining(number, evaluator, judging)
 
     def _number(self, trial: str) -> int:
         """Return the number in a training's folder name, or else a free one."""
@@ -212,7 +207,8 @@ class Supervisor:
 
     async def _conclude(self, script: TrainingScript) -> None:
         """Wait for the evaluations, and print their results."""
-        say(f"The training {self._how(script)}.")
+        stopped = "" if self._stopping is None else "was stopped, and "
+        say(f"The training {stopped}ended with exit code {script.exit_code}.")
         if not self._trainings:
             say(nothing_saved(script.frameworks))
         for trial in self._trainings:
@@ -234,8 +230,7 @@ class Supervisor:
         judged = await recording.judged()
         if len(judged.rules) > 1:
             judged.show()
-        if judged.problem:
-            say(f"{judged.problem} The training was not touched.{self._retry(judged)}")
+        self._say_problem(judged)
         recording.show(script.frameworks)
         self._has_failed = self._has_failed or self._fails([judged])
 
@@ -252,6 +247,9 @@ class Supervisor:
             print(document(judged.result, form, loaded, code), flush=True)
         elif len(self._trainings) <= PRINTED or not outcomes <= UNREMARKABLE:
             judged.show()
+        self._say_problem(judged)
+
+    def _say_problem(self, judged: EvaluatorResult) -> None:
         if judged.problem:
             say(f"{judged.problem} The training was not touched.{self._retry(judged)}")
 
@@ -273,10 +271,6 @@ class Supervisor:
             return f" {err}"
         command = ["rule-runner", "evaluate", "--request", str(short(file)), "--output", "DIR"]
         return f" Judge it with: {shlex.join(command)}"
-
-    def _how(self, script: TrainingScript) -> str:
-        how = f"ended with exit code {script.exit_code}"
-        return how if self._stopping is None else f"was stopped, and {how}"
 
 
 def mark_as_ended(trial: str) -> None:

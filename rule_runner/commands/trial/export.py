@@ -16,11 +16,7 @@ from rule_runner.errors import OutputError, TrialError
 from rule_runner.escape import printable
 from rule_runner.export.checkpoints import SafetensorsExport
 from rule_runner.export.native_trial import NativeExport
-from rule_runner.export.number_files import (
-    CsvExport,
-    JsonLinesExport,
-    TensorBoardExport,
-)
+from rule_runner.export.number_files import CsvExport, JsonLinesExport, TensorBoardExport
 from rule_runner.export.saved_parts import Omissions, SavedPart, saved_parts
 from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent
 
@@ -46,8 +42,8 @@ FORMATS: Final[dict[str, Callable[[Path, TrialIndex], Exporter]]] = {
 }
 
 
-def export_trial(path: str, form: str, output: str) -> int:
-    """Write the trial at `path` in another format; return the exit code.
+def export_trial(path: str, form: str, output: str) -> None:
+    """Write the trial at `path` in another format.
 
     Raises
     ------
@@ -85,7 +81,6 @@ def export_trial(path: str, form: str, output: str) -> int:
         msg = f"Nothing in trial {path!r} can be written as {form}."
         raise TrialError(msg)
     print(printable(f"Exported {count} of {len(index.steps)} steps to {output} ({form})."))
-    return 0
 
 
 def _remove(partial: Path) -> None:
@@ -97,7 +92,7 @@ def _remove(partial: Path) -> None:
 
 
 def read_index(path: str) -> tuple[TrialIndex, bool]:
-    """Return the index of a trial, and whether the trial has ended.
+    """Return the index of a trial with steps, and whether the trial has ended.
 
     Raises
     ------
@@ -124,12 +119,7 @@ def read_index(path: str) -> tuple[TrialIndex, bool]:
 
 def _write(index: TrialIndex, exporter: Exporter, omissions: Omissions) -> int:
     """Write all steps; return how many have anything that was written."""
-    count = 0
-    last = -1
     with OnError(exporter.close):
-        for saved in saved_parts(index, omissions):
-            if exporter.add(saved) and saved.step != last:
-                count += 1
-                last = saved.step
+        steps = {saved.step for saved in saved_parts(index, omissions) if exporter.add(saved)}
     exporter.close()
-    return count
+    return len(steps)

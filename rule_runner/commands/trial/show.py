@@ -3,13 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from rule_runner.commands.trial.summary import (
-    CollectionReport,
-    StepsReport,
-    TensorReport,
-    TrialReport,
-    report_trial,
-)
+from rule_runner.commands.trial import summary
 from rule_runner.errors import counted
 from rule_runner.escape import printable
 from rule_runner.report.tables import Row, TextTable, print_tables
@@ -18,8 +12,8 @@ from rule_runner.results.json_text import dump_json
 ROW_LIMIT: Final = 20  # rows of a table without --all
 
 
-def show_trial(path: str, form: str, *, everything: bool) -> int:
-    """Print the trial at `path`; return the exit code.
+def show_trial(path: str, form: str, *, everything: bool) -> None:
+    """Print the trial at `path`.
 
     Parameters
     ----------
@@ -33,12 +27,11 @@ def show_trial(path: str, form: str, *, everything: bool) -> int:
     TrialError
         If `path` holds no trial.
     """
-    report = report_trial(path)
+    report = summary.report_trial(path)
     if form == "json":
         print(dump_json(report, indent=2))
     else:
         print_tables(_head(report), _tables(report, None if everything else ROW_LIMIT), _lines)
-    return 0
 
 
 def _lines(table: TextTable) -> Iterator[str]:
@@ -47,7 +40,7 @@ def _lines(table: TextTable) -> Iterator[str]:
         yield "  " + ": ".join(filter(None, [name, ", ".join(filter(None, rest))]))
 
 
-def _head(report: TrialReport) -> Iterator[str]:
+def _head(report: summary.TrialReport) -> Iterator[str]:
     """Yield the lines about the whole trial."""
     yield f"trial: {printable(report.name)}"
     yield f"path: {printable(report.path)}"
@@ -61,7 +54,7 @@ def _head(report: TrialReport) -> Iterator[str]:
     yield f"tensors: {len(report.tensors)}, {_size(report.nbytes)} of records in event files"
 
 
-def _source_lines(report: TrialReport) -> Iterator[str]:
+def _source_lines(report: summary.TrialReport) -> Iterator[str]:
     """Yield the lines about a run in other formats."""
     for source in report.sources:
         yield f"recognised: {source.kind}: {printable(source.description)}"
@@ -70,7 +63,7 @@ def _source_lines(report: TrialReport) -> Iterator[str]:
     yield f"tensors: {len(report.tensors)}"
 
 
-def _tables(report: TrialReport, limit: int | None) -> Iterator[TextTable]:
+def _tables(report: summary.TrialReport, limit: int | None) -> Iterator[TextTable]:
     incomplete = [
         (str(step.step), f"without {', '.join(map(printable, step.missing)) or 'a worker'}")
         for step in report.incomplete
@@ -90,7 +83,7 @@ def _tables(report: TrialReport, limit: int | None) -> Iterator[TextTable]:
         yield TextTable(headings, _first(rows, limit))
 
 
-def _steps_row(steps: StepsReport) -> Row:
+def _steps_row(steps: summary.StepsReport) -> Row:
     return (
         "all, by global number" if steps.mode == "GLOBAL" else steps.mode,
         counted(steps.count, "step"),
@@ -98,12 +91,12 @@ def _steps_row(steps: StepsReport) -> Row:
     )
 
 
-def _segment_rows(report: TrialReport) -> Iterator[Row]:
+def _segment_rows(report: summary.TrialReport) -> Iterator[Row]:
     for number, segment in enumerate(report.segments, 1):
         yield str(number), counted(segment.count, "step"), _range(segment.first, segment.last)
 
 
-def _collection_row(collection: CollectionReport) -> Row:
+def _collection_row(collection: summary.CollectionReport) -> Row:
     count = collection.tensors
     return (
         printable(collection.name),
@@ -112,7 +105,7 @@ def _collection_row(collection: CollectionReport) -> Row:
     )
 
 
-def _tensor_row(tensor: TensorReport) -> Row:
+def _tensor_row(tensor: summary.TensorReport) -> Row:
     shape = "" if tensor.shape is None else f"({', '.join(map(str, tensor.shape))})"
     saved = [*tensor.saved[:-1], f"reductions {' '.join(map(printable, tensor.reductions))}"]
     return (

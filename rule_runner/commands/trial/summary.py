@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -13,11 +13,10 @@ from rule_core.model.segments import SEGMENT_STEPS, first_of_segment, step_in_se
 from rule_core.modes import ModeKeys
 from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex, missing_workers
+from rule_core.sources.address import address_of
 from rule_core.storage import StorageUnavailableError
 from rule_runner.errors import TrialError
-from rule_runner.loading.trials import absent, is_there, open_trial, real_path, reject_parent
-
-SCHEMA_VERSION: Final = 1
+from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent
 
 
 class StepsReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +99,7 @@ class TrialReport(msgspec.Struct, frozen=True, kw_only=True):
         Of a run that was resumed; [] of one that was not.
     """
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = 1
     name: str
     path: str
     ended: bool
@@ -145,7 +144,7 @@ def report_trial(path: str) -> TrialReport:
     tensors = [_tensor(index, name) for name in sorted(index.names)]
     return TrialReport(
         name=trial.name,
-        path=real_path(path),
+        path=address_of(path).canonical,
         ended=ended,
         workers=index.workers,
         num_workers=index.num_workers,
@@ -196,8 +195,7 @@ def incomplete_steps(index: TrialIndex) -> Iterator[IncompleteStep]:
 
 def _steps(index: TrialIndex) -> Iterator[StepsReport]:
     """Yield the steps over all modes, then those of each mode."""
-    by_mode = {ModeKeys.GLOBAL: index.steps}
-    by_mode |= {
+    by_mode = {ModeKeys.GLOBAL: index.steps} | {
         mode: sorted(index.mode_steps[mode]) for mode in ModeKeys if mode in index.mode_steps
     }
     for mode, steps in by_mode.items():
@@ -251,8 +249,7 @@ def _tensor(index: TrialIndex, name: str) -> TensorReport:
 
 
 def _nbytes(entry: Entry) -> int:
-    spans = [*entry.reductions.values(), *filter(None, [entry.raw])]
-    return sum(span.length for span in spans)
+    return sum(span.length for span in (*entry.reductions.values(), entry.raw) if span is not None)
 
 
 def _shape_and_type(

@@ -13,6 +13,7 @@ from rule_core.sources.options import SourceOptions
 from rule_runner.config.defaults import Issue
 from rule_runner.config.job_file.ignore import SECTION as IGNORE
 from rule_runner.config.job_file.ignore import Mute, mutes
+from rule_runner.config.job_file.sections import ABSENT, kind_of, listed
 from rule_runner.config.job_file.sources import SECTION as SOURCES
 from rule_runner.config.job_file.sources import source_options
 from rule_runner.config.sagemaker_contract import RULE, parse_share
@@ -43,8 +44,6 @@ RULE_FIELDS: Final = (
 )
 # The parts of a request that say where the job saves, and the names of the folders.
 _PLACES: Final = (("DebugHookConfig", "debug-output"), ("ProfilerConfig", "profiler-output"))
-# A missing value as YAML writes it, where every scalar is its text.
-_ABSENT: Final = (None, "", "~", "null", "Null", "NULL")
 
 
 class Kind(enum.StrEnum):
@@ -135,15 +134,13 @@ def definition_of(request: object, place: str) -> JobDefinition:
         If it is not such an object.
     """
     if not isinstance(request, Mapping):
-        msg = (
-            f"{capitalized(place)} must hold an object with {Kind.DEBUG}, got {_kind_of(request)}."
-        )
+        msg = f"{capitalized(place)} must hold an object with {Kind.DEBUG}, got {kind_of(request)}."
         raise JobError(msg)
     _check_extensions(request, place)
     configurations = tuple(
         configuration_of(raw, kind, f"{kind}[{number}]")
         for kind in Kind
-        for number, raw in enumerate(_listed(request, kind, place))
+        for number, raw in enumerate(listed(request.get(kind), f"{kind} of {place}"))
     )
     if not configurations:
         words = [str(name) for name in request if name not in [*Kind]]
@@ -180,7 +177,7 @@ def _check_extensions(request: Mapping[str, Any], place: str) -> None:
 
 def _stop_on(request: Mapping[str, Any], place: str) -> Issue | None:
     severity = request.get(_STOP_ON)
-    if severity in _ABSENT:
+    if severity in ABSENT:
         return None
     for issue in _ISSUES:
         if severity == issue:
@@ -191,7 +188,7 @@ def _stop_on(request: Mapping[str, Any], place: str) -> Issue | None:
 
 def _min_coverage(request: Mapping[str, Any], place: str) -> float | None:
     share = request.get(_MIN_COVERAGE)
-    if share in _ABSENT:
+    if share in ABSENT:
         return None
     try:
         return parse_share(share, f"{_MIN_COVERAGE} of {place}")
@@ -202,12 +199,12 @@ def _min_coverage(request: Mapping[str, Any], place: str) -> float | None:
 def configuration_of(raw: object, kind: Kind, where: str) -> RuleConfiguration:
     """Return a rule configuration; `where` it stands is its name if it has none."""
     if not isinstance(raw, Mapping):
-        problem = f"A rule configuration must be an object, got {_kind_of(raw)}."
+        problem = f"A rule configuration must be an object, got {kind_of(raw)}."
         return RuleConfiguration(where, kind, problem=problem)
-    texts, wrong = _parameters({} if raw.get(_PARAMETERS) in _ABSENT else raw[_PARAMETERS])
+    texts, wrong = _parameters({} if raw.get(_PARAMETERS) in ABSENT else raw[_PARAMETERS])
     name = raw.get(_NAME)
     problems = (_field_problem(raw), _name_problem(name), wrong)
-    named = name if isinstance(name, str) and name not in _ABSENT else where
+    named = name if isinstance(name, str) and name not in ABSENT else where
     return RuleConfiguration(named, kind, texts, next(filter(None, problems), ""))
 
 
@@ -278,16 +275,6 @@ def limits_passed(definition: JobDefinition) -> list[str]:
     return sentences
 
 
-def _listed(request: Mapping[str, Any], kind: Kind, place: str) -> Sequence[object]:
-    rules = request.get(kind)
-    if isinstance(rules, (list, tuple)):
-        return rules
-    if rules in _ABSENT:
-        return ()
-    msg = f"{kind} of {place} must be a list, got {_kind_of(rules)}."
-    raise JobError(msg)
-
-
 def _field_problem(raw: Mapping[str, object]) -> str:
     for name in raw:
         if name not in RULE_FIELDS:
@@ -298,7 +285,7 @@ def _field_problem(raw: Mapping[str, object]) -> str:
 
 
 def _name_problem(name: object) -> str:
-    if name in _ABSENT:
+    if name in ABSENT:
         return f"The rule configuration has no {_NAME}."
     if not isinstance(name, str):
         return f'{_NAME} must be a string, got {name!r:.100}. Write "{name!s:.100}".'
@@ -312,7 +299,7 @@ def _name_problem(name: object) -> str:
 def _parameters(raw: object) -> tuple[dict[str, str], str]:
     """Return the parameters that are texts, and the problem of the first that is not."""
     if not isinstance(raw, Mapping):
-        return {}, f"{_PARAMETERS} must be an object, got {_kind_of(raw)}."
+        return {}, f"{_PARAMETERS} must be an object, got {kind_of(raw)}."
     texts: dict[str, str] = {}
     wrong = ""
     for name, value in raw.items():
@@ -342,10 +329,4 @@ def _saved_to(
 
 
 def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value not in _ABSENT else None
-
-
-def _kind_of(value: object) -> str:
-    """Return what a value is, in a word that JSON and YAML have."""
-    names = {dict: "an object", list: "a list", str: "text", bool: "true or false"}
-    return "nothing" if value is None else names.get(type(value), "a number")
+    return value if isinstance(value, str) and value not in ABSENT else None

@@ -1,14 +1,14 @@
 """Reads the section `ignore` of a job file: findings to mute, each with a reason."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
 from typing import Final
 
 import msgspec
 
 from rule_core.rules.evidence import Finding
-from rule_core.rules.params import did_you_mean
+from rule_runner.config.job_file.sections import compiled, listed, texts_of
 from rule_runner.errors import JobError
 
 SECTION: Final = "ignore"
@@ -78,30 +78,14 @@ def mutes(section: object, place: str) -> tuple[Mute, ...]:
     JobError
         If it is not valid, with what to write instead.
     """
-    if section in (None, ""):
-        return ()
-    if not isinstance(section, (list, tuple)):
-        msg = f"{SECTION} of {place} must be a list."
-        raise JobError(msg)
     return tuple(
-        _mute(entry, f"{SECTION}[{number}] of {place}") for number, entry in enumerate(section)
+        _mute(entry, f"{SECTION}[{number}] of {place}")
+        for number, entry in enumerate(listed(section, f"{SECTION} of {place}"))
     )
 
 
 def _mute(entry: object, where: str) -> Mute:
-    fields = ", ".join(FIELDS)
-    if not isinstance(entry, Mapping):
-        msg = f"{where} must be an object with {fields}."
-        raise JobError(msg)
-    for name, value in entry.items():
-        if name not in FIELDS:
-            hint = did_you_mean(str(name), FIELDS)
-            msg = f"{where} has an unknown field {name!r:.100}.{hint} Fields: {fields}."
-            raise JobError(msg)
-        if not isinstance(value, str):
-            msg = f"{name} in {where} must be a string, got {value!r:.100}."
-            raise JobError(msg)
-    texts = {name: value for name, value in entry.items() if value}
+    texts = {name: value for name, value in texts_of(entry, FIELDS, where).items() if value}
     if "reason" not in texts:
         msg = f"{where} must have a reason: why its findings are muted."
         raise JobError(msg)
@@ -109,22 +93,10 @@ def _mute(entry: object, where: str) -> Mute:
         msg = f"{where} must have a rule, a tensor or a run. Without them it would mute everything."
         raise JobError(msg)
     for name in ("tensor", "run"):
-        _check_pattern(texts.get(name, ""), f"{name} in {where}")
+        compiled(texts.get(name, ""), f"{name} in {where}")
     until = texts.pop("until", None)
-    return Mute(**texts, until=None if until is None else _date(until, where))
-
-
-def _check_pattern(pattern: str, what: str) -> None:
     try:
-        re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as err:
-        msg = f"{what} is not a regular expression: {err}."
-        raise JobError(msg) from err
-
-
-def _date(text: str, where: str) -> date:
-    try:
-        return date.fromisoformat(text)
+        return Mute(**texts, until=None if until is None else date.fromisoformat(until))
     except ValueError as err:
-        msg = f"until in {where} must be a date such as 2026-12-31, got {text!r:.100}."
+        msg = f"until in {where} must be a date such as 2026-12-31, got {until!r:.100}."
         raise JobError(msg) from err

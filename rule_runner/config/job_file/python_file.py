@@ -2,15 +2,16 @@
 
 import runpy
 import sys
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from rule_runner.config.documents import read_text, shown
+from rule_runner.config.documents import read_text
 from rule_runner.config.job_file.sdk_objects import is_rule
-from rule_runner.errors import JobError, raised
+from rule_runner.errors import ENDS_ITSELF, JobError, line_of, user_code
+from rule_runner.text_files import shown
 
 SUFFIX: Final = ".py"
 NAME: Final = "rules"
@@ -44,25 +45,24 @@ def run_file(path: Path, noun: str = "Job file") -> dict[str, Any]:
     """
     read_text(path, noun)
     name, path = f"{noun} {shown(path)}", path.resolve()
-    try:
-        with _importable(path.parent):
-            return runpy.run_path(str(path), run_name=_RUN_NAME)
-    except SyntaxError as err:
-        if err.filename != str(path):
-            raise JobError(raised(name, err, _where(err, path))) from err
-        msg = f"{name} does not parse: line {err.lineno}: {err.msg}."
-        raise JobError(msg) from err
-    except SystemExit as err:
-        msg = (
-            f"{name} ends the program {_where(err, path)}. Do that only if __name__ == '__main__'."
-        )
-        raise JobError(msg) from err
-    except Exception as err:
-        msg = raised(name, err, _where(err, path))
+
+    def hint(err: BaseException) -> str:
         missing = (isinstance(err, ImportError) and err.name) or ""
-        if missing.partition(".")[0] in _SDK:
-            msg += " The SDK is not installed: import these names from rule_runner.debugger."
-        raise JobError(msg) from err
+        if missing.partition(".")[0] not in _SDK:
+            return ""
+        return " The SDK is not installed: import these names from rule_runner.debugger."
+
+    with user_code(JobError, name, partial(line_of, path=path), hint), _importable(path.parent):
+        try:
+            return runpy.run_path(str(path), run_name=_RUN_NAME)
+        except SyntaxError as err:
+            if err.filename != str(path):
+                raise
+            msg = f"{name} does not parse: line {err.lineno}: {err.msg}."
+            raise JobError(msg) from err
+        except SystemExit as err:
+            msg = f"{name} ends the program {line_of(err, path)}. {ENDS_ITSELF}"
+            raise JobError(msg) from err
 
 
 @contextmanager
@@ -74,13 +74,6 @@ def _importable(folder: Path) -> Iterator[None]:
         yield
     finally:
         sys.path[:] = before
-
-
-def _where(err: BaseException, path: Path) -> str:
-    """Return the line of the file that was running when `err` was raised."""
-    frames = traceback.extract_tb(err.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
-    return f"at line {lines[-1]}" if lines else "while it was run"
 
 
 def _list_in(names: Mapping[str, object], name: str) -> Sequence[object]:

@@ -4,12 +4,13 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from rule_runner.config.documents import TextError, parse, read_text, shown
+from rule_runner.config.documents import TextError, parse, read_text
 from rule_runner.config.job_file.definition import JobDefinition, capitalized, definition_of
 from rule_runner.config.job_file.python_file import SUFFIX, rules_of_file
 from rule_runner.config.job_file.sdk_objects import configurations_of
 from rule_runner.config.model import check_is_local
 from rule_runner.errors import JobError
+from rule_runner.text_files import shown
 
 
 def is_code(path: str) -> bool:

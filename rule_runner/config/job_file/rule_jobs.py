@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 from typing import Final, NamedTuple, Self
 
 from rule_core.rules.params import did_you_mean
+from rule_core.sources.address import address_of
 from rule_runner.config.defaults import RuleMode
 from rule_runner.config.from_contract import rule_job
 from rule_runner.config.job_file.definition import (
@@ -35,7 +36,7 @@ from rule_runner.errors import ClientError, JobError, RuleFailedError, TrialErro
 from rule_runner.loading.loader import LoadedRule, every_builtin
 from rule_runner.loading.parameters import bind, construct, other_trials
 from rule_runner.loading.placeholder_rule import PlaceholderRule
-from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent, trial_name
+from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent
 from rule_runner.notify.actions.spec import parse_actions
 
 PROCESSING: Final = "DetailedProfilerProcessing"  # not a rule; SageMaker's Profiler adds it
@@ -179,7 +180,7 @@ def _mutes(
     definition: JobDefinition, request: EvaluationRequest, job: RuleJobConfig
 ) -> tuple[Mute, ...]:
     """Return the entries of the mute list that apply to a rule job today."""
-    run = request.trial_name or trial_name(request.any_trial) if definition.ignore else ""
+    run = request.trial_name or address_of(request.any_trial).name if definition.ignore else ""
     names = (job.configuration_name, job.loaded.name)
     return tuple(
         mute

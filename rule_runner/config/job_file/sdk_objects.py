@@ -5,7 +5,6 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol, TypeGuard
 
-from rule_core.failures import attempt
 from rule_runner.config.defaults import ACTIONS
 from rule_runner.config.job_file.definition import (
     Kind,
@@ -14,7 +13,7 @@ from rule_runner.config.job_file.definition import (
     configuration_of,
 )
 from rule_runner.config.sagemaker_contract import RULE
-from rule_runner.errors import JobError, raised
+from rule_runner.errors import ClientError, JobError, user_code
 
 _DEBUG: Final = "to_debugger_rule_config_dict"
 _PROFILER: Final = "to_profiler_rule_config_dict"
@@ -74,14 +73,13 @@ def _configuration(rule: object, where: str, place: str) -> RuleConfiguration:
         raise JobError(msg)
     kind = Kind.DEBUG if hasattr(rule, _DEBUG) else Kind.PROFILER
 
-    def fail(err: Exception) -> RuleConfiguration:
-        named = getattr(rule, "name", None)
-        name = named if isinstance(named, str) and named else where
-        problem = raised(f"Rule {name!r}", err, "while its request was made")
-        return RuleConfiguration(name, kind, problem=problem)
-
-    # The class of the rule is the user's.
-    return attempt(lambda: configuration_of(_request_of(rule), kind, where), fail)
+    name = getattr(rule, "name", None)
+    name = name if isinstance(name, str) and name else where
+    try:  # the class of the rule is the user's
+        with user_code(JobError, f"Rule {name!r}", lambda _: "while its request was made"):
+            return configuration_of(_request_of(rule), kind, where)
+    except ClientError as err:
+        return RuleConfiguration(name, kind, problem=str(err))
 
 
 def _request_of(rule: Any) -> dict[str, Any]:

@@ -16,13 +16,12 @@ import signal
 import socket
 import struct
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Final
 
 from rule_core.processes import signal_group, start
-from rule_core.sources.address import is_in_s3
 from rule_runner.errors import ClientError
 
 # The import path is that of the runner: rules can import what the runner can.
@@ -187,16 +186,15 @@ def _continue(group: int) -> None:
     signal_group(group, signal.SIGCONT)
 
 
-def allowed_environment(environment: Mapping[str, str], trials: Iterable[str]) -> dict[str, str]:
-    """Return the variables that a process needs to read trials.
+def allowed_environment(environment: Mapping[str, str], *, remote: bool) -> dict[str, str]:
+    """Return the variables that a process needs to read trials, `remote` ones or not.
 
     >>> environment = {"PATH": "/bin", "AWS_PROFILE": "me", "API_TOKEN": "x"}
-    >>> allowed_environment(environment, ["/runs/mnist"])
+    >>> allowed_environment(environment, remote=False)
     {'PATH': '/bin'}
-    >>> allowed_environment(environment, ["s3://bucket/mnist"])
+    >>> allowed_environment(environment, remote=True)
     {'PATH': '/bin', 'AWS_PROFILE': 'me'}
     """
-    remote = any(map(is_in_s3, trials))
     return {
         name: value
         for name, value in environment.items()

@@ -148,7 +148,7 @@ class JobActions:
 
     def _not_triggered(self, first: FindingTrigger, number: int, action: Action) -> ActionRecord:
         """Return the outcome of an action for which no finding was serious enough."""
-        planned = _PlannedAction(number, action, _id(first, number, action), first.trigger)
+        planned = self._planned(first, number)
         needed = self._policy.needs(action)
         record = self._record(planned, ActionState.REFUSED, TOO_MILD.format(needed))
         before = self._journal.last.get(record.id)
@@ -157,6 +157,13 @@ class JobActions:
         with suppress(OutputError):  # nothing depends on it
             self._journal.write(record)
         return record
+
+    def _planned(self, finding: FindingTrigger, number: int) -> "_PlannedAction":
+        """Return an action for a finding, with an id that is the same whenever it is planned."""
+        action = self._actions[number]
+        identity = [finding.id, number, action.name, action.target]
+        digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
+        return _PlannedAction(number, action, digest, finding.trigger)
 
     def news(self) -> list[ActionRecord]:
         """Return the outcomes since the last call."""
@@ -177,8 +184,7 @@ class JobActions:
         if before is not None:
             before.join()
         for number in numbers:
-            action = self._actions[number]
-            planned = _PlannedAction(number, action, _id(finding, number, action), finding.trigger)
+            planned = self._planned(finding, number)
             try:
                 record = self._carried_out(planned)
             except _EndedError:
@@ -293,12 +299,6 @@ class _PlannedAction:
 
 class _EndedError(Exception):
     """The journal takes no more records."""
-
-
-def _id(finding: FindingTrigger, number: int, action: Action) -> str:
-    """Return an id that is the same for the same action and finding."""
-    parts = [finding.id, number, action.name, action.target]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 def finding_trigger(

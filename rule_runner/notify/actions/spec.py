@@ -7,8 +7,7 @@ from typing import Final
 from rule_core.exceptions import SMDebugValueError
 from rule_core.rules.actions.base import Action
 from rule_core.rules.actions.message import MessageAction
-from rule_core.rules.actions.parsing import check_job
-from rule_core.rules.actions.recipients import EMAIL, SMS, problem
+from rule_core.rules.actions.parsing import EMAIL, SMS, check_job, problem
 from rule_core.rules.actions.stop_training import StopTrainingAction
 from rule_core.rules.params import did_you_mean
 from rule_runner.errors import UsageError

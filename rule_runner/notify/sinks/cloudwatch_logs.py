@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from rule_runner.notify.event import Event, statuses
 from rule_runner.notify.sinks.aws import AwsSink
-from rule_runner.notify.sinks.base import Refused, RefusedError, Sent
+from rule_runner.notify.sinks.base import Refused, RefusedError, Sent, batches
 from rule_runner.results.json_text import dump_json
 
 GROUP: Final = "/rule-runner/RuleJobs"
@@ -35,11 +35,6 @@ class LogLine(NamedTuple):
     message: str
     event_id: str
 
-    @property
-    def size(self) -> int:
-        """Number of bytes as counted by CloudWatch."""
-        return EVENT_BYTES + len(self.message.encode())
-
 
 class CloudWatchLogsSink(AwsSink):
     """Writes a line into the stream of every rule whose status an event changes.
@@ -58,7 +53,7 @@ class CloudWatchLogsSink(AwsSink):
         refused: dict[str, str] = {}
         for stream, lines in streams(events).items():
             waiting = [line for line in lines if (stream, line) not in self._written]
-            for batch in batches(waiting):
+            for batch in log_batches(waiting):
                 refused |= self._put(stream, batch)
                 self._written |= {(stream, line) for line in batch}
         self._written.clear()
@@ -134,18 +129,12 @@ def stream_name(run: str, rule: str, epoch: int) -> str:
     return "/".join(parts) + end
 
 
-def batches(lines: Sequence[LogLine]) -> Iterator[list[LogLine]]:
+def log_batches(lines: Sequence[LogLine]) -> Iterator[list[LogLine]]:
     """Split chronological `lines` into one list per request."""
-    batch: list[LogLine] = []
-    room = BATCH_BYTES
-    for line in lines:
-        is_full = batch and (
-            line.size > room or len(batch) == BATCH_EVENTS or line.at_ms - batch[0].at_ms > SPAN_MS
-        )
-        if is_full:
-            yield batch
-            batch, room = [], BATCH_BYTES
-        batch.append(line)
-        room -= line.size
-    if batch:
-        yield batch
+    return batches(
+        lines,
+        lambda line: EVENT_BYTES + len(line.message.encode()),
+        BATCH_BYTES,
+        BATCH_EVENTS,
+        lambda first, line: line.at_ms - first.at_ms > SPAN_MS,
+    )

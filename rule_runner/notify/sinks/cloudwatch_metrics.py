@@ -1,17 +1,27 @@
 """Metrics of rules: sent to CloudWatch, or printed in its embedded metric format."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 from urllib.parse import quote
 
-from rule_runner.notify.event import Event
+from rule_runner.notify.event import Event, statuses
 from rule_runner.notify.sinks.aws import AwsSink
-from rule_runner.notify.sinks.base import Sent, one_by_one
+from rule_runner.notify.sinks.base import Sent, batches, one_by_one
 from rule_runner.notify.sinks.local import StdoutSink
-from rule_runner.notify.sinks.metrics import NAMESPACE, UNITS, RuleMetrics, rule_metrics
 from rule_runner.results.json_text import dump_json
+from rule_runner.results.status import RuleStatus
 
+NAMESPACE: Final = "RuleRunner/Rules"
+VALUE_LIMIT: Final = 1024  # characters of a dimension's value
+UNITS: Final = {
+    "IssuesFound": "Count",
+    "StepsEvaluated": "Count",
+    "LastStep": "None",
+    "EvaluationLagSeconds": "Seconds",
+    "EvaluatorErrors": "Count",
+}
 METRICS: Final = 1000  # of one request
 REQUEST_BYTES: Final = 1_000_000  # below 1 MB and 1 MiB
 METRIC_BYTES: Final = 1000  # upper bound without names, for any protocol of botocore
@@ -26,6 +36,58 @@ REFUSALS: Final = frozenset(
         "ValidationError",
     }
 )
+
+
+@dataclass(frozen=True, slots=True)
+class RuleMetrics:
+    """The metrics of one rule at one time.
+
+    Attributes
+    ----------
+    run, rule
+        Values of the dimensions ``Run`` and ``Rule``.
+    at_ms
+        Milliseconds since the epoch.
+    values
+        Finite values by name. ``LastStep`` is missing before the first step is judged.
+    """
+
+    run: str
+    rule: str
+    at_ms: int
+    values: dict[str, float]
+
+
+def rule_metrics(event: Event) -> Iterator[RuleMetrics]:
+    """Yield the metrics of each rule of an event."""
+    detail: Any = event["detail"]
+    for rule in statuses(detail):
+        status = rule["RuleEvaluationStatus"]
+        values = {
+            "IssuesFound": int(status == RuleStatus.ISSUES_FOUND),
+            "StepsEvaluated": rule.get("StepsEvaluated", 0),
+            "LastStep": rule.get("LastStep"),
+            "EvaluationLagSeconds": rule.get("EvaluationLagSeconds", 0.0),
+            "EvaluatorErrors": int(status == RuleStatus.ERROR),
+        }
+        yield RuleMetrics(
+            dimension(detail["TrainingJobName"]),
+            dimension(rule["RuleConfigurationName"]),
+            rule["LastModifiedTime"],
+            {name: value for name, value in values.items() if value is not None},
+        )
+
+
+def dimension(text: str) -> str:
+    """Return `text` in the form that CloudWatch accepts as the value of a dimension.
+
+    >>> dimension("Läuft: 1"), dimension(":x"), dimension(" ")
+    ('L_uft: 1', '_x', '_')
+    """
+    plain = "".join(char if char.isascii() and char.isprintable() else "_" for char in text)
+    if plain.startswith(":"):
+        plain = f"_{plain[1:]}"
+    return plain[:VALUE_LIMIT].strip() or "_"
 
 
 class CloudWatchMetricsSink(AwsSink):
@@ -62,19 +124,11 @@ def _data(metrics: RuleMetrics) -> Iterator[dict[str, Any]]:
 
 def requests(data: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     """Split `data` into one list per request."""
-    batch: list[dict[str, Any]] = []
-    room = REQUEST_BYTES
-    for datum in data:
-        size = METRIC_BYTES + sum(
-            len(quote(dimension["Value"])) for dimension in datum["Dimensions"]
-        )
-        if batch and (size > room or len(batch) == METRICS):
-            yield batch
-            batch, room = [], REQUEST_BYTES
-        batch.append(datum)
-        room -= size
-    if batch:
-        yield batch
+    return batches(data, _size, REQUEST_BYTES, METRICS)
+
+
+def _size(datum: dict[str, Any]) -> int:
+    return METRIC_BYTES + sum(len(quote(dimension["Value"])) for dimension in datum["Dimensions"])
 
 
 class EmfSink(StdoutSink):

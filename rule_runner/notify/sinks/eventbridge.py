@@ -6,8 +6,15 @@ from typing import Any, Final
 
 from rule_runner.notify.event import Event
 from rule_runner.notify.sinks.aws import AwsSink
-from rule_runner.notify.sinks.base import Refused, RefusedError, Sent, SinkError
-from rule_runner.notify.sinks.size_limit import TOO_LARGE, shorten
+from rule_runner.notify.sinks.base import (
+    TOO_LARGE,
+    Refused,
+    RefusedError,
+    Sent,
+    SinkError,
+    batches,
+    shorten,
+)
 from rule_runner.results.json_text import dump_json
 
 ENTRIES: Final = 10  # per request
@@ -117,11 +124,8 @@ def _entry_of(event: Any) -> dict[str, Any]:
 
 def _request(entries: Sequence[dict[str, Any] | None]) -> list[dict[str, Any] | None]:
     """Return the first of `entries` that fit into one request; None entries take no room."""
-    batch: list[dict[str, Any] | None] = []
-    room = REQUEST_BYTES - 1
-    for entry in entries[:ENTRIES]:
-        room -= 0 if entry is None else size(entry)
-        if room < 0:
-            break
-        batch.append(entry)
-    return batch
+    return next(
+        batches(
+            entries, lambda entry: 0 if entry is None else size(entry), REQUEST_BYTES - 1, ENTRIES
+        )
+    )

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from rule_runner.notify.event import Event, statuses
 from rule_runner.notify.sinks.aws import AwsSink
-from rule_runner.notify.sinks.base import RefusedError, Sent, one_by_one
-from rule_runner.notify.sinks.size_limit import TOO_LARGE, shorten
+from rule_runner.notify.sinks.base import TOO_LARGE, RefusedError, Sent, one_by_one, shorten
 from rule_runner.results.json_text import dump_json
 
 MESSAGE_BYTES: Final = 256 * 1024  # including attributes

@@ -14,10 +14,9 @@ from rule_runner.notify.messenger import masked as masked_service
 from rule_runner.notify.sinks.apprise import AppriseSink
 from rule_runner.notify.sinks.base import EventSink
 from rule_runner.notify.sinks.cloudwatch_logs import GROUP, CloudWatchLogsSink
-from rule_runner.notify.sinks.cloudwatch_metrics import CloudWatchMetricsSink, EmfSink
+from rule_runner.notify.sinks.cloudwatch_metrics import NAMESPACE, CloudWatchMetricsSink, EmfSink
 from rule_runner.notify.sinks.eventbridge import EventBridgeSink
 from rule_runner.notify.sinks.local import FileSink, StdoutSink
-from rule_runner.notify.sinks.metrics import NAMESPACE
 from rule_runner.notify.sinks.sns import SnsSink
 from rule_runner.notify.sinks.webhook import WebhookSink
 from rule_runner.notify.spec_checks import check_kind, check_webhook
@@ -38,20 +37,15 @@ class SinkSpec:
 
     Attributes
     ----------
-    name
-        See `EventSink`.
-    label
-        The text of the user, without secrets.
+    region
+        The AWS region; None for the default one.
     stream
         Standard output for the sinks that write to it.
     """
 
-    kind: str
     target: str
     region: str | None
-    name: str
-    label: str
-    stream: TextIO | None
+    stream: TextIO
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +124,12 @@ def parse_sinks(texts: Sequence[str], stdout: TextIO | None = None) -> list[Even
     UsageError
         If a text is invalid, or two are the same.
     """
-    specs = [_parse(text, stdout or sys.stdout) for text in texts]
-    names = [spec.name for spec in specs]
-    for spec in specs:
-        if names.count(spec.name) > 1:
-            msg = f"Sink {spec.label!r} is given twice."
+    sinks = [_sink(text, stdout or sys.stdout) for text in texts]
+    names = [sink.name for sink in sinks]
+    for sink in sinks:
+        if names.count(sink.name) > 1:
+            msg = f"Sink {sink.label!r} is given twice."
             raise UsageError(msg)
-    sinks = []
-    for spec in specs:
-        sink = _KINDS[spec.kind].make(spec)
-        sink.name, sink.label = spec.name, spec.label
-        sinks.append(sink)
     return sinks
 
 
@@ -155,7 +144,7 @@ def writes_to_stdout(texts: Sequence[str]) -> str | None:
     return next((kind for kind in kinds if kind in ON_STDOUT), None)
 
 
-def _parse(text: str, stdout: TextIO) -> SinkSpec:
+def _sink(text: str, stdout: TextIO) -> EventSink:
     kind = re.split("[:,]", text, maxsplit=1)[0]
     target_text = text[len(kind) :].removeprefix(":")
     check_kind("sink", kind, _KINDS)
@@ -170,8 +159,12 @@ def _parse(text: str, stdout: TextIO) -> SinkSpec:
         expected = f"needs {options.target}" if options.target else "takes no value"
         msg = f"Sink {kind!r} {expected} after its colon, got {target!r}."
         raise UsageError(msg)
-    region = region or _region_of_arn(target)
-    return SinkSpec(kind, target, region, _name(kind, target_text), text, stdout)
+    parts = target.split(":")
+    if region is None and len(parts) >= ARN_PARTS and parts[0] == "arn":
+        region = parts[3]
+    sink = options.make(SinkSpec(target, region, stdout))
+    sink.name, sink.label = _name(kind, target_text), text
+    return sink
 
 
 def _split_region(target_text: str, kind: str) -> tuple[str, str | None]:
@@ -188,12 +181,6 @@ def _split_region(target_text: str, kind: str) -> tuple[str, str | None]:
         msg = f"Region of sink {kind!r} must be letters, digits and hyphens, got {region!r}."
         raise UsageError(msg)
     return target, region
-
-
-def _region_of_arn(target: str) -> str | None:
-    """Return the region of an ARN."""
-    parts = target.split(":")
-    return parts[3] if len(parts) >= ARN_PARTS and parts[0] == "arn" else None
 
 
 def _name(kind: str, target_text: str) -> str:

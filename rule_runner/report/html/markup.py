@@ -22,15 +22,17 @@ NOTHING: Final = Html("")
 def html(form: str, **values: object) -> Html:
     """Return a form with values in its braces, which are escaped if they are not `Html`.
 
-    >>> html("<b>{name}</b>", name="a<b"), html("<p>{bold}</p>", bold=Html("<b>x</b>"))
-    ('<b>a&lt;b</b>', '<p><b>x</b></p>')
+    The items of a list follow one another.
+
+    >>> html("<b>{name}</b>", name="a<b"), html("<p>{bold}</p>", bold=[Html("<b>x</b>"), "<"])
+    ('<b>a&lt;b</b>', '<p><b>x</b>&lt;</p>')
     """
     return Html(form.format(**{name: _escaped(value) for name, value in values.items()}))
 
 
-def join(parts: "list[Html]", separator: str = "") -> Html:
-    """Return the parts of a page as one."""
-    return Html(separator.join(parts))
+def html_if(condition: object, form: str, **values: object) -> Html:
+    """Return a form with values as `html` does, or nothing if a condition does not hold."""
+    return html(form, **values) if condition else NOTHING
 
 
 def script_json(value: Any) -> Html:
@@ -39,4 +41,6 @@ def script_json(value: Any) -> Html:
 
 
 def _escaped(value: object) -> str:
+    if isinstance(value, list):
+        return "".join(map(_escaped, value))
     return value if isinstance(value, Html) else str(value).translate(_ESCAPES)

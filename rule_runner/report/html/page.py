@@ -4,26 +4,28 @@ import hashlib
 import math
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 from builtin_rules.rule_page import rule_page
 from rule_core.analysis.axis import number
 from rule_core.severity import Severity
+from rule_core.sources.address import address_of
 from rule_runner.loading.loader import every_builtin
-from rule_runner.loading.trials import trial_name
+from rule_runner.report.html.markup import Html
 from rule_runner.report.html.picture import CHART, COLOURS
 from rule_runner.report.html.report_form import report_form, step_of
-from rule_runner.report.html.series import ChartLine, Drawing, display_name
+from rule_runner.report.html.series import Drawing, display_name
 from rule_runner.report.html.svg_chart import COLOURED, SvgChart
-from rule_runner.report.saved_results import Run, Saved, SavedRuleJob, read
-from rule_runner.report.text import abandonment
+from rule_runner.report.saved_results import Run, Saved, SavedRuleJob, ordered, read
 from rule_runner.results.durable_files import make_folder, remove_scratch, write_atomically
 from rule_runner.results.evaluations import ORDER
 from rule_runner.results.file_names import REPORT
+from rule_runner.results.schema import RuleResult
 from rule_runner.results.status import Outcome, for_people
 from rule_runner.results.versions import versions as own_versions
 
@@ -84,19 +86,18 @@ class _Figure:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """The lines, the worst first, as a table."""
-        return [self._row(index, line) for index, line in enumerate(self.drawing.lines)]
-
-    def _row(self, index: int, line: ChartLine) -> dict[str, Any]:
-        worst, met = line.worst(self.drawing.quantity.worse), line.met
-        return {
-            "line_index": index,
-            "name": line.name,
-            "colour": f"c{index}" if index < COLOURED else "pale",
-            "worst": number(worst.measured),
-            "limit": number(worst.limit),
-            "at": worst.label,
-            "first": met[0].label if met else "",
-        }
+        return [
+            {
+                "line_index": index,
+                "name": line.name,
+                "colour": f"c{index}" if index < COLOURED else "pale",
+                "worst": number(worst.measured),
+                "limit": number(worst.limit),
+                "first": line.met[0].label if line.met else "never",
+            }
+            for index, line in enumerate(self.drawing.lines)
+            for worst in [line.worst(self.drawing.quantity.worse)]
+        ]
 
 
 def write_report(output: Path, title: str, target: Path | None = None) -> Path:
@@ -128,26 +129,68 @@ def write_page(saved: Saved, output: Path, title: str) -> Path:
     return path
 
 
+def write_overview(
+    results: Mapping[Path, Sequence[RuleResult]], problems: Sequence[str], output: Path
+) -> Path:
+    """Write the report on many trials to the folder `output`, and return its path.
+
+    It is a table of verdicts with links to the report of each trial.
+
+    Parameters
+    ----------
+    results
+        The results of each trial, in the order of the table, by its folder in `output`.
+    problems
+        A message for each trial that could not be judged.
+
+    Raises
+    ------
+    OutputError
+        If the report cannot be written.
+    """
+    runs = [_linked_run(folder, rules, output) for folder, rules in results.items() if rules]
+    title = f"{len(runs)} trials" if len(runs) != 1 else "1 trial"
+    return write_page(Saved(tuple(runs), tuple(problems)), output, title)
+
+
+def _linked_run(folder: Path, rules: Sequence[RuleResult], output: Path) -> Run:
+    jobs = ordered(map(SavedRuleJob, rules))
+    own = folder / REPORT
+    link = quote(own.relative_to(output).as_posix()) if own.is_file() else ""
+    return Run(str(folder), rules[0].trial, jobs, page=link)
+
+
 def page(saved: Saved, title: str) -> str:
     """Return the page as text."""
     jobs = [job for run in saved.runs for job in run.jobs]
     columns = _columns(saved.runs, evaluated=True)
-    style = COLOURS + CHART + (TEMPLATES / "report.css").read_text("utf-8")
-    script = (TEMPLATES / "report.js").read_text("utf-8")
     return report_form(
         title=title,
-        style=style,
-        script=script,
-        style_hash=content_hash(style),
-        script_hash=content_hash(script),
-        summary=_summary(jobs),
+        summary=tally(Counter(job.result.outcome for job in jobs)),
         problems=saved.problems,
         runs=_runs(saved.runs, len(jobs)),
         columns=columns,
         silent_columns=[display_name(name) for name in _columns(saved.runs) if name not in columns],
-        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        version=own_versions()["rule-runner"],
+        **frame(COLOURS + CHART + template_text("report.css"), template_text("report.js")),
     )
+
+
+def template_text(name: str) -> str:
+    """Return the text of a file in the folder of templates."""
+    return (TEMPLATES / name).read_text("utf-8")
+
+
+def frame(style: str, script: str) -> dict[str, Html]:
+    """Return what every page has: style and script with their hashes, its date and version."""
+    values = {
+        "style": style,
+        "script": script,
+        "style_hash": content_hash(style),
+        "script_hash": content_hash(script),
+        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "version": own_versions()["rule-runner"],
+    }
+    return {name: Html(value) for name, value in values.items()}
 
 
 def content_hash(text: str) -> str:
@@ -156,18 +199,13 @@ def content_hash(text: str) -> str:
     return f"sha256-{b64encode(digest).decode()}"
 
 
-def _summary(jobs: Iterable[SavedRuleJob]) -> list[dict[str, Any]]:
-    """Return the number of rule jobs by outcome; outcomes that need attention come first."""
-    counts = Counter(job.result.outcome for job in jobs)
+def tally(counts: Mapping[Any, int]) -> list[dict[str, Any]]:
+    """Return words for the counts of outcomes; outcomes that need attention come first."""
     return [
-        {
-            "outcome": str(outcome),
-            "word": WORDS[outcome][0],
-            "sign": WORDS[outcome][1],
-            "count": counts[outcome],
-        }
+        {"outcome": str(outcome), "word": word, "sign": sign, "count": counts[outcome]}
         for outcome in ORDER
-        if counts[outcome]
+        if counts.get(outcome)
+        for word, sign in [WORDS[outcome]]
     ]
 
 
@@ -181,22 +219,20 @@ def _columns(runs: Iterable[Run], *, evaluated: bool = False) -> list[str]:
 
 def _runs(runs: Sequence[Run], jobs: int) -> list[dict[str, Any]]:
     """Return each run for the template; trials of the same name are shown with their folders."""
-    trials = [display_name(trial_name(run.trial)) for run in runs]
+    trials = [display_name(address_of(run.trial).name) for run in runs]
     names = [
         f"{trial} in {display_name(run.output.rpartition('/')[2])}"
         if trials.count(trial) > 1
         else trial
         for trial, run in zip(trials, runs, strict=True)
     ]
-    return [
-        _run(index, name, run, jobs)
-        for index, (name, run) in enumerate(zip(names, runs, strict=True))
-    ]
+    return [_run(index, names[index], run, jobs) for index, run in enumerate(runs)]
 
 
 def _run(index: int, name: str, run: Run, jobs: int) -> dict[str, Any]:
     own = 0 if run.page else index  # a run with its own page is the first on that page
     views = [_job(f"rule-{own + 1}-{n + 1}", job, jobs) for n, job in enumerate(run.jobs)]
+    outcomes = Counter(job.result.outcome for job in run.jobs)
     folded = [view for view in views if view["outcome"] == SILENT]
     if len(folded) < FOLDED_JOBS or len(folded) == len(views):
         folded = []
@@ -215,7 +251,7 @@ def _run(index: int, name: str, run: Run, jobs: int) -> dict[str, Any]:
         "ended": all(job.result.trial_ended for job in run.jobs),
         "jobs": views,
         "unevaluated": dict(sorted(unevaluated.items())),
-        "counts": [count for count in _summary(run.jobs) if count["outcome"] in QUIET],
+        "counts": [count for count in tally(outcomes) if count["outcome"] in QUIET],
         "by_name": {view["result"].configuration_name: view for view in views},
     }
 
@@ -239,17 +275,14 @@ def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
         "sign": sign,
         "acknowledged": ", acknowledged" * result.is_acknowledged,
         "at": "" if result.step is None else f" at {result.unit} {step_of(result)}",
-        "abandonment": abandonment(result),
         "reason": for_people(details),
         "quiet": outcome in QUIET,
         "folded": False,
-        "share": round(100 * result.coverage.judged / max(result.coverage.known, 1)),
         "open": not silent or jobs <= OPEN_JOBS,
         "figures": [
             _Figure(f"{name}-{n}", SvgChart(drawing)) for n, drawing in enumerate(job.drawings)
         ],
-        "left_out": job.left_out,
-        "problem": job.problem,
+        "saved": job,
         "page": _advice(result.rule) if outcome is Outcome.ISSUES_FOUND else "",
     }
 

@@ -6,9 +6,9 @@ from typing import Any, Final
 from rule_core.analysis.axis import number
 from rule_runner.errors import counted
 from rule_runner.escape import printable
-from rule_runner.report.html.markup import NOTHING, Html, html, join, script_json
+from rule_runner.report.html.markup import NOTHING, Html, html, html_if, script_json
 from rule_runner.report.html.series import display_name, step_label
-from rule_runner.report.text import judged_steps, mark
+from rule_runner.report.text import abandonment, judged_steps, mark
 from rule_runner.results.json_text import JsonScalar
 from rule_runner.results.schema import Evidence, RuleResult
 
@@ -58,11 +58,14 @@ _MATRIX: Final = """\
 </section>
 """
 _CELL: Final = """\
+<td role="cell"{quiet}>\
 <a class="cell {tone}" href="{page}#{id}" title="{name}: {word}{acknowledged}{at}">\
 <span aria-hidden="true">{sign}<span class="rule"> {name}</span></span>\
-<span class="hidden">{word}{acknowledged}{at}</span></a>"""
+<span class="hidden">{word}{acknowledged}{at}</span></a></td>
+"""
 _NO_CELL: Final = Html(
-    '<span class="note" aria-hidden="true">-</span><span class="hidden">not requested</span>'
+    '<td role="cell" class="quiet"><span class="note" aria-hidden="true">-</span>'
+    '<span class="hidden">not requested</span></td>\n'
 )
 _RUN: Final = """\
 <section class="run" aria-labelledby="{id}">
@@ -140,56 +143,43 @@ _FINDING: Final = """\
 <tr><td class="num">{step}{resumed}</td><td class="name">{tensor}{worker}{notes}</td>\
 <td class="num">{measured}</td><td class="num">{limit}</td></tr>
 """
+_ACKNOWLEDGED: Final = '<p class="callout Stopped">All findings of this rule are {mark}.</p>'
+_REMEDY: Final = """\
+<section class="remedy" aria-labelledby="{id}-do"><h4 id="{id}-do">What to do</h4>{page}</section>
+"""
 _NOTE: Final = '<br><span class="note">{text}</span>'
 
 
 def report_form(
     *,
     title: str,
-    style: str,
-    script: str,
-    style_hash: str,
-    script_hash: str,
     summary: Sequence[View],
     problems: Sequence[str],
     runs: Sequence[View],
     columns: Sequence[str],
     silent_columns: Sequence[str],
-    made: str,
-    version: str,
+    **frame: str,
 ) -> str:
-    """Return the page of a report."""
+    """Return the page of a report; `frame` is what `rule_runner.report.html.page.frame` returns."""
     shows_matrix = len(runs) > 1 or any(run["page"] for run in runs)
+    problem = '<p class="callout Error"><strong>Not in this report.</strong> {text}</p>\n'
     return html(
         _HEAD,
-        style_hash=style_hash,
-        script_hash=script_hash,
+        **frame,
         title=display_name(title),
-        style=Html(style),
         tally=_tally(summary),
-        problems=join(
-            [
-                html(
-                    '<p class="callout Error"><strong>Not in this report.</strong> {text}</p>\n',
-                    text=printable(problem),
-                )
-                for problem in problems
-            ]
-        ),
+        problems=[html(problem, text=printable(text)) for text in problems],
         matrix=_matrix(summary, runs, columns, silent_columns) if shows_matrix else NOTHING,
-        runs=join([_run(run, len(runs)) for run in runs if not run["page"]]),
-        made=made,
-        version=version,
-        script=Html(script),
+        runs=[_run(run, len(runs)) for run in runs if not run["page"]],
     )
 
 
-def _tally(summary: Sequence[View]) -> Html:
+def _tally(summary: Sequence[View]) -> list[Html]:
     if not summary:
-        return Html('<li class="NotEvaluated">No results.</li>\n')
-    return join(
-        [html('<li class="{outcome}">{word} <b>{count}</b></li>\n', **entry) for entry in summary]
-    )
+        return [Html('<li class="NotEvaluated">No results.</li>\n')]
+    return [
+        html('<li class="{outcome}">{word} <b>{count}</b></li>\n', **entry) for entry in summary
+    ]
 
 
 def _matrix(
@@ -204,10 +194,10 @@ def _matrix(
     silent = '<p class="note">Not evaluated on any run: {names}.</p>\n'
     return html(
         _MATRIX,
-        columns=join([html(heading, name=display_name(name)) for name in columns]),
-        rows=join([_matrix_row(run, columns) for run in runs]),
-        silent=html(silent, names=", ".join(silent_columns)) if silent_columns else NOTHING,
-        key=join([html(key, text=entry["word"].lower(), **entry) for entry in summary]),
+        columns=[html(heading, name=display_name(name)) for name in columns],
+        rows=[_matrix_row(run, columns) for run in runs],
+        silent=html_if(silent_columns, silent, names=", ".join(silent_columns)),
+        key=[html(key, text=entry["word"].lower(), **entry) for entry in summary],
     )
 
 
@@ -220,26 +210,25 @@ def _matrix_row(run: View, columns: Sequence[str]) -> Html:
         link=run["page"] or f"#{run['id']}",
         name=run["name"],
         folder=display_name(run["folder"]),
-        cells=join([_matrix_cell(run, name) for name in columns]),
-        counts=join([html(count, **entry) for entry in run["counts"]]),
+        cells=[_matrix_cell(run["by_name"].get(name), run["page"]) for name in columns],
+        counts=[html(count, **entry) for entry in run["counts"]],
     )
 
 
-def _matrix_cell(run: View, name: str) -> Html:
-    job = run["by_name"].get(name)
-    is_quiet = not job or job["quiet"]
+def _matrix_cell(job: View | None, page: str) -> Html:
+    if job is None:
+        return _NO_CELL
     return html(
-        '<td role="cell"{quiet}>{cell}</td>\n',
-        quiet=Html(' class="quiet"' * is_quiet),
-        cell=html(
-            _CELL,
-            name=display_name(name),
-            **{key: job[key] for key in ("tone", "id", "word", "acknowledged", "at", "sign")},
-            page=run["page"],
-        )
-        if job
-        else _NO_CELL,
+        _CELL,
+        quiet=Html(' class="quiet"' * job["quiet"]),
+        name=display_name(job["result"].configuration_name),
+        page=page,
+        **_chosen(job, "tone", "id", "word", "acknowledged", "at", "sign"),
     )
+
+
+def _chosen(view: View, *names: str) -> dict[str, Any]:
+    return {name: view[name] for name in names}
 
 
 def _run(run: View, runs: int) -> Html:
@@ -251,24 +240,22 @@ def _run(run: View, runs: int) -> Html:
         trial=display_name(run["trial"]),
         unended=NOTHING if run["ended"] else _UNENDED,
         name=run["name"],
-        verdicts=join([_verdict(job) for job in shown]),
+        verdicts=[_verdict(job) for job in shown],
         unevaluated=_unevaluated(run["unevaluated"]),
-        articles=join([_article(job) for job in shown]),
+        articles=[_article(job) for job in shown],
     )
 
 
 def _verdict(job: View) -> Html:
-    why = '<span class="why">{text}</span>'
-    reason = job["reason"] and html(why, text=_shortened(printable(job["reason"])))
+    reason, coverage = _shortened(printable(job["reason"])), job["result"].coverage
     return html(
         _VERDICT,
-        id=job["id"],
         name=display_name(job["result"].configuration_name),
         badge=_badge(job),
-        at=job["at"],
-        why=reason,
-        share=job["share"],
+        why=html_if(reason, '<span class="why">{text}</span>', text=reason),
         coverage=_coverage(job["result"]),
+        share=round(100 * coverage.judged / max(coverage.known, 1)),
+        **_chosen(job, "id", "at"),
     )
 
 
@@ -280,7 +267,7 @@ def _shortened(text: str, end: str = "...", leeway: int = 5) -> str:
 
 
 def _badge(job: View) -> Html:
-    return html(_BADGE, **{key: job[key] for key in ("tone", "sign", "word", "acknowledged")})
+    return html(_BADGE, **_chosen(job, "tone", "sign", "word", "acknowledged"))
 
 
 def _coverage(result: RuleResult) -> str:
@@ -292,101 +279,91 @@ def _coverage(result: RuleResult) -> str:
 
 
 def _unevaluated(rules: Mapping[str, tuple[str, str, Sequence[str]]]) -> Html:
-    if not rules:
-        return NOTHING
-    return html(
+    return html_if(
+        rules,
         _UNEVALUATED,
         count=len(rules),
         names=", ".join(map(display_name, rules)),
-        items=join([_unevaluated_rule(name, *why) for name, why in rules.items()]),
+        items=[_unevaluated_rule(name, *why) for name, why in rules.items()],
     )
 
 
 def _unevaluated_rule(name: str, job_id: str, reason: str, notes: Sequence[str]) -> Html:
     return html(
         "<dt{id}>{name}</dt><dd>{reason}{notes}</dd>\n",
-        id=html(' id="{id}"', id=job_id) if job_id else NOTHING,
+        id=html_if(job_id, ' id="{id}"', id=job_id),
         name=display_name(name),
         reason=printable(reason),
-        notes=join([html(_NOTE, text=printable(note)) for note in notes]),
+        notes=[html(_NOTE, text=printable(note)) for note in notes],
     )
 
 
 def _article(job: View) -> Html:
     result: RuleResult = job["result"]
-    dd = "<dt>{name}</dt><dd>{value}</dd>"
+    name, rule, mode = map(display_name, (result.configuration_name, result.rule, result.mode))
+    skipped, missing = result.coverage.skipped, result.coverage.missing_workers
+    saved, said = job["saved"], result.acknowledgement
+    later, findings, left_out = abandonment(result), result.findings_count, saved.left_out
     return html(
         _ARTICLE,
         id=job["id"],
-        open=" open" if job["open"] else "",
-        name=display_name(result.configuration_name),
+        open=" open" * job["open"],
+        name=name,
         badge=_badge(job),
         at=job["at"],
-        rule=NOTHING
-        if result.rule == result.configuration_name
-        else html('<span class="note">rule {rule}</span>', rule=display_name(result.rule)),
-        mode=NOTHING
-        if result.mode in {"enforce", "report"}
-        else html('<span class="note">{mode} only</span>', mode=display_name(result.mode)),
+        rule=html_if(
+            result.rule != result.configuration_name,
+            '<span class="note">rule {rule}</span>',
+            rule=rule,
+        ),
+        mode=html_if(
+            result.mode not in {"enforce", "report"},
+            '<span class="note">{mode} only</span>',
+            mode=mode,
+        ),
         reason=_reason(job),
         coverage=_coverage(result).capitalize(),
-        skipped="".join(
-            f"; skipped {count:,}: {display_name(reason)}"
-            for reason, count in result.coverage.skipped.items()
+        skipped=[f"; skipped {count:,}: {display_name(why)}" for why, count in skipped.items()],
+        missing=[f"; {count:,} without {display_name(who)}" for who, count in missing.items()],
+        abandonment=f" The condition was first met{job['at']}{later}." if later else "",
+        findings_count=f" {counted(findings, 'finding')}." if findings else "",
+        acknowledgement=html(_ACKNOWLEDGED, mark=mark(said)) if said else NOTHING,
+        problem=html_if(
+            saved.problem, '<p class="callout Error">{text}</p>', text=printable(saved.problem)
         ),
-        missing="".join(
-            f"; {count:,} without {display_name(worker)}"
-            for worker, count in result.coverage.missing_workers.items()
+        figures=[_figure(figure, result.unit) for figure in job["figures"]],
+        left_out=html_if(
+            left_out,
+            '<p class="note">{count} less severe {lines} not shown.</p>',
+            count=f"{left_out:,}",
+            lines="line is" if left_out == 1 else "lines are",
         ),
-        abandonment=f" The condition was first met{job['at']}{job['abandonment']}."
-        if job["abandonment"]
-        else "",
-        findings_count=_findings_count(result.findings_count),
-        acknowledgement=html(
-            '<p class="callout Stopped">All findings of this rule are {mark}.</p>',
-            mark=mark(result.acknowledgement),
-        )
-        if result.acknowledgement
-        else NOTHING,
-        problem=html('<p class="callout Error">{text}</p>', text=printable(job["problem"]))
-        if job["problem"]
-        else NOTHING,
-        figures=join([_figure(figure, result.unit) for figure in job["figures"]]),
-        left_out=_left_out(job["left_out"]),
-        remedy=html(
-            '<section class="remedy" aria-labelledby="{id}-do"><h4 id="{id}-do">What to do</h4>'
-            "{page}</section>\n",
-            id=job["id"],
-            page=Html(job["page"]),
-        )
-        if job["page"]
-        else NOTHING,
+        remedy=html_if(job["page"], _REMEDY, id=job["id"], page=Html(job["page"])),
         findings=_findings(result),
         asides=_asides(result),
         actions=_actions(result),
         notes=_notes(result),
-        parameters=join(
-            [
-                html(dd, name=display_name(name), value=_scalar(value) or "not given")
-                for name, value in result.parameters.items()
-            ]
+        parameters=_definitions(
+            {name: _scalar(value) or "not given" for name, value in result.parameters.items()}
         ),
         started=display_name(result.started_at),
         ended=f" to {display_name(result.ended_at)}" if result.ended_at else "",
-        versions=join(
-            [
-                html(dd, name=display_name(name), value=display_name(value))
-                for name, value in result.versions.items()
-            ]
-        ),
+        versions=_definitions(result.versions),
     )
 
 
+def _definitions(values: Mapping[str, str]) -> list[Html]:
+    dd = "<dt>{name}</dt><dd>{value}</dd>"
+    return [
+        html(dd, name=display_name(name), value=display_name(value))
+        for name, value in values.items()
+    ]
+
+
 def _reason(job: View) -> Html:
-    if not job["reason"]:
-        return NOTHING
     silent = "No step was judged, so the training may still be faulty."
-    return html(
+    return html_if(
+        job["reason"],
         '<p class="callout {outcome}"><strong>{heading}</strong> {text}</p>\n',
         outcome=job["outcome"],
         heading=silent if job["outcome"] == "NotEvaluated" else f"{job['word']}.",
@@ -394,25 +371,8 @@ def _reason(job: View) -> Html:
     )
 
 
-def _findings_count(count: int) -> str:
-    return f" {counted(count, 'finding')}." if count else ""
-
-
-def _left_out(count: int) -> Html:
-    text = '<p class="note">{count} less severe {lines} not shown.</p>'
-    lines = "line is" if count == 1 else "lines are"
-    return html(text, count=f"{count:,}", lines=lines) if count else NOTHING
-
-
 def _figure(figure: Any, unit: str) -> Html:
     rows, has_limits = figure.rows, figure.drawing.limit is None
-    more = NOTHING
-    if len(rows) > LINE_LIMIT:
-        more = html(
-            '<details class="more"><summary>{count} more</summary>\n{lines}</details>\n',
-            count=len(rows) - LINE_LIMIT,
-            lines=_line_table(rows[LINE_LIMIT:], "Less severe", has_limits=has_limits),
-        )
     return html(
         _FIGURE,
         label=display_name(figure.drawing.quantity.label),
@@ -425,14 +385,19 @@ def _figure(figure: Any, unit: str) -> Html:
         lines=_line_table(
             rows[:LINE_LIMIT], "Worst first; select one to highlight it", has_limits=has_limits
         ),
-        more=more,
+        more=html_if(
+            len(rows) > LINE_LIMIT,
+            '<details class="more"><summary>{count} more</summary>\n{lines}</details>\n',
+            count=len(rows) - LINE_LIMIT,
+            lines=_line_table(rows[LINE_LIMIT:], "Less severe", has_limits=has_limits),
+        ),
         data=script_json(figure.chart.data()),
     )
 
 
 def _legend(key: str, label: str) -> Html:
     form = ' <span><i class="key-{key}"></i>{label}</span>'
-    return html(form, key=key, label=label) if label else NOTHING
+    return html_if(label, form, key=key, label=label)
 
 
 def _line_table(rows: Sequence[View], caption: str, *, has_limits: bool) -> Html:
@@ -442,47 +407,35 @@ def _line_table(rows: Sequence[View], caption: str, *, has_limits: bool) -> Html
         _LINES,
         caption=caption,
         limit=Html('<th scope="col" class="num">Limit</th>' * has_limits),
-        rows=join(
-            [
-                html(
-                    _LINE,
-                    line_index=row["line_index"],
-                    colour=row["colour"],
-                    name=row["name"],
-                    worst=row["worst"],
-                    limit=html(limit, limit=row["limit"]) if has_limits else NOTHING,
-                    first=row["first"] or "never",
-                )
-                for row in rows
-            ]
-        ),
+        rows=[
+            html(_LINE, **{**row, "limit": html_if(has_limits, limit, limit=row["limit"])})
+            for row in rows
+        ],
     )
 
 
 def _findings(result: RuleResult) -> Html:
-    findings = result.findings
+    findings, count = result.findings, result.findings_count
     if not findings:
         return NOTHING
     caption = "The first finding" if len(findings) == 1 else "The first findings"
-    table = _finding_table(caption, findings[:FINDING_LIMIT])
-    if len(findings) <= FINDING_LIMIT:
-        return html("{table}\n", table=table)
     in_file = '<p class="note">All {count} are in findings.jsonl.</p>'
-    count = result.findings_count
     return html(
-        '{table}\n<details class="more"><summary>{more} more</summary>\n{further}\n{all}'
-        "</details>\n",
-        table=table,
-        more=len(findings) - FINDING_LIMIT,
-        further=_finding_table("Further findings", findings[FINDING_LIMIT:]),
-        all=html(in_file, count=f"{count:,}") if count > len(findings) else NOTHING,
+        "{table}\n{more}",
+        table=_finding_table(caption, findings[:FINDING_LIMIT]),
+        more=html_if(
+            len(findings) > FINDING_LIMIT,
+            '<details class="more"><summary>{more} more</summary>\n{further}\n{all}</details>\n',
+            more=len(findings) - FINDING_LIMIT,
+            further=_finding_table("Further findings", findings[FINDING_LIMIT:]),
+            all=html_if(count > len(findings), in_file, count=f"{count:,}"),
+        ),
     )
 
 
 def _asides(result: RuleResult) -> Html:
-    if not result.asides:
-        return NOTHING
-    return html(
+    return html_if(
+        result.asides,
         '<details class="more"><summary>{notes} notes and {muted} muted findings, which do not '
         "count</summary>\n{table}\n</details>\n",
         notes=f"{result.notes_count:,}",
@@ -492,7 +445,7 @@ def _asides(result: RuleResult) -> Html:
 
 
 def _finding_table(caption: str, findings: Sequence[Evidence]) -> Html:
-    return html(_FINDINGS, caption=caption, rows=join([_finding(one) for one in findings]))
+    return html(_FINDINGS, caption=caption, rows=[_finding(finding) for finding in findings])
 
 
 def _finding(finding: Evidence) -> Html:
@@ -503,10 +456,10 @@ def _finding(finding: Evidence) -> Html:
         step=step_of(finding),
         resumed=html(resumed, step=f"{step:,}") if isinstance(step, int) else NOTHING,
         tensor="" if finding.tensor is None else display_name(finding.tensor),
-        worker=NOTHING
-        if worker is None
-        else html(' <span class="worker">{worker}</span>', worker=display_name(worker)),
-        notes=join([html(_NOTE, text=text) for text in _remarks(finding)]),
+        worker=html_if(
+            worker is not None, ' <span class="worker">{worker}</span>', worker=display_name(worker)
+        ),
+        notes=[html(_NOTE, text=text) for text in _remarks(finding)],
         measured=_scalar(finding.measured),
         limit=_scalar(finding.limit),
     )
@@ -527,32 +480,28 @@ def _remarks(finding: Evidence) -> list[str]:
 
 
 def _actions(result: RuleResult) -> Html:
-    if not result.actions:
-        return NOTHING
     item = "<li><strong>{name}</strong> ({target}): {state}. {detail}</li>"
-    return html(
+    return html_if(
+        result.actions,
         '<h4>Actions</h4>\n<ul class="notes">{items}</ul>\n',
-        items=join(
-            [
-                html(
-                    item,
-                    name=display_name(action.name),
-                    target=display_name(action.target),
-                    state=display_name(action.state),
-                    detail=printable(action.detail),
-                )
-                for action in result.actions
-            ]
-        ),
+        items=[
+            html(
+                item,
+                name=display_name(action.name),
+                target=display_name(action.target),
+                state=display_name(action.state),
+                detail=printable(action.detail),
+            )
+            for action in result.actions
+        ],
     )
 
 
 def _notes(result: RuleResult) -> Html:
-    if not result.notes:
-        return NOTHING
-    return html(
+    return html_if(
+        result.notes,
         '<h4>Notes</h4>\n<ul class="notes">{items}</ul>\n',
-        items=join([html("<li>{note}</li>", note=printable(note)) for note in result.notes]),
+        items=[html("<li>{note}</li>", note=printable(note)) for note in result.notes],
     )
 
 

@@ -197,10 +197,9 @@ class SvgChart:
         if limit is None or not math.isfinite(limit):
             return
         down = self._down(limit) or 0
-        above = down > LINE_HEIGHT
-        label = SubElement(root, "text", {"class": "limit-label", "x": "100%", "y": _percent(down)})
-        label.attrib.update({"dx": "-4", "dy": "-5" if above else "14", "text-anchor": "end"})
-        label.text = f"limit {number(limit)}"
+        attributes = {"x": "100%", "y": _percent(down), "dx": "-4"}
+        attributes |= {"dy": "-5" if down > LINE_HEIGHT else "14", "text-anchor": "end"}
+        add_text(root, "limit-label", f"limit {number(limit)}", attributes)
 
 
 def _beside(drawing: Drawing, values: Iterable[float]) -> list[float]:
@@ -221,14 +220,17 @@ def _grid(root: Element, steps: Axis, values: Axis) -> None:
     for tick in values.ticks:
         y = _percent(LENGTH - (values.position(tick) or 0))
         SubElement(root, "line", {"class": "grid", "x1": "0", "x2": "100%", "y1": y, "y2": y})
-        label = SubElement(root, "text", {"class": "tick", "x": "-8", "y": y, "dy": "4"})
-        label.set("text-anchor", "end")
-        label.text = number(tick)
+        attributes = {"x": "-8", "y": y, "dy": "4", "text-anchor": "end"}
+        add_text(root, "tick", number(tick), attributes)
     for tick in steps.ticks:
         x = _percent(steps.position(tick) or 0)
-        label = SubElement(root, "text", {"class": "tick", "x": x, "y": "100%", "dy": "18"})
-        label.set("text-anchor", "middle")
-        label.text = step_number(tick)
+        attributes = {"x": x, "y": "100%", "dy": "18", "text-anchor": "middle"}
+        add_text(root, "tick", step_number(tick), attributes)
+
+
+def add_text(parent: Element, kind: str, content: str, attributes: dict[str, str]) -> None:
+    """Add a text of a class to an element; `attributes` are its others."""
+    SubElement(parent, "text", {"class": kind, **attributes}).text = content
 
 
 def _percent(position: int) -> str:

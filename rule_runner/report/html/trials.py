@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -12,14 +11,12 @@ import jinja2
 
 from rule_runner.errors import counted
 from rule_runner.escape import printable
-from rule_runner.report.html.page import QUIET, TEMPLATES, WORDS, content_hash
+from rule_runner.report.html.page import QUIET, TEMPLATES, WORDS, frame, tally, template_text
 from rule_runner.report.html.picture import COLOURS
 from rule_runner.report.html.series import display_name
 from rule_runner.report.text import place
-from rule_runner.results.evaluations import ORDER
 from rule_runner.results.schema import RuleResult
 from rule_runner.results.status import Outcome
-from rule_runner.results.versions import versions as own_versions
 
 VERDICTS: Final = 12  # in a row; the others are counted
 
@@ -54,9 +51,10 @@ def trial_row(row: TrialRow) -> str:
         for position, rule in enumerate(row.rules, 1)
         if rule.outcome not in QUIET
     ]
-    counts = Counter(rule.outcome for rule in row.rules if rule.outcome in QUIET)
-    others = [f"{counts[outcome]} {WORDS[outcome][0].lower()}" for outcome in QUIET]
-    others = [text for outcome, text in zip(QUIET, others, strict=True) if counts[outcome]]
+    counts = Counter(rule.outcome for rule in row.rules)
+    others = [
+        f"{counts[outcome]} {WORDS[outcome][0].lower()}" for outcome in QUIET if counts[outcome]
+    ]
     if muted := sum(rule.muted_count for rule in row.rules):
         others.append(counted(muted, "muted finding"))
     if more := len(verdicts) - VERDICTS:
@@ -101,25 +99,9 @@ def trials_page(title: str, counts: Mapping[Outcome, int], rows: Iterator[str]) 
     rows
         The rows of the table, as HTML.
     """
-    style = COLOURS + "".join(
-        (TEMPLATES / name).read_text("utf-8") for name in ("report.css", "trials.css")
-    )
-    script = (TEMPLATES / "trials.js").read_text("utf-8")
-    summary = [
-        {"outcome": str(outcome), "word": WORDS[outcome][0], "count": counts[outcome]}
-        for outcome in ORDER
-        if counts.get(outcome)
-    ]
+    style = COLOURS + template_text("report.css") + template_text("trials.css")
     yield from template("trials.html.jinja").generate(
-        title=title,
-        style=style,
-        script=script,
-        style_hash=content_hash(style),
-        script_hash=content_hash(script),
-        summary=summary,
-        rows=rows,
-        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        version=own_versions()["rule-runner"],
+        title=title, summary=tally(counts), rows=rows, **frame(style, template_text("trials.js"))
     )
 
 

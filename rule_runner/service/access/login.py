@@ -1,6 +1,6 @@
 """Login: a token is exchanged for the session of a browser."""
 
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from starlette.exceptions import HTTPException
@@ -18,6 +18,11 @@ _FIELDS: Final = 5  # more than the form has
 
 def login_routes(principals: Principals) -> list[Route]:
     """Return the routes to log in and out."""
+
+    def cookie(request: Request) -> dict[str, Any]:
+        secure = principals.is_encrypted(request)
+        key = principals.cookie(request)
+        return {"key": key, "httponly": True, "samesite": "strict", "secure": secure}
 
     async def log_in(request: Request) -> Response:
         try:
@@ -37,24 +42,13 @@ def login_routes(principals: Principals) -> list[Route]:
             return render(request, "login.html.jinja", status=401, error=error, next=target)
         principals.log_out(request)
         response = RedirectResponse(_own_target(target), 303)
-        response.set_cookie(
-            principals.cookie(request),
-            session,
-            httponly=True,
-            samesite="strict",
-            secure=principals.is_encrypted(request),
-        )
+        response.set_cookie(value=session, **cookie(request))
         return response
 
     async def log_out(request: Request) -> Response:
         principals.log_out(request)
         response = RedirectResponse("/login", 303)
-        response.delete_cookie(
-            principals.cookie(request),
-            httponly=True,
-            samesite="strict",
-            secure=principals.is_encrypted(request),
-        )
+        response.delete_cookie(**cookie(request))
         return response
 
     return [

@@ -1,5 +1,7 @@
 """The OpenAPI document of the JSON API."""
 
+import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from typing import Any, Final
@@ -10,10 +12,9 @@ from starlette.responses import Response
 
 from rule_runner.results.acknowledgements import Acknowledgement
 from rule_runner.service.api.actions import AcknowledgeBody
-from rule_runner.service.api.details import TrialDetail
 from rule_runner.service.api.queries import TrialQuery
 from rule_runner.service.api.rules import RuleCounts
-from rule_runner.service.api.trials import SeriesParams, TrialPage
+from rule_runner.service.api.trials import SeriesParams, TrialDetail, TrialPage
 from rule_runner.service.curves.series import SeriesPage
 from rule_runner.service.responses import ApiError, MsgspecResponse
 
@@ -22,7 +23,13 @@ _TYPES: Final = (
     *(AcknowledgeBody, Acknowledgement, ApiError),
 )
 _PREFIX: Final = "#/components/schemas/"
-_PATH: Final[dict[str, dict[str, Any]]] = {
+_JSON: Final = "application/json"
+_ANYTHING: Final[Mapping[str, Any]] = {}
+_RULES: Final = {
+    "type": "object",
+    "properties": {"rules": {"type": "array", "items": {"$ref": f"{_PREFIX}RuleCounts"}}},
+}
+_FIELDS: Final[dict[str, dict[str, Any]]] = {  # of addresses
     "trial": {"schema": {"type": "string", "pattern": "^[0-9]{1,18}$"}, "example": "1"},
     "name": {"schema": {"type": "string"}},
 }
@@ -39,78 +46,33 @@ def openapi() -> dict[str, Any]:
     """Return the document."""
     schemas = msgspec.json.schema_components(_TYPES, ref_template=_PREFIX + "{name}")[1]
     schemas["AcknowledgeBody"]["oneOf"] = _EITHER
-    trial_query = _query(schemas["TrialQuery"])
-    series_query = _query(schemas["SeriesParams"])
-    ok = "The result."
-    paths = {
-        "/api/v1/trials": {
-            "get": _operation("List trials.", _ref("TrialPage"), ok, query=trial_query),
-        },
-        "/api/v1/trials/{trial}": {
-            "get": _operation("Show a trial.", _ref("TrialDetail"), ok, path=["trial"]),
-        },
-        "/api/v1/trials/{trial}/series": {
-            "get": _operation(
-                "Return the curves of a trial.",
-                _ref("SeriesPage"),
-                ok,
-                path=["trial"],
-                query=series_query,
-            ),
-        },
-        "/api/v1/trials/{trial}/profile": {
-            "get": _operation(
-                "Return the curves of a profile over time.",
-                _ref("SeriesPage"),
-                ok,
-                path=["trial"],
-                query=series_query,
-            ),
-        },
-        "/api/v1/trials/{trial}/files/{name}": {
-            "get": _operation("Return a file.", {}, ok, path=["trial", "name"], kind="text/plain"),
-        },
-        "/api/v1/trials/{trial}:acknowledge": {
-            "post": _operation(
-                "Acknowledge, mute, or take that back.",
-                _ref("Acknowledgement"),
-                ok,
-                path=["trial"],
-                body=_ref("AcknowledgeBody"),
-                status="201",
-            ),
-        },
-        **{
-            f"/api/v1/trials/{{trial}}:{action}": {
-                "post": _operation(summary, {}, "Accepted.", path=["trial"], status="202"),
-            }
-            for action, summary in (
-                ("reevaluate", "Judge a trial again."),
-                ("cancel", "Stop an evaluation."),
-            )
-        },
-        "/api/v1/rules": {
-            "get": _operation(
-                "List rules.",
-                {
-                    "type": "object",
-                    "properties": {"rules": {"type": "array", "items": _ref("RuleCounts")}},
-                },
-                ok,
-            ),
-        },
-        "/api/v1/rules/{name}": {
-            "get": _operation("Show a rule.", _ref("RuleCounts"), ok, path=["name"]),
-        },
-        "/api/v1/events": {
-            "get": _operation("Follow what changes.", {}, "Events.", kind="text/event-stream"),
-        },
-    }
+    curves: dict[str, Any] = {"schema": "SeriesPage", "query": _query(schemas["SeriesParams"])}
+    accepted: dict[str, Any] = {"verb": "post", "status": "202", "result": "Accepted."}
+    paths = (
+        _path("/trials", "List trials.", "TrialPage", query=_query(schemas["TrialQuery"])),
+        _path("/trials/{trial}", "Show a trial.", "TrialDetail"),
+        _path("/trials/{trial}/series", "Return the curves of a trial.", **curves),
+        _path("/trials/{trial}/profile", "Return the curves of a profile over time.", **curves),
+        _path("/trials/{trial}/files/{name}", "Return a file.", kind="text/plain"),
+        _path(
+            "/trials/{trial}:acknowledge",
+            "Acknowledge, mute, or take that back.",
+            "Acknowledgement",
+            verb="post",
+            body="AcknowledgeBody",
+            status="201",
+        ),
+        _path("/trials/{trial}:reevaluate", "Judge a trial again.", **accepted),
+        _path("/trials/{trial}:cancel", "Stop an evaluation.", **accepted),
+        _path("/rules", "List rules.", _RULES),
+        _path("/rules/{name}", "Show a rule.", "RuleCounts"),
+        _path("/events", "Follow what changes.", result="Events.", kind="text/event-stream"),
+    )
     return {
         "openapi": "3.1.0",
         "info": {"title": "rule-runner", "version": version("rule-runner")},
         "security": [{"token": []}],
-        "paths": paths,
+        "paths": dict(paths),
         "components": {
             "schemas": schemas,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -118,49 +80,50 @@ def openapi() -> dict[str, Any]:
     }
 
 
-def _ref(name: str) -> dict[str, str]:
-    return {"$ref": _PREFIX + name}
+def _content(schema: str | Mapping[str, Any], kind: str = _JSON, **facts: object) -> dict[str, Any]:
+    """Return facts about a body with its content, whose schema may be the name of a struct."""
+    schema = {"$ref": _PREFIX + schema} if isinstance(schema, str) else schema
+    return {**facts, "content": {kind: {"schema": schema}}}
 
 
 def _query(schema: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the fields of a struct as parameters, which are left out instead of null."""
-    parameters = []
-    for name, field in schema["properties"].items():
-        types = [type_ for type_ in field.get("anyOf", [field]) if type_ != _NONE]
-        parameters.append({"name": name, "in": "query", "schema": types[0]})
-    return parameters
-
-
-def _operation(
-    summary: str,
-    schema: dict[str, Any],
-    description: str,
-    *,
-    path: list[str] | None = None,
-    query: list[dict[str, Any]] | None = None,
-    body: dict[str, str] | None = None,
-    status: str = "200",
-    kind: str = "application/json",
-) -> dict[str, Any]:
-    parameters = [
-        {"name": name, "in": "path", "required": True, **_PATH[name]} for name in path or ()
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "schema": next(type_ for type_ in field.get("anyOf", [field]) if type_ != _NONE),
+        }
+        for name, field in schema["properties"].items()
     ]
-    parameters += query or []
+
+
+def _path(
+    address: str,
+    summary: str,
+    schema: str | Mapping[str, Any] = _ANYTHING,
+    *,
+    verb: str = "get",
+    query: Sequence[Mapping[str, Any]] = (),
+    body: str = "",
+    status: str = "200",
+    result: str = "The result.",
+    kind: str = _JSON,
+) -> tuple[str, dict[str, Any]]:
+    """Return an address with its operation; fields in braces are parameters."""
+    names = re.findall(r"\{(\w+)\}", address)
+    fields = [{"name": name, "in": "path", "required": True, **_FIELDS[name]} for name in names]
     operation: dict[str, Any] = {
         "summary": summary,
-        "parameters": parameters,
+        "parameters": [*fields, *query],
         "responses": {
-            status: {"description": description, "content": {kind: {"schema": schema}}},
-            "default": {
-                "description": "An error, in a sentence.",
-                "content": {"application/json": {"schema": _ref("ApiError")}},
-            },
+            status: _content(schema, kind, description=result),
+            "default": _content("ApiError", description="An error, in a sentence."),
         },
     }
-    if body is not None:
-        content = {"application/json": {"schema": body}}
-        operation["requestBody"] = {"required": True, "content": content}
-    return operation
+    if body:
+        operation["requestBody"] = _content(body, required=True)
+    return f"/api/v1{address}", {verb: operation}
 
 
 def document(request: Request) -> Response:

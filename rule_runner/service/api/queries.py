@@ -10,19 +10,16 @@ from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 
 from rule_core.rules.params import did_you_mean
-from rule_core.severity import Severity
 from rule_runner.index.reader import ORDERS, IndexReader
 from rule_runner.index.records import TrialFilter, TrialRecord
-from rule_runner.index.states import WatchState
 
 _UNKNOWN: Final = re.compile(r"unknown field `(.*?)`")
 _DIGITS: Final = 18  # of the number of a trial
 _LARGEST: Final = 1_000_000_000  # offset
 T = TypeVar("T", bound=msgspec.Struct)
-Text = Annotated[str, Meta(max_length=1000)]
 
 
-class TrialQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TrialQuery(TrialFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which trials to list, in which order: the query of ``/trials`` and ``/api/v1/trials``.
 
     Attributes
@@ -39,28 +36,10 @@ class TrialQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Trials to leave out before the first page.
     """
 
-    text: Text | None = None
-    state: WatchState | None = None
-    outcome: Text | None = None
-    rule: Text | None = None
-    rule_outcome: Text | None = None
-    severity: Severity | None = None
     sort: Annotated[str, Meta(extra_json_schema={"enum": [*ORDERS]})] = "path"
     page: Annotated[int, Meta(ge=1, le=_LARGEST)] = 1
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
     offset: Annotated[int, Meta(ge=0, le=_LARGEST)] = 0
-
-    @property
-    def filter(self) -> TrialFilter:
-        """The filter of the index."""
-        return TrialFilter(
-            state=self.state,
-            outcome=self.outcome,
-            text=self.text,
-            rule=self.rule,
-            rule_outcome=self.rule_outcome,
-            severity=self.severity,
-        )
 
     @property
     def first(self) -> int:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Final
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
@@ -40,7 +41,8 @@ class EventStream(Response):
             stream = EventSourceResponse(
                 _sent(self._request, queue),
                 ping=_PING_S,
-                ping_message_factory=_ping,
+                # Scripts of pages do not see the usual comment.
+                ping_message_factory=partial(ServerSentEvent, event="ping", data="{}"),
                 send_timeout=SEND_S,
             )
             try:
@@ -93,8 +95,3 @@ async def _sent(request: Request, queue: StreamQueue) -> AsyncIterator[ServerSen
                 return
             ends = now + LEASE_S
         yield ServerSentEvent(event=event.type, data=event.data, id=event.id)
-
-
-def _ping() -> ServerSentEvent:
-    """Return an event, since scripts of pages do not see the usual comment."""
-    return ServerSentEvent(event="ping", data="{}")

@@ -1,7 +1,7 @@
 """Trials: the table of all trials, one trial with its findings and files, and its curves."""
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -9,11 +9,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rule_core.severity import Severity
+from rule_runner.errors import OutputError
+from rule_runner.index.outputs import read_results
 from rule_runner.index.reader import IndexReader
 from rule_runner.index.records import RuleRecord, TrialRecord
+from rule_runner.results.acknowledged import finding_ids
+from rule_runner.results.json_text import JsonScalar
+from rule_runner.results.schema import RuleResult
+from rule_runner.service.api.files import output_files
 from rule_runner.service.api.queries import TrialQuery, checked_query, trial_of, trial_query
 from rule_runner.service.curves.series import MAX_POINTS, POINTS, SeriesCache, SeriesQuery
 from rule_runner.service.responses import MsgspecResponse, service_of
+
+_MOST_FINDINGS: Final = 1000
 
 
 class RuleItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +75,43 @@ class TrialItem(msgspec.Struct, frozen=True, kw_only=True):
     rules: list[RuleItem]
 
 
+class FindingItem(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding of a rule job."""
+
+    id: str
+    rule: str
+    step: int
+    severity: Severity | None
+    tensor: str | None
+    worker: str | None
+    measured: float | None
+    limit: float | None
+    note: str | None
+    mode: str | None
+
+
+class TrialDetail(TrialItem, frozen=True, kw_only=True):
+    """A trial with the details of its verdicts.
+
+    Attributes
+    ----------
+    findings
+        The first thousand.
+    configuration
+        The parameters of each rule job.
+    files
+        Of its output folder; none if that is in S3.
+    problem
+        Why the results cannot be read, in a sentence; "" otherwise.
+    """
+
+    output: str
+    findings: list[FindingItem]
+    configuration: Mapping[str, Mapping[str, JsonScalar]]
+    files: list[str]
+    problem: str
+
+
 class TrialPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page of the trials that a query fits.
 
@@ -85,10 +130,10 @@ class TrialPage(msgspec.Struct, frozen=True, kw_only=True):
 
 def trial_list(index: IndexReader, query: TrialQuery, revision: str = "") -> TrialPage:
     """Return the trials that a query fits, with a revision that is not later than they are."""
-    trials = index.trials(query.filter, order=query.sort, limit=query.limit, offset=query.first)
+    trials = index.trials(query, order=query.sort, limit=query.limit, offset=query.first)
     rules = index.rules_of_trials(trial.id for trial in trials)
     items = [trial_item(trial, rules[trial.id]) for trial in trials]
-    return TrialPage(trials=items, total=index.total(query.filter), revision=revision)
+    return TrialPage(trials=items, total=index.total(query), revision=revision)
 
 
 def trial_item(trial: TrialRecord, rules: Sequence[RuleRecord]) -> TrialItem:
@@ -108,23 +153,15 @@ def trial_item(trial: TrialRecord, rules: Sequence[RuleRecord]) -> TrialItem:
         last_step=max(steps, default=None),
         attempt=trial.restarts + 1,
         reason=trial.problem,
-        rules=[rule_item(rule) for rule in rules],
+        rules=[*map(_rule_item, rules)],
     )
 
 
-def rule_item(rule: RuleRecord) -> RuleItem:
+def _rule_item(rule: RuleRecord) -> RuleItem:
     """Return a rule job in the form that the row of its trial uses."""
-    return RuleItem(
-        name=rule.name,
-        rule=rule.rule,
-        outcome=rule.outcome,
-        severity=rule.severity,
-        step=rule.step,
-        findings=rule.findings,
-        judged=rule.judged,
-        acknowledged=rule.acknowledged
-        or (rule.severity is not None and rule.counted_severity is None),
-    )
+    item = msgspec.convert(rule, RuleItem, from_attributes=True)
+    is_muted = rule.severity is not None and rule.counted_severity is None
+    return msgspec.structs.replace(item, acknowledged=rule.acknowledged or is_muted)
 
 
 def list_trials(request: Request) -> Response:
@@ -134,6 +171,48 @@ def list_trials(request: Request) -> Response:
     with service.index() as index:
         revision = service.changes.revision(index)  # first: what changes meanwhile comes again
         return MsgspecResponse(trial_list(index, query, revision))
+
+
+def saved_results(trial: TrialRecord) -> tuple[list[RuleResult], str]:
+    """Return the results of a trial, and why they cannot be read, in a sentence; "" if they can."""
+    try:
+        return read_results(trial.output), ""
+    except OutputError as err:
+        return [], str(err)
+
+
+def trial_detail(request: Request) -> Response:
+    """Answer ``GET /api/v1/trials/{id}``."""
+    with service_of(request).index() as index:
+        trial = trial_of(index, request.path_params["trial"])
+        item = trial_item(trial, index.rules_of(trial.id))
+    results, problem = saved_results(trial)
+    findings = [finding for result in results for finding in _findings(result)]
+    detail = TrialDetail(
+        **msgspec.structs.asdict(item),
+        output=trial.output,
+        findings=findings[:_MOST_FINDINGS],
+        configuration={result.configuration_name: result.parameters for result in results},
+        files=[file.name for file in output_files(trial.output)],
+        problem=problem,
+    )
+    return MsgspecResponse(detail)
+
+
+def _findings(result: RuleResult) -> Iterator[FindingItem]:
+    for finding_id, evidence in zip(finding_ids(result), result.evidence, strict=True):
+        yield FindingItem(
+            id=finding_id,
+            rule=result.configuration_name,
+            step=evidence.step,
+            severity=evidence.severity,
+            tensor=evidence.tensor,
+            worker=evidence.worker,
+            measured=evidence.measured if isinstance(evidence.measured, float) else None,
+            limit=evidence.limit if isinstance(evidence.limit, float) else None,
+            note=evidence.note,
+            mode=None if evidence.mode is msgspec.UNSET else evidence.mode,
+        )
 
 
 class SeriesParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

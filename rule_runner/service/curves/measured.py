@@ -1,16 +1,17 @@
 """The curves that rules measured, from the output folder of an evaluation."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import msgspec
 
-from rule_runner.report.html.series import REPORTED, ChartLine, Drawing
-from rule_runner.report.saved_results import SavedRuleJob, read
-from rule_runner.results.schema import RuleResult, WindowTimes
-from rule_runner.service.curves.points import Points
+from rule_runner.report.html.series import REPORTED, Drawing
+from rule_runner.report.saved_results import read
+from rule_runner.results.schema import RuleResult
+from rule_runner.service.curves.points import Points, SeriesItem
 
+MEASURED: Final = "measured"
 LINES_KEPT: Final = 5  # of each quantity, the worst
 
 
@@ -19,27 +20,15 @@ class MeasuredCurve(NamedTuple):
 
     Attributes
     ----------
-    job
-        The name of the rule job.
-    worse
-        Which side of the limit is bad: ``above`` or ``below``.
-    limit
-        The limit of all points; None if they have different ones.
-    met
-        The steps at which the rule's condition was met.
-    windows
-        When the steps begin, if they are windows of time; None otherwise.
+    item
+        The curve without its points: `rule` is the name of the rule job; `worse` is the side of the
+        limit that is bad, ``above`` or ``below``; `limit` is None if points have different ones;
+        `met` has the steps at which the rule's condition was met; `windows` says when the steps
+        begin, if they are windows of time.
     """
 
-    name: str
-    job: str
-    quantity: str
-    worse: str
-    log: bool
-    limit: float | None
-    met: tuple[int, ...]
+    item: SeriesItem
     points: Points
-    windows: WindowTimes | None = None
 
 
 class MeasuredCurves(NamedTuple):
@@ -57,13 +46,9 @@ def read_measured(output: str) -> MeasuredCurves:
     ClientError
         If the address cannot be read.
     """
-    return _curves(job for run in read([output]).runs for job in run.jobs)
-
-
-def _curves(jobs: Iterable[SavedRuleJob]) -> MeasuredCurves:
     curves: list[MeasuredCurve] = []
     left_out = 0
-    for job in jobs:
+    for job in (job for run in read([output]).runs for job in run.jobs):
         left_out += job.left_out
         for drawing in filter(_is_curve, job.drawings):
             left_out += max(len(drawing.lines) - LINES_KEPT, 0)
@@ -77,25 +62,23 @@ def _is_curve(drawing: Drawing) -> bool:
 
 
 def _of_drawing(result: RuleResult, drawing: Drawing) -> Iterator[MeasuredCurve]:
-    windows = None if result.windows is msgspec.UNSET else result.windows
-    quantity = drawing.quantity
-    limit = drawing.limit if drawing.limit is not None and math.isfinite(drawing.limit) else None
+    quantity, limit = drawing.quantity, drawing.limit
     for line in drawing.lines[:LINES_KEPT]:
-        yield MeasuredCurve(
+        points = Points()
+        for point in line.points:
+            points.add(point.step, point.measured)
+        item = SeriesItem(
             name=line.name,
-            job=result.configuration_name,
+            kind=MEASURED,
+            unit="",
+            steps=[],
+            values=[],
+            rule=result.configuration_name,
             quantity=quantity.label,
+            limit=limit if limit is not None and math.isfinite(limit) else None,
             worse=quantity.worse,
             log=quantity.log,
-            limit=limit,
-            met=tuple(sorted({point.step for point in line.met})),
-            points=_points(line),
-            windows=windows,
+            met=sorted({point.step for point in line.met}),
+            windows=None if result.windows is msgspec.UNSET else result.windows,
         )
-
-
-def _points(line: ChartLine) -> Points:
-    points = Points()
-    for point in line.points:
-        points.add(point.step, point.measured)
-    return points
+        yield MeasuredCurve(item, points)

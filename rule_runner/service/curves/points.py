@@ -5,7 +5,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
 from rule_core.analysis.thinning import thinned
+from rule_runner.results.schema import WindowTimes
 
 POINTS_KEPT: Final = 4096
 MARKS_KEPT: Final = 100
@@ -78,6 +81,36 @@ class Points:
             return steps, values
         kept = of_even_groups(steps, values, max(count // 2, 1))
         return [steps[index] for index in kept], [values[index] for index in kept]
+
+
+class SeriesItem(msgspec.Struct, frozen=True):
+    """A curve.
+
+    Attributes
+    ----------
+    kind
+        A `CurveKind`, a `ProfileKind`, or ``measured`` for what a rule measured.
+    steps
+        Of a profile, times in milliseconds since the epoch.
+    values
+        None where a value is not finite; `marks` has the value.
+    rule, quantity, limit, worse, log, met, windows
+        Of what a rule measured; see `MeasuredCurve`. `rule` is the name of the rule job.
+    """
+
+    name: str
+    kind: str
+    unit: str
+    steps: list[int]
+    values: list[float | None]
+    marks: list[Mark] = []
+    rule: str | None = None
+    quantity: str | None = None
+    limit: float | None = None
+    worse: str | None = None
+    log: bool = False
+    met: list[int] = []
+    windows: WindowTimes | None = None
 
 
 class CurveItem(NamedTuple):

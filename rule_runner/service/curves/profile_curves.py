@@ -1,6 +1,5 @@
 """ProfileCurves: the curves of a profile over time, read file by file as it grows."""
 
-import math
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Final
@@ -11,21 +10,17 @@ from rule_core.profiler.files.file_names import SystemFile, TraceFile
 from rule_core.profiler.system.columns import parse_system_metrics, pieces_of
 from rule_core.profiler.traces.files import events_of
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
-from rule_core.storage.wait_budget import WaitBudget
-from rule_runner.errors import TrialError
-from rule_runner.loading.trials import absent, is_there, open_profiler_trial, reject_parent
+from rule_runner.loading.trials import open_profiler_trial, reject_parent
 from rule_runner.service.curves.machine_use import CurveKey, MachineUse, ProfileKind, UseCurve
 from rule_runner.service.curves.phase_times import PHASES, PhaseTimes, StepTime
 from rule_runner.service.curves.points import CurveItem, Points, of_even_groups
+from rule_runner.service.curves.reader import CurveReader
 
 POINTS_KEPT: Final = 1024  # of a curve
 CURVES_KEPT: Final = 16  # of a kind
 FILE_BYTES: Final = 64 << 20  # larger files are left out
 TRACE_BYTES: Final = 32 << 20  # of all traces of torch.profiler together
 FILE_POINTS: Final = 120  # of a curve in one file: a minute at 500 ms is kept as it is
-LOOK_EVERY_S: Final = 1.0
-LOOK_EVERY_REMOTE_S: Final = 15.0  # each look at S3 costs requests
-STORAGE_WAIT_S: Final = 5.0
 LATE_MS: Final = 180_000  # a curve that is further behind is not waited for
 UNITS: Final = {
     ProfileKind.STEP_TIME: "s",
@@ -43,7 +38,7 @@ _TRACES_LARGE: Final = (
 )
 
 
-class ProfileCurves:
+class ProfileCurves(CurveReader):
     """How a training used its machines, and how long its steps and their phases took.
 
     The steps of its curves are times, in milliseconds since the epoch.
@@ -67,11 +62,8 @@ class ProfileCurves:
     """
 
     def __init__(self, path: str, clock: Clock) -> None:
-        self.complete = False
-        self._clock = clock
-        self._deadline = clock.monotonic()
-        waits = WaitBudget(clock, lambda: self._deadline + STORAGE_WAIT_S - clock.monotonic())
-        self._trial = open_profiler_trial(path, None, patience=waits)
+        super().__init__(clock)
+        self._trial = open_profiler_trial(path, None, patience=self._waits)
         self._files = self._trial.source.files
         self._use = MachineUse()
         self._phases: dict[str, PhaseTimes] = {}
@@ -80,13 +72,6 @@ class ProfileCurves:
         self._counts = dict.fromkeys(_KINDS, 0)
         self._unread: list[tuple[int, str, SystemFile | TraceFile]] = []
         self._sizes: dict[str, int] = {}  # of files that may grow; 0 of the others
-        self._looked_at = -math.inf
-        self._ended = False
-
-    @property
-    def has_points(self) -> bool:
-        """Whether there is anything to show."""
-        return bool(self._points)
 
     @property
     def problem(self) -> str:
@@ -128,7 +113,13 @@ class ProfileCurves:
         del ended
         self._deadline = self._clock.monotonic() + seconds
         self.complete = False
-        is_current = bool(self._unread) or self._look()
+        is_remote = self._trial.source.is_remote
+        is_current = (
+            bool(self._unread)
+            or self._look(self._trial, is_remote=is_remote)
+            or self._ended  # the last look has to do
+            or is_remote
+        )
         while self._unread:
             if self._clock.monotonic() >= self._deadline:
                 return
@@ -138,16 +129,8 @@ class ProfileCurves:
 
     # -- which files to read -----------------------------------------------------------------
 
-    def _look(self) -> bool:
-        """Look for new files; return False if the last look was just now, and has to do."""
-        now = self._clock.monotonic()
-        is_remote = self._trial.source.is_remote
-        if self._ended or now - self._looked_at < (
-            LOOK_EVERY_REMOTE_S if is_remote else LOOK_EVERY_S
-        ):
-            return self._ended or is_remote
-        if not is_there(self._trial):
-            raise TrialError(absent(self._trial))
+    def _refresh(self) -> None:
+        """Look for new files, and queue them."""
         store = self._files.store
         if store.bytes_to_convert() > TRACE_BYTES:
             self._files.problems.report("Traces of torch.profiler", _TRACES_LARGE)
@@ -158,8 +141,6 @@ class ProfileCurves:
             self._ended = ended and not store.converts  # further traces may follow
             if not (self._sizes or ended):
                 reject_parent(self._trial)
-        self._looked_at = now  # after an error, the next call looks again
-        return True
 
     def _list(self) -> None:
         """Queue the files that are new, or have grown."""
@@ -222,9 +203,6 @@ class ProfileCurves:
             problems.clear(file.key)
 
     def _add_use(self, curve: UseCurve) -> None:
-        points = self._points_of(curve.key)
-        if points is None:
-            return
         times, values = curve.time_ms.tolist(), curve.values.tolist()
         chosen = (
             range(len(times))
@@ -232,7 +210,7 @@ class ProfileCurves:
             else of_even_groups(times, values, FILE_POINTS // 2 - 1)
         )
         for index in chosen:
-            _append(points, times[index], values[index])
+            self._add(curve.key, times[index], values[index])
 
     def _read_timeline(self, file: TraceFile) -> None:
         texts: list[str] = []
@@ -250,9 +228,13 @@ class ProfileCurves:
             for phase, seconds in step.phases.items()
         }
         for key, value in values.items():
-            points = self._points_of(key)
-            if points is not None:
-                _append(points, step.end_ms, value)
+            self._add(key, step.end_ms, value)
+
+    def _add(self, key: CurveKey, time_ms: int, value: float) -> None:
+        """Add a value to a curve, unless it is of a time that was read before."""
+        points = self._points_of(key)
+        if points is not None and (not points.steps or time_ms > points.steps[-1]):
+            points.add(time_ms, value)
 
     def _points_of(self, key: CurveKey) -> Points | None:
         """Return the points of a curve; None if there are too many of its kind."""
@@ -264,12 +246,6 @@ class ProfileCurves:
             return None
         self._counts[key.kind] += 1
         return self._points.setdefault(key, Points(POINTS_KEPT))
-
-
-def _append(points: Points, time_ms: int, value: float) -> None:
-    """Add a value, unless it is of a time that was read before."""
-    if not points.steps or time_ms > points.steps[-1]:
-        points.add(time_ms, value)
 
 
 def _order(key: CurveKey) -> tuple[int, str, int, str]:

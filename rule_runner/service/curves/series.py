@@ -4,7 +4,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Final, Protocol
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -14,11 +14,13 @@ from rule_runner.errors import RuleRunnerError
 from rule_runner.escape import printable
 from rule_runner.index.records import TrialRecord
 from rule_runner.index.states import WatchState
-from rule_runner.results.schema import WindowTimes
 from rule_runner.service.curves.measured import MeasuredCurve, MeasuredCurves, read_measured
-from rule_runner.service.curves.points import CurveItem, Mark
+from rule_runner.service.curves.points import SeriesItem
 from rule_runner.service.curves.profile_curves import ProfileCurves
+from rule_runner.service.curves.reader import CurveReader
 from rule_runner.service.curves.trial_curves import TrialCurves
+
+T = TypeVar("T")
 
 TRIALS_KEPT: Final = 16
 READ_S: Final = 0.5  # of a trial, for one answer
@@ -27,7 +29,6 @@ WAIT_S: Final = 1.0  # for other readers
 PAUSE_S: Final = 0.25  # between two looks at a trial
 POINTS: Final = 600
 MAX_POINTS: Final = 4000
-MEASURED: Final = "measured"
 NO_CURVES: Final = MeasuredCurves((), 0)
 
 
@@ -47,36 +48,6 @@ class SeriesQuery(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()
     after: int | None = None
     points: int = POINTS
-
-
-class SeriesItem(msgspec.Struct, frozen=True):
-    """A curve.
-
-    Attributes
-    ----------
-    kind
-        A `CurveKind`, a `ProfileKind`, or ``measured`` for what a rule measured.
-    steps
-        Of a profile, times in milliseconds since the epoch.
-    values
-        None where a value is not finite; `marks` has the value.
-    rule, quantity, limit, worse, log, met, windows
-        Of what a rule measured; see `MeasuredCurve`. `rule` is the name of the rule job.
-    """
-
-    name: str
-    kind: str
-    unit: str
-    steps: list[int]
-    values: list[float | None]
-    marks: list[Mark] = []
-    rule: str | None = None
-    quantity: str | None = None
-    limit: float | None = None
-    worse: str | None = None
-    log: bool = False
-    met: list[int] = []
-    windows: WindowTimes | None = None
 
 
 class SeriesPage(msgspec.Struct, frozen=True):
@@ -101,46 +72,6 @@ class SeriesPage(msgspec.Struct, frozen=True):
     problem: str
 
 
-class CurveReader(Protocol):
-    """Reads curves as they grow; see `TrialCurves` and `ProfileCurves`."""
-
-    complete: bool
-
-    @property
-    def has_points(self) -> bool:
-        """Whether there are curves."""
-        ...
-
-    @property
-    def last_step(self) -> int:
-        """The last step that was read; -1 before the first."""
-        ...
-
-    @property
-    def left_out(self) -> int:
-        """The number of curves that were left out."""
-        ...
-
-    @property
-    def problem(self) -> str:
-        """What could not be read, in a sentence; "" otherwise."""
-        ...
-
-    def items(self) -> Iterator[CurveItem]:
-        """Yield the curves in the order of their kinds."""
-        ...
-
-    def read(self, seconds: float, *, ended: bool = False) -> None:
-        """Read new data for some seconds; the next call goes on.
-
-        Raises
-        ------
-        TrialError
-            If the trial is gone.
-        """
-        ...
-
-
 class _CachedTrial:
     """What is known of a trial's curves; used by one thread at a time."""
 
@@ -158,12 +89,9 @@ class _CachedTrial:
         ended = (trial.state, trial.ended_at)
         if ended != self._measured_at:
             self._measured_at = ended
-            self.measured = NO_CURVES
-
-            def read() -> None:
-                self.measured = read_measured(trial.output)
-
-            self._measured_problem = _problem_of(read)
+            self.measured, self._measured_problem = _result_of(
+                lambda: read_measured(trial.output), NO_CURVES
+            )
 
     def read(
         self, trial: TrialRecord, open_curves: Callable[[str], CurveReader], seconds: float
@@ -175,7 +103,7 @@ class _CachedTrial:
                 self.curves = open_curves(trial.path)
             self.curves.read(seconds, ended=trial.state is not WatchState.RUNNING)
 
-        self._problem = _problem_of(read)
+        _, self._problem = _result_of(read, None)
         if self._problem and self.curves is not None:
             self.curves.complete = True
             if not self.curves.has_points:  # what it is may be recognised later
@@ -186,6 +114,9 @@ class _CachedTrial:
         """Why there are no curves, or not all, in a sentence; "" otherwise."""
         damage = "" if self.curves is None else self.curves.problem
         return self._problem or self._measured_problem or printable(damage)
+
+
+_WHOLE: Final = SeriesQuery()
 
 
 class SeriesCache:
@@ -206,13 +137,12 @@ class SeriesCache:
         self._readers = threading.BoundedSemaphore(READERS)
         self._trials: OrderedDict[tuple[int, str], _CachedTrial] = OrderedDict()
 
-    def page(self, trial: TrialRecord, query: SeriesQuery | None = None) -> SeriesPage:
+    def page(self, trial: TrialRecord, query: SeriesQuery = _WHOLE) -> SeriesPage:
         """Return the curves of a trial after reading new data for at most `READ_S`.
 
         A trial that is gone or damaged has no curves, and a problem. If other requests read for
         too long, the result is what has been read.
         """
-        query = query or SeriesQuery()
         cached = self._cached(trial)
         if not cached.lock.acquire(timeout=WAIT_S):
             return SeriesPage([], -1, complete=False, truncated=0, problem="")
@@ -230,19 +160,15 @@ class SeriesCache:
         if not self._readers.acquire(timeout=WAIT_S):
             return False
         try:
-            self._read(cached, trial)
+            if not self._profiles:
+                cached.read_measured(trial)
+            if self._profiles or trial.tensors:
+                open_curves = ProfileCurves if self._profiles else TrialCurves
+                cached.read(trial, lambda path: open_curves(path, self._clock), READ_S)
         finally:
             self._readers.release()
         cached.updated_at = self._clock.monotonic()
         return True
-
-    def _read(self, cached: _CachedTrial, trial: TrialRecord) -> None:
-        if self._profiles:
-            cached.read(trial, lambda path: ProfileCurves(path, self._clock), READ_S)
-            return
-        cached.read_measured(trial)
-        if trial.tensors:
-            cached.read(trial, lambda path: TrialCurves(path, self._clock), READ_S)
 
     def _cached(self, trial: TrialRecord) -> _CachedTrial:
         key = trial.id, trial.path
@@ -275,11 +201,9 @@ def _trial_items(curves: CurveReader, query: SeriesQuery, count: int) -> Iterato
             continue
         steps, values = points.after(query.after, count)
         if steps:
-            yield SeriesItem(name, kind, unit, steps, values, _marks(points.marks, query))
-
-
-def _marks(marks: list[Mark], query: SeriesQuery) -> list[Mark]:
-    return [mark for mark in marks if query.after is None or mark.step > query.after]
+            since = -math.inf if query.after is None else query.after
+            marks = [mark for mark in points.marks if mark.step > since]
+            yield SeriesItem(name, kind, unit, steps, values, marks)
 
 
 def _measured_items(
@@ -289,32 +213,21 @@ def _measured_items(
     if query.after is not None:
         return
     for curve in measured.curves:
-        if not query.names or curve.name in query.names:
+        if not query.names or curve.item.name in query.names:
             yield _measured_item(curve, count)
 
 
 def _measured_item(curve: MeasuredCurve, count: int) -> SeriesItem:
     steps, values = curve.points.after(None, count)
-    return SeriesItem(
-        name=curve.name,
-        kind=MEASURED,
-        unit="",
-        steps=steps,
-        values=values,
-        marks=curve.points.marks,
-        rule=curve.job,
-        quantity=curve.quantity,
-        limit=curve.limit,
-        worse=curve.worse,
-        log=curve.log,
-        met=[*curve.met[:count]],
-        windows=curve.windows,
+    met = curve.item.met[:count]
+    return msgspec.structs.replace(
+        curve.item, steps=steps, values=values, marks=curve.points.marks, met=met
     )
 
 
-def _problem_of(read: Callable[[], None]) -> str:
-    """Read something of a trial; return why that failed, or ""."""
-    return attempt(read, _sentence) or ""
+def _result_of(read: Callable[[], T], otherwise: T) -> tuple[T, str]:
+    """Read something of a trial; return it, or why that failed."""
+    return attempt(lambda: (read(), ""), lambda err: (otherwise, _sentence(err)))
 
 
 def _sentence(err: Exception) -> str:

@@ -16,16 +16,12 @@ from rule_core.model.segments import step_in_segment
 from rule_core.reading.file_problems import UNREADABLE
 from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex
-from rule_core.storage.wait_budget import WaitBudget
-from rule_runner.errors import TrialError
-from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent
+from rule_runner.loading.trials import open_trial, reject_parent
 from rule_runner.service.curves.points import CurveItem, Points
+from rule_runner.service.curves.reader import CurveReader
 
 CURVES_KEPT: Final = 40  # of one trial
 BYTES_READ: Final = 1 << 16  # larger arrays are no curves
-LOOK_EVERY_S: Final = 1.0
-LOOK_EVERY_REMOTE_S: Final = 15.0  # each look at S3 costs requests
-STORAGE_WAIT_S: Final = 5.0
 
 
 class CurveKind(enum.StrEnum):
@@ -52,7 +48,7 @@ _UTILISATION: Final = re.compile(
 )
 
 
-class TrialCurves:
+class TrialCurves(CurveReader):
     """The scalars of a trial: those in collections of scalars, or all of a run in other formats.
 
     Parameters
@@ -81,30 +77,16 @@ class TrialCurves:
         If there is no trial.
     """
 
+    last_step = -1
+    left_out = 0
+
     def __init__(self, path: str, clock: Clock) -> None:
         self.points: dict[str, Points] = {}
         self.kinds: dict[str, CurveKind] = {}
-        self.last_step = -1
-        self.left_out = 0
-        self.complete = False
-        self._clock = clock
-        self._deadline = clock.monotonic()
-        waits = WaitBudget(clock, lambda: self._deadline + STORAGE_WAIT_S - clock.monotonic())
-        self._trial = open_trial(path, patience=waits)
+        super().__init__(clock)
+        self._trial = open_trial(path, patience=self._waits)
         self._read_step = -1  # global; of this step and those before everything was read
-        self._looked_at = -math.inf
-        self._ended = False
         self._named = -1
-
-    @property
-    def has_points(self) -> bool:
-        """Whether there are curves."""
-        return bool(self.points)
-
-    @property
-    def problem(self) -> str:
-        """Return "": damaged values are gaps."""
-        return ""
 
     def items(self) -> Iterator[CurveItem]:
         """Yield the curves in the order of their kinds."""
@@ -131,7 +113,7 @@ class TrialCurves:
         """
         self._deadline = self._clock.monotonic() + seconds
         if self.complete or self._looked_at == -math.inf:
-            self._look()
+            self._look(self._trial, is_remote=self._index.is_remote)
         self.complete = False
         for step in self._new_steps(ended=ended):
             if self._clock.monotonic() >= self._deadline:
@@ -139,20 +121,13 @@ class TrialCurves:
             self._read(step)
         self.complete = True
 
-    def _look(self) -> None:
-        """Look for new files, unless the last look was just now."""
-        now = self._clock.monotonic()
-        pause = LOOK_EVERY_REMOTE_S if self._index.is_remote else LOOK_EVERY_S
-        if self._ended or now - self._looked_at < pause:
-            return
-        if not is_there(self._trial):
-            raise TrialError(absent(self._trial))
+    def _refresh(self) -> None:
+        """Look for new files, and choose the curves among new names."""
         ended = self._index.has_ended()
         self._index.refresh(whole=True, ended=ended)
         self._ended = ended
         if not (self._index.steps or self._index.workers or ended):
             reject_parent(self._trial)
-        self._looked_at = now  # after an error, the next call looks again
         if len(self._index.names) != self._named:
             self._named = len(self._index.names)
             self._choose()

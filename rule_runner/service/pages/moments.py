@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from rule_core.exceptions import SMDebugError
-from rule_core.profiler.kineto.recorded import RecordedTrace, recorded_traces
+from rule_core.profiler.kineto.trace_names import RecordedTrace, recorded_traces
 from rule_core.storage import StorageUnavailableError, open_store
 from rule_core.storage.uri import is_s3
 from rule_runner.results.schema import RuleResult

@@ -4,7 +4,7 @@ import hashlib
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import jinja2
 from starlette.exceptions import HTTPException
@@ -22,25 +22,19 @@ _FOREVER: Final = "public, max-age=31536000, immutable"
 _DIGEST_LENGTH: Final = 16
 
 
-class _Words(NamedTuple):
-    title: str
-    remedy: str = ""
-
-
+# The title of an error page, and what to do.
 _WORDS: Final = {
-    400: _Words("This address is not valid"),
-    401: _Words("Log in first"),
-    403: _Words(
-        "Not allowed", "Ask the person who runs this service for a token that may do this."
-    ),
-    404: _Words("Not here", "A trial that was removed, or found again, has another number."),
-    405: _Words("Not possible here"),
-    409: _Words("Not possible now"),
-    413: _Words("Too large"),
-    429: _Words("Too many requests", "Wait a little, then reload this page."),
-    503: _Words("Not available now", "Reload this page in a moment."),
+    400: ("This address is not valid", ""),
+    401: ("Log in first", ""),
+    403: ("Not allowed", "Ask the person who runs this service for a token that may do this."),
+    404: ("Not here", "A trial that was removed, or found again, has another number."),
+    405: ("Not possible here", ""),
+    409: ("Not possible now", ""),
+    413: ("Too large", ""),
+    429: ("Too many requests", "Wait a little, then reload this page."),
+    503: ("Not available now", "Reload this page in a moment."),
 }
-_DEFECT: Final = _Words("Something went wrong", "Reload this page. If it stays, read the log.")
+_DEFECT: Final = ("Something went wrong", "Reload this page. If it stays, read the log.")
 
 
 @cache
@@ -108,13 +102,6 @@ def render(request: Request, name: str, *, status: int = 200, **context: Any) ->
 
 def error_page(request: Request, status: int, sentence: str) -> Response:
     """Return the page of an error, with its sentence and what to do."""
-    words = _WORDS.get(status, _DEFECT)
-    return render(
-        request,
-        "error.html.jinja",
-        status=status,
-        code=status,
-        title=words.title,
-        message=sentence,
-        remedy=words.remedy,
-    )
+    title, remedy = _WORDS.get(status, _DEFECT)
+    page = {"code": status, "title": title, "message": sentence, "remedy": remedy}
+    return render(request, "error.html.jinja", status=status, **page)

@@ -57,7 +57,6 @@ class RuleTrial(NamedTuple):
 
     trial: TrialRecord
     name: TrialName
-    rule: str
     verdict: Verdict
     record: RuleRecord
 
@@ -78,13 +77,12 @@ def rule_trials(index: IndexReader, name: str) -> tuple[list[RuleTrial], int]:
     trials = index.trials(fired, order="-changed", limit=TRIALS_SHOWN)
     trials = trials or index.trials(TrialFilter(rule=name), limit=1)
     by_trial = index.rules_of_trials(trial.id for trial in trials)
-    return [_trial(trial, by_trial[trial.id], name) for trial in trials], total
-
-
-def _trial(trial: TrialRecord, rules: list[RuleRecord], name: str) -> RuleTrial:
-    record = next(rule for rule in rules if rule.name == name)
-    how = verdict(record.outcome, record.severity)
-    return RuleTrial(trial, split_path(trial.path), record.rule, how, record)
+    listed = []
+    for trial in trials:
+        record = next(rule for rule in by_trial[trial.id] if rule.name == name)
+        how = verdict(record.outcome, record.severity)
+        listed.append(RuleTrial(trial, split_path(trial.path), how, record))
+    return listed, total
 
 
 @cache

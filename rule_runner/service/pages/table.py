@@ -142,17 +142,13 @@ def chips(query: TrialQuery, counts: Mapping[tuple[str, str], int]) -> list[Chip
     all_trials = address(query, state=None, outcome=None)
     is_all = query.state is None and query.outcome is None
     result = [Chip("All", "", "all", sum(counts.values()), all_trials, is_all)]
-    for outcome in ORDER:
-        if count := sum(n for (_, other), n in counts.items() if other == outcome):
-            how = verdict(outcome)
-            is_current = query.outcome == outcome
-            link = address(query, outcome=None if is_current else str(outcome))
+    groups = [("outcome", 1, str(outcome), verdict(outcome)) for outcome in ORDER]
+    groups += [("state", 0, str(state), Verdict(state, STATES[state], "")) for state in PENDING]
+    for field, column, value, how in groups:
+        if count := sum(n for key, n in counts.items() if key[column] == value):
+            is_current = getattr(query, field) == value
+            link = address(query, **{field: None if is_current else value})
             result.append(Chip(how.word, how.sign, how.name, count, link, is_current))
-    for state in PENDING:
-        if count := sum(n for (other, _), n in counts.items() if other == state):
-            is_current = query.state == state
-            link = address(query, state=None if is_current else state)
-            result.append(Chip(STATES[state], "", str(state), count, link, is_current))
     return result
 
 

@@ -61,10 +61,8 @@ class JobView(NamedTuple):
 
     Attributes
     ----------
-    marks
-        What people said about all of its findings.
-    is_seen
-        Whether all of them are acknowledged or muted.
+    mark
+        What people said about all of its findings, or "".
     place
         Where its condition was met first, or "".
     reason
@@ -73,21 +71,17 @@ class JobView(NamedTuple):
         The file of a rule that is not built in, or "".
     """
 
-    name: str
-    rule: str
+    record: RuleRecord
     verdict: Verdict
     is_quiet: bool
     place: str
     reason: str
     coverage: str
-    findings: int
     remedy: Markup | None
     notes: Sequence[str]
-    mode: str
     source: str
     parameters: Mapping[str, str]
-    marks: Sequence[str]
-    is_seen: bool
+    mark: str
 
 
 class ProfileView(NamedTuple):
@@ -112,10 +106,8 @@ class ProfileView(NamedTuple):
 class RunView(NamedTuple):
     """A run on the charts: the trial itself, or one that is laid over it."""
 
-    id: int
+    trial: TrialRecord
     name: str
-    path: str
-    state: str
     without: str
 
 
@@ -138,22 +130,19 @@ def _job(rule: RuleRecord, result: RuleResult | None) -> JobView:
     text = rule_text(rule.rule)
     is_issue = rule.outcome == Outcome.ISSUES_FOUND
     details = "" if result is None or is_issue else for_people(result.status_details or "")
+    parameters = {} if result is None else result.parameters
     return JobView(
-        name=rule.name,
-        rule=rule.rule,
+        record=rule,
         verdict=verdict(rule.outcome, rule.severity),
         is_quiet=rule.outcome in QUIET,
         place="" if rule.step is None else _first_place(rule.step, result),
         reason=short(details) if rule.outcome != Outcome.NO_ISSUES_FOUND else "",
         coverage=f"judged {rule.judged:,} steps" if result is None else coverage(result),
-        findings=rule.findings,
         remedy=text.remedy if text and is_issue else None,
         notes=[] if result is None else [short(note) for note in result.notes],
-        mode=rule.mode,
         source="" if result is None else _source(result),
-        parameters={} if result is None else _parameters(result),
-        marks=[] if result is None else [*_marks(result)],
-        is_seen=rule.acknowledged,
+        parameters={short(name): _scalar(value) for name, value in parameters.items()},
+        mark=_mark(result) if result else "",
     )
 
 
@@ -162,10 +151,6 @@ def _first_place(step: int, result: RuleResult | None) -> str:
     moment = None if result is None else Moments(result.trial).of(result, step)
     unit = "step" if result is None else result.unit
     return f"{unit} {step:,}" if moment is None else f"{moment.clock} UTC"
-
-
-def _parameters(result: RuleResult) -> dict[str, str]:
-    return {short(name): _scalar(value) for name, value in result.parameters.items()}
 
 
 def _source(result: RuleResult) -> str:
@@ -233,30 +218,20 @@ def _finding(
     )
 
 
-def _mark(finding: Evidence) -> str:
-    if finding.acknowledgement is not msgspec.UNSET:
-        return mark(finding.acknowledgement)
-    if finding.muted is not msgspec.UNSET:
-        return f"muted by the job file ({short(finding.muted.rstrip('.'))})"
+def _mark(marked: Evidence | RuleResult) -> str:
+    """Return what was said about a finding, or about all findings of a rule job; "" if nothing."""
+    if marked.acknowledgement is not msgspec.UNSET:
+        return mark(marked.acknowledgement)
+    if isinstance(marked, Evidence) and marked.muted is not msgspec.UNSET:
+        return f"muted by the job file ({short(marked.muted.rstrip('.'))})"
     return ""
 
 
-def _marks(result: RuleResult) -> Iterator[str]:
-    """Yield the acknowledgements of all findings of a rule job."""
-    if result.acknowledgement is not msgspec.UNSET:
-        yield mark(result.acknowledgement)
-
-
 def run_views(own: TrialRecord, others: Sequence[TrialRecord]) -> list[RunView]:
-    """Return the runs on the charts; each of the others has a link to the page without it."""
-    views = [_run(own, "")]
-    for trial in others:
+    """Return the runs on the charts; each has a link to the page without it."""
+    views = []
+    for trial in (own, *others):
         other_ids = ",".join(str(other.id) for other in others if other.id != trial.id)
-        views.append(
-            _run(trial, f"/trials/{own.id}?with={other_ids}" if other_ids else f"/trials/{own.id}")
-        )
+        without = f"/trials/{own.id}?with={other_ids}" if other_ids else f"/trials/{own.id}"
+        views.append(RunView(trial, split_path(trial.path).name, without))
     return views
-
-
-def _run(trial: TrialRecord, without: str) -> RunView:
-    return RunView(trial.id, split_path(trial.path).name, trial.path, str(trial.state), without)

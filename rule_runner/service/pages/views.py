@@ -10,27 +10,17 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from rule_core.severity import Severity
-from rule_runner.errors import OutputError
-from rule_runner.index.outputs import read_results
 from rule_runner.index.reader import IndexReader
 from rule_runner.index.records import RuleRecord, TrialRecord
 from rule_runner.loading.loader import every_builtin
 from rule_runner.results.evaluations import ORDER
-from rule_runner.results.schema import RuleResult
 from rule_runner.results.status import Outcome
 from rule_runner.service.api.files import output_files
 from rule_runner.service.api.queries import TrialQuery, is_number, trial_of, trial_query
-from rule_runner.service.api.trials import TrialPage, trial_item, trial_list
+from rule_runner.service.api.trials import TrialPage, saved_results, trial_item, trial_list
 from rule_runner.service.pages.rendering import render
 from rule_runner.service.pages.rule_page import rule_entry, rule_text, rule_trials
-from rule_runner.service.pages.table import (
-    ROWS,
-    address,
-    chips,
-    columns,
-    rows,
-    sort_link,
-)
+from rule_runner.service.pages.table import ROWS, address, chips, columns, rows, sort_link
 from rule_runner.service.pages.trial_page import (
     MAX_RUNS,
     ProfileView,
@@ -113,7 +103,7 @@ def trial(request: Request) -> Response:
         others = [trial_of(index, number) for number in _overlaid(request, own)]
         rules = index.rules_of_trials(run.id for run in (own, *others))
         profile = _profile(index, own)
-    problem, results = _results(own)
+    results, problem = saved_results(own)
     item = trial_item(own, rules[own.id])
     runs = run_views(own, others)
     hindrance = service.commands.hindrance if service.commands is not None else ""
@@ -168,14 +158,6 @@ def _overlaid(request: Request, own: TrialRecord) -> list[str]:
     return [number for number in numbers if int(number) != own.id][: MAX_RUNS - 1]
 
 
-def _results(own: TrialRecord) -> tuple[str, list[RuleResult]]:
-    """Return the results of a trial, or why they cannot be read."""
-    try:
-        return "", read_results(own.output)
-    except OutputError as err:
-        return str(err), []
-
-
 def _verdict_of(rules: Iterable[RuleRecord], name: str) -> Verdict | None:
     return next((verdict(rule.outcome, rule.severity) for rule in rules if rule.name == name), None)
 
@@ -200,7 +182,7 @@ def rule(request: Request) -> Response:
     with service_of(request).index() as index:
         listed, total = rule_trials(index, name)
         counts = index.rule_counts()
-    class_name = listed[0].rule if listed else name
+    class_name = listed[0].record.rule if listed else name
     text = rule_text(class_name)
     if text is None and not listed:
         msg = f"There is no rule {name!r:.200}, and no trial was judged by it."

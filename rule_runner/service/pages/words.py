@@ -6,12 +6,12 @@ from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from rule_core.severity import Severity
+from rule_core.sources.address import address_of
 from rule_runner.escape import printable
 from rule_runner.index.reader import LONGEST_PAUSE_S
 from rule_runner.index.records import TrialRecord
 from rule_runner.index.states import WatchState
 from rule_runner.loading.profile_paths import FOLDERS
-from rule_runner.loading.trials import trial_name
 from rule_runner.report.html.page import WORDS
 from rule_runner.results.status import Outcome
 
@@ -107,7 +107,7 @@ def split_path(path: str) -> TrialName:
     folder, _, training = parent.rpartition("/")
     if last in FOLDERS and training and folder.removeprefix("s3:/"):
         return TrialName(short(f"{training} profile"), short(folder))
-    name = trial_name(path)
+    name = address_of(path).name
     before, found, _ = path.rpartition(f"/{name}")
     folder = before if found else str(PurePosixPath(path).parent)
     return TrialName(short(name), short(folder))

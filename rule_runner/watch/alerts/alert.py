@@ -8,10 +8,10 @@ from typing import Final
 import msgspec
 
 from rule_core.severity import Severity
+from rule_core.sources.address import address_of
 from rule_runner.config.output_names import digest
 from rule_runner.errors import counted
 from rule_runner.escape import printable
-from rule_runner.loading.trials import trial_name
 from rule_runner.notify.messenger import Message
 from rule_runner.results.status import Outcome
 
@@ -55,8 +55,9 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """What happened, in a few words."""
-        name = trial_name(self.path)
-        did = f"found issues ({self.severity})" if self._is_issue else "failed"
+        name = address_of(self.path).name
+        is_issue = self.outcome == Outcome.ISSUES_FOUND
+        did = f"found issues ({self.severity})" if is_issue else "failed"
         text = f"{name}: {self.rule} {did}" if self.rule else f"{name}: could not be judged"
         return printable(text).replace("](", "] (")  # a link in services that read Markdown
 
@@ -66,10 +67,6 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
         if self.problem:
             return printable(self.problem)
         return "" if self.step is None else f"step {self.step}"
-
-    @property
-    def _is_issue(self) -> bool:
-        return self.outcome == Outcome.ISSUES_FOUND
 
 
 def message_on(
@@ -88,19 +85,19 @@ def message_on(
     """
     key = _digest(sorted(alert.key for alert in alerts))
     serious = any(alert.severity is Severity.ERROR for alert in alerts)
+    links = [_link(alert, public_url) for alert in alerts[:MOST_LINES]]
     if len(alerts) == 1:
         (alert,) = alerts
-        lines = [details_of(alert), printable(f"Trial: {alert.path}"), _link(alert, public_url)]
+        lines = [details_of(alert), printable(f"Trial: {alert.path}"), *links]
         title = alert.title
     else:
-        listed = alerts[:MOST_LINES]
-        lines = [_line(alert, details_of(alert), _link(alert, public_url)) for alert in listed]
+        listed = zip(alerts, links, strict=False)  # the first ones
+        lines = [_line(alert, details_of(alert), link) for alert, link in listed]
         more = len(alerts) - MOST_LINES
         lines += [f"and {more} more"] * (more > 0)
         lines += [f"{public_url}/trials"] * (public_url is not None)
         trials = len({alert.path for alert in alerts})
         title = f"{len(alerts)} alerts on {counted(trials, 'trial')}"
-    links = [_link(alert, public_url) for alert in alerts[:MOST_LINES]]
     links.append(f"{public_url}/trials")
     body = "\n".join([*filter(None, lines), f"Message {key}"])
     return Message(title, body, serious, key, tuple(links) if public_url else ())

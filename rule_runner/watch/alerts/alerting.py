@@ -1,7 +1,7 @@
 """Alerting: sends the messages about a fleet, in a separate thread."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -17,13 +17,14 @@ from rule_runner.notify.messenger import Messenger, NotSentError, masked
 from rule_runner.report.text import evidence, reason
 from rule_runner.results.durable_files import Closing
 from rule_runner.watch.alerts.alert import Alert, message_on
-from rule_runner.watch.alerts.config import AlertsConfig
 from rule_runner.watch.alerts.open_alerts import OpenAlerts
-from rule_runner.watch.alerts.schedule import messages_due
 from rule_runner.watch.alerts.store import LONGEST_PAUSE_S, AlertStore, UnsentMessage
+from rule_runner.watch.config import AlertsConfig
+from rule_runner.watch.pace import repeat
 
 _log: Final = get_logger(__name__)
 
+FEW: Final = 3  # alerts at once that become a message each
 LOOK_S: Final = 2.0  # between two looks at the index
 RETRY_S: Final = 30.0  # the first pause before another attempt; each further one is twice as long
 GIVE_UP_S: Final = 86400.0  # after which a message is not sent any more
@@ -71,9 +72,7 @@ class Alerting(Closing):
 
     def run(self) -> None:
         """Look until `stop`."""
-        while not self._stopping.is_set():
-            attempt(self.look, self._fail)
-            self._stopping.wait(LOOK_S)
+        repeat(self.look, self._fail, self._stopping, LOOK_S)
 
     def stop(self) -> None:
         """End `run` after the message that is under way."""
@@ -111,8 +110,7 @@ class Alerting(Closing):
             _log.warning("alerts_undelivered", count=count)
 
     def close(self) -> None:
-        """Close the index and the state."""
-        self._open.close()
+        """Close the state."""
         self._store.close()
 
     def _gather(self, *, is_last: bool) -> None:
@@ -122,13 +120,11 @@ class Alerting(Closing):
         if alerts is not None:
             with OnError(self._open.forget):
                 self._store.keep_open(alerts, now)
-        waiting = self._store.waiting()
-        history = self._store.history(now)
-        due = messages_due(waiting, history, self._config, now, is_last=is_last)
-        names = [*self._services]
-        for group in due.groups:
+        waiting, history = self._store.waiting(), self._store.history(now)
+        groups, is_digest = messages_due(waiting, history, self._config, now, is_last=is_last)
+        for group in groups:
             message = message_on(group, self._public_url, details_of)
-            self._store.add_message(message, group, names, now, is_digest=due.is_digest)
+            self._store.add_message(message, group, [*self._services], now, is_digest=is_digest)
 
     def _deliver(self) -> None:
         for delivery in self._store.due(self._clock.time()):
@@ -164,6 +160,38 @@ def _trouble_of(step: Callable[[], None]) -> str:
     except OutputError as err:
         return str(err)
     return ""
+
+
+def messages_due(
+    waiting: Sequence[Alert],
+    history: tuple[int, float | None],
+    config: AlertsConfig,
+    now: float,
+    *,
+    is_last: bool = False,
+) -> tuple[Sequence[Sequence[Alert]], bool]:
+    """Return the alerts of each message that is due, and whether it is a digest; the others wait.
+
+    A few alerts become a message each. More at once, or more than the hourly limit, become one
+    digest, which waits until it is due.
+
+    Parameters
+    ----------
+    waiting
+        The alerts that were not sent, the oldest first.
+    history
+        How many messages on one alert there were within an hour, and when the last digest was made,
+        in seconds since the epoch; None: never.
+    now
+        Seconds since the epoch.
+    is_last
+        Whether nobody asks again soon: then nothing waits.
+    """
+    singles, last = history
+    if len(waiting) <= min(FEW, config.most_per_hour - singles):
+        return [[alert] for alert in waiting], False
+    is_due = is_last or last is None or not last <= now < last + config.digest_s
+    return ([waiting], True) if waiting and is_due else ((), False)
 
 
 def details_of(alert: Alert) -> str:

@@ -36,9 +36,7 @@ class OpenAlerts:
     def __init__(self, path: Path, least: Severity) -> None:
         self._path = path
         self._least = least
-        self._reader: IndexReader | None = None
-        self._file: tuple[int, int] | None = None
-        self._version = -1
+        self._state: tuple[int, int] | None = None
 
     def changed(self) -> list[Alert] | None:
         """Return the alerts; None if the index has not changed since the last call.
@@ -48,40 +46,24 @@ class OpenAlerts:
         OutputError
             If the index cannot be read.
         """
-        reader = self._opened()
-        version = reader.data_version()
-        if version == self._version:
-            return None
-        with reader.errors():
-            rows = reader.connection.execute(_OPEN).fetchall()
+        try:
+            self._path.stat()
+        except OSError as err:  # SQLite would not say why
+            msg = f"Database {str(self._path)!r} cannot be used: {err.strerror}."
+            raise OutputError(msg) from err
+        with IndexReader(self._path) as reader, reader.snapshot():
+            changes = reader.changes_since(0, limit=0)
+            state = changes.removals, changes.revision
+            if state == self._state:
+                return None
+            rows = reader.execute(_OPEN)
         alerts = [
             msgspec.convert(dict(zip(Alert.__struct_fields__, row, strict=True)), Alert)
             for row in rows
         ]
-        self._version = version
+        self._state = state
         return [alert for alert in alerts if alert.severity.rank >= self._least.rank]
 
     def forget(self) -> None:
         """Let the next call of `changed` return the alerts in any case."""
-        self._version = -1
-
-    def _opened(self) -> IndexReader:
-        """Return the reader of the index, opened again if the file was replaced."""
-        try:
-            status = self._path.stat()
-        except OSError as err:
-            self.close()
-            msg = f"Database {str(self._path)!r} cannot be used: {err.strerror}."
-            raise OutputError(msg) from err
-        file = status.st_dev, status.st_ino
-        if self._reader is None or file != self._file:
-            self.close()
-            reader = IndexReader(self._path)
-            self._reader, self._file, self._version = reader, file, -1
-        return self._reader
-
-    def close(self) -> None:
-        """Close the index."""
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
+        self._state = None

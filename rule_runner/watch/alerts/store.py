@@ -1,24 +1,20 @@
 """AlertStore: which alerts there were, and what became of their messages; it survives crashes."""
 
-import sqlite3
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
-from rule_runner.errors import OutputError
+from rule_core.failures import OnError
+from rule_runner.index.sqlite_file import SqliteFile
 from rule_runner.notify.messenger import Message
-from rule_runner.results.durable_files import Closing, output_errors
+from rule_runner.results.durable_files import output_errors
 from rule_runner.results.json_text import dump_json
 from rule_runner.watch.alerts.alert import Alert
-from rule_runner.watch.alerts.schedule import HOUR_S, History
 
-VERSION: Final = 1
+HOUR_S: Final = 3600.0
 LONGEST_PAUSE_S: Final = 3600.0  # between two attempts
-BUSY_MS: Final = 5000  # how long a statement waits for another process
-_REMEDY: Final = "Remove the file: what is open is then told once more."
 _SCHEMA: Final = (
     """
     CREATE TABLE messages (
@@ -45,7 +41,7 @@ _SCHEMA: Final = (
         PRIMARY KEY (message, service)
     ) WITHOUT ROWID
     """,
-    f"PRAGMA user_version = {VERSION}",
+    "PRAGMA user_version = 1",
 )
 
 
@@ -71,7 +67,7 @@ class UnsentMessage(NamedTuple):
     made_at: float
 
 
-class AlertStore(Closing):
+class AlertStore(SqliteFile):
     """An SQLite database beside the index; unlike the index, it cannot be made again.
 
     Every change is on disk when its method returns.
@@ -87,81 +83,41 @@ class AlertStore(Closing):
         If it cannot be used; from every method.
     """
 
+    contents = ("Alerts", "are")
+    remedy = "Remove the file: what is open is then told once more."
+    schema_version = 1
+
     def __init__(self, path: Path) -> None:
-        self._path = path
         with output_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-        with self._errors():
-            self._connection = sqlite3.connect(
-                path,
-                isolation_level=None,
-                check_same_thread=False,  # it may be handed to another thread, not shared
-            )
-            self._connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = FULL")
-        try:
-            self._make_tables()
-        except OutputError:
-            self._connection.close()
-            raise
-
-    def _make_tables(self) -> None:
-        with self._transaction():
-            version = self._rows("PRAGMA user_version")[0][0]
-            for statement in _SCHEMA if version == 0 else ():
-                self._connection.execute(statement)
-        if version not in {0, VERSION}:
-            msg = f"Alerts {str(self._path)!r} are of another version of rule-runner. {_REMEDY}"
-            raise OutputError(msg)
-
-    def close(self) -> None:
-        """Close the database."""
-        self._connection.close()
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.OperationalError as err:
-            msg = f"Alerts {str(self._path)!r} cannot be used: {err}."
-            raise OutputError(msg) from err
-        except sqlite3.Error as err:
-            msg = f"Alerts {str(self._path)!r} are damaged: {err}. {_REMEDY}"
-            raise OutputError(msg) from err
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with self._errors(), self._connection:  # which commits, or rolls back
-            self._connection.execute("BEGIN IMMEDIATE")
-            yield
-
-    def _rows(self, text: str, *values: object) -> Sequence[Any]:
-        with self._errors():
-            return self._connection.execute(text, values).fetchall()
+        super().__init__(path, "rwc")
+        with OnError(self.close):
+            self.execute("PRAGMA journal_mode = WAL")
+            self.execute("PRAGMA synchronous = FULL")
+            self.make_tables(_SCHEMA)
 
     def keep_open(self, alerts: Collection[Alert], now: float) -> None:
         """Add the alerts that are new, and forget waiting ones that are not open any more."""
         keys = {alert.key: alert for alert in alerts}
-        known = {key for (key,) in self._rows("SELECT key FROM alerts")}
+        known = {key for (key,) in self.execute("SELECT key FROM alerts")}
         waiting = {alert.key for alert in self.waiting()}
         added = [(key, dump_json(keys[key]), now) for key in keys if key not in known]
         closed = [(key,) for key in waiting if key not in keys]
         if added or closed:
-            with self._transaction():
-                self._connection.executemany("DELETE FROM alerts WHERE key = ?", closed)
-                self._connection.executemany("INSERT INTO alerts VALUES (?, ?, ?, NULL)", added)
+            with self.transaction():
+                self.connection.executemany("DELETE FROM alerts WHERE key = ?", closed)
+                self.connection.executemany("INSERT INTO alerts VALUES (?, ?, ?, NULL)", added)
 
     def waiting(self) -> list[Alert]:
         """Return the alerts that are in no message, the oldest first."""
         text = "SELECT content FROM alerts WHERE message IS NULL ORDER BY found_at, key"
-        return [msgspec.json.decode(content, type=Alert) for (content,) in self._rows(text)]
+        return [msgspec.json.decode(content, type=Alert) for (content,) in self.execute(text)]
 
-    def history(self, now: float) -> History:
-        """Return the messages sent before."""
+    def history(self, now: float) -> tuple[int, float | None]:
+        """Return the number of messages on one alert in the last hour, and the last digest."""
         singles = "SELECT count(*) FROM messages WHERE NOT is_digest AND made_at BETWEEN ? AND ?"
         last = "SELECT max(made_at) FROM messages WHERE is_digest"
-        return History(self._rows(singles, now - HOUR_S, now)[0][0], self._rows(last)[0][0])
+        return self.execute(singles, now - HOUR_S, now)[0][0], self.execute(last)[0][0]
 
     def add_message(
         self,
@@ -174,16 +130,16 @@ class AlertStore(Closing):
     ) -> None:
         """Record a message on some alerts, which is to be delivered to each service."""
         content = dump_json(message)
-        with self._transaction():
-            number = self._connection.execute(
+        with self.transaction():
+            number = self.connection.execute(
                 "INSERT INTO messages (content, is_digest, made_at) VALUES (?, ?, ?)",
                 (content, is_digest, now),
             ).lastrowid
-            self._connection.executemany(
+            self.connection.executemany(
                 "UPDATE alerts SET message = ? WHERE key = ?",
                 [(number, alert.key) for alert in alerts],
             )
-            self._connection.executemany(
+            self.connection.executemany(
                 "INSERT INTO deliveries (message, service) VALUES (?, ?)",
                 [(number, service) for service in services],
             )
@@ -200,25 +156,21 @@ class AlertStore(Closing):
         )
         return [
             UnsentMessage(number, service, msgspec.json.decode(content, type=Message), *rest)
-            for number, service, content, *rest in self._rows(text, now, now + LONGEST_PAUSE_S)
+            for number, service, content, *rest in self.execute(text, now, now + LONGEST_PAUSE_S)
         ]
 
     def count_undelivered(self) -> int:
         """Return how many deliveries wait, due or not."""
-        return int(self._rows("SELECT count(*) FROM deliveries")[0][0])
+        return int(self.execute("SELECT count(*) FROM deliveries")[0][0])
 
     def delivered(self, delivery: UnsentMessage) -> None:
         """Record that a service took a message, or that it is given up."""
-        with self._transaction():
-            self._connection.execute(
-                "DELETE FROM deliveries WHERE message = ? AND service = ?", delivery[:2]
-            )
+        self.execute("DELETE FROM deliveries WHERE message = ? AND service = ?", *delivery[:2])
 
     def postpone(self, delivery: UnsentMessage, until: float) -> None:
         """Record that a service did not take a message, and when to try again."""
-        with self._transaction():
-            self._connection.execute(
-                "UPDATE deliveries SET attempts = attempts + 1, not_before = ? "
-                "WHERE message = ? AND service = ?",
-                (until, *delivery[:2]),
-            )
+        self.execute(
+            "UPDATE deliveries SET attempts = attempts + 1, not_before = ? "
+            "WHERE message = ? AND service = ?",
+            *(until, *delivery[:2]),
+        )

@@ -1,12 +1,12 @@
 """evaluate_here: the call that evaluates a trial on a worker of a cluster."""
 
 import os
-import subprocess
 import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
+from subprocess import PIPE, TimeoutExpired
 from typing import Final, NamedTuple
 
 from rule_core.processes import start_module
@@ -16,13 +16,8 @@ from rule_runner.results.versions import versions
 from rule_runner.watch.evaluations.process import last_line, limit_log, new_log
 
 _LOOK_S: Final = 0.5
-
-
-class ProcessEnd(NamedTuple):
-    """How the process of an evaluation ended; see `EndedEvaluation`."""
-
-    exit_code: int
-    last_line: str
+_MODULE: Final = "rule_runner.watch.evaluations.tethered"  # ends with this process
+_COMMAND: Final = ("evaluate", "--request", "request.json")
 
 
 class WorkerView(NamedTuple):
@@ -40,8 +35,8 @@ class WorkerView(NamedTuple):
     sees_file: bool
 
 
-def evaluate_here(request: str) -> ProcessEnd:
-    """Evaluate a request, which is JSON, in a separate process; return how that ended.
+def evaluate_here(request: str) -> tuple[int, str]:
+    """Evaluate a request, which is JSON, in a separate process; return its exit code and last line.
 
     A signal, or the executor where that sends none, stops the evaluation. The process ends with
     the worker, even if that is killed.
@@ -49,20 +44,14 @@ def evaluate_here(request: str) -> ProcessEnd:
     with tempfile.TemporaryDirectory(prefix="rule-runner-") as folder:
         Path(folder, "request.json").write_text(request, "utf-8")
         log = Path(folder, "log")
-        with _tethered(folder, log) as process, _stopping(process.terminate):
+        with new_log(log) as errors:
+            process = start_module(_MODULE, *_COMMAND, stdin=PIPE, stderr=errors, cwd=folder)
+        with process, _stopping(process.terminate):
             while process.poll() is None:
-                with suppress(subprocess.TimeoutExpired):
+                with suppress(TimeoutExpired):
                     process.wait(_LOOK_S)
                 limit_log(log)
-        return ProcessEnd(process.returncode, last_line(log))
-
-
-def _tethered(folder: str, log: Path) -> "subprocess.Popen[bytes]":
-    """Start an evaluation that ends with this process."""
-    module = "rule_runner.watch.evaluations.tethered"
-    command = ("evaluate", "--request", "request.json")
-    with new_log(log) as errors:
-        return start_module(module, *command, stdin=subprocess.PIPE, stderr=errors, cwd=folder)
+        return process.returncode, last_line(log)
 
 
 def _stopping(stop: Callable[[], None]) -> AbstractContextManager[None]:

@@ -10,7 +10,7 @@ from rule_core.clock import Clock
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.errors import EXIT_SIGNAL, raised
 from rule_runner.executors import StoppableExecutor, WorkerLostError
-from rule_runner.watch.evaluations.call import ProcessEnd, evaluate_here
+from rule_runner.watch.evaluations.call import evaluate_here
 from rule_runner.watch.evaluations.connection import ClusterConnection
 from rule_runner.watch.evaluations.protocol import EndedEvaluation, Evaluations
 
@@ -34,7 +34,7 @@ class _Task:
 
     request: str
     losses: int = 0
-    future: Future[ProcessEnd] | None = None
+    future: Future[tuple[int, str]] | None = None
     stopped_at: float | None = None
 
     def send(self, executor: StoppableExecutor) -> None:

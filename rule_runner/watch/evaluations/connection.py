@@ -10,13 +10,13 @@ from threading import Event, Thread
 from typing import Final
 
 from rule_core.clock import Clock
-from rule_core.failures import Contained
 from rule_runner.errors import RuleRunnerError, raised
 from rule_runner.executors import StoppableExecutor
 from rule_runner.logs import get_logger
 from rule_runner.results.durable_files import output_errors
 from rule_runner.results.versions import versions
 from rule_runner.watch.evaluations.call import WorkerView, look_around
+from rule_runner.watch.pace import repeat
 
 _log: Final = get_logger(__name__)
 _LOOK_S: Final = 0.5
@@ -66,7 +66,6 @@ class ClusterConnection:
         self._open_executor = open_executor
         self._shared = shared
         self._clock = clock
-        self._retry_s = retry_s
         self._work: SimpleQueue[tuple[int, Work]] = SimpleQueue()
         self._closing = Event()
         self.problem = ""
@@ -75,7 +74,8 @@ class ClusterConnection:
         if shared is not None:
             with output_errors(shared):
                 shared.mkdir(parents=True, exist_ok=True)
-        self._thread = Thread(target=self._run, name="executor", daemon=True)
+        arguments = self._connect, self._say, self._closing, retry_s
+        self._thread = Thread(target=repeat, args=arguments, name="executor", daemon=True)
         self._thread.start()
 
     def do(self, work: Work) -> int:
@@ -92,14 +92,12 @@ class ClusterConnection:
         self._closing.set()
         self._thread.join(_CLOSE_S)
 
-    def _run(self) -> None:
-        while not self._closing.is_set():
-            with Contained(self._say), ExitStack() as stack:
-                executor = self._open_executor()
-                stack.callback(executor.shutdown, wait=False)
-                if self._is_usable(executor):
-                    self._use(executor)
-            self._closing.wait(self._retry_s)
+    def _connect(self) -> None:
+        with ExitStack() as stack:
+            executor = self._open_executor()
+            stack.callback(executor.shutdown, wait=False)
+            if self._is_usable(executor):
+                self._use(executor)
 
     def _say(self, err: Exception | str) -> None:
         """Tell once why the executor cannot be used."""

@@ -53,20 +53,17 @@ class LocalEvaluations(Evaluations):
             self._running[output] = None
             return
         pause_file = self._path(output, "pause")
-        with lease, output_errors(self._path(output, "log")):
+        text = replace(request, pause_file=str(pause_file)).to_json().encode()
+        command = ("evaluate", "--request", "-")
+        log = self._path(output, "log")
+        with lease, output_errors(log):
             pause_file.unlink(missing_ok=True)
-            process = self._popen(output, replace(request, pause_file=str(pause_file)), lease)
+            with new_log(log) as errors:
+                process = start_module(
+                    "rule_runner", *command, stdin=text, stderr=errors, pass_fds=[lease.fd]
+                )
             self._running[output] = process
             lease.name_holder(process.pid)
-
-    def _popen(
-        self, output: str, request: EvaluationRequest, lease: Lease
-    ) -> "subprocess.Popen[bytes]":
-        text, command = request.to_json().encode(), ("evaluate", "--request", "-")
-        with new_log(self._path(output, "log")) as log:
-            return start_module(
-                "rule_runner", *command, stdin=text, stderr=log, pass_fds=[lease.fd]
-            )
 
     def adopt(self, output: str) -> EndedEvaluation | None:
         """Follow an evaluation that another controller started; return how it ended, if it did."""

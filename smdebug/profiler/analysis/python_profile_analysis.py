@@ -6,10 +6,8 @@ from rule_core.profiler.files.constants import (
 )
 from rule_core.profiler.python_profiles.analysis import (
     PyinstrumentAnalysis as PyinstrumentAnalysis,
-    cProfileAnalysis as cProfileAnalysis,
-)
-from rule_core.profiler.python_profiles.selection import (
     PythonProfileAnalysis as PythonProfileAnalysis,
+    cProfileAnalysis as cProfileAnalysis,
 )
 from rule_core.profiler.python_profiles.span import StepPythonProfileStats as StepPythonProfileStats
 from rule_core.profiler.python_profiles.stats import (

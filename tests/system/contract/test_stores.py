@@ -22,8 +22,7 @@ from rule_core.storage import (
 from rule_core.storage.local import LocalStore
 from rule_core.storage.retrying_store import RetryingStore
 from rule_core.storage.s3.bucket import Bucket
-from rule_core.storage.s3.caching_store import CachingStore
-from rule_core.storage.s3.disk_cache import DiskCache
+from rule_core.storage.s3.caching_store import CachingStore, DiskCache
 from rule_core.storage.s3.store import S3Store
 from smdebug.exceptions import SMDebugValueError
 
@@ -164,7 +163,7 @@ class TestCachedS3Store(TestS3Store):
     def make(self, folder: Path, files: Mapping[str, bytes]) -> TrialStore:
         store = super().make(folder, files)
         assert isinstance(store, S3Store)
-        return CachingStore(store, DiskCache(folder, 1 << 20))
+        return CachingStore(store.bucket, DiskCache(folder, 1 << 20))
 
     @pytest.mark.parametrize("key", FILES)
     def test_whole_file(self, store: TrialStore, key: str) -> None:

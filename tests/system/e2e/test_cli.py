@@ -563,7 +563,7 @@ def test_another_smdebug_in_the_way_is_one_sentence(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr.splitlines()) == (1, [SHADOWED])
+    assert (done.returncode, done.stderr.splitlines()) == (1, [f"Error: {SHADOWED}"])
 
 
 def test_a_defect_of_ours_is_exit_70(trial: Path, monkeypatch: pytest.MonkeyPatch) -> None:

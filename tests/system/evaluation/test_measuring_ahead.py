@@ -16,7 +16,7 @@ from fleets import wait_until
 
 from rule_core.kernels import cores
 from rule_core.kernels.sweep import has_kernel
-from rule_core.reading.measuring.step_ahead import StepAhead
+from rule_core.reading.measuring.part_reads import StepAhead
 from rule_runner.cli import main
 from rule_runner.engine.runner import Runner
 from rule_runner.engine.stop_requests import Signals

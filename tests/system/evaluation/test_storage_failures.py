@@ -15,13 +15,14 @@ from evaluating import END, Script, WoundClock, configured, rule_job
 from faulty_store import REMOTE, CountingStore
 from memory_store import MemoryStore
 
+from rule_core.sources.address import address_of
 from rule_core.storage import ByteRange, StorageUnavailableError
 from rule_runner.engine.invocation import InvocationOutcome
 from rule_runner.engine.invoker_factory import _make, _WorkerRequest
 from rule_runner.engine.observer import Observer
 from rule_runner.engine.outcome import exit_code
 from rule_runner.engine.runner import Runner
-from rule_runner.loading.trials import is_there, open_trial, real_path
+from rule_runner.loading.trials import is_there, open_trial
 from rule_runner.results.schema import RuleResult
 from smdebug.rules import Rule
 
@@ -266,5 +267,5 @@ def test_trial_that_is_denied_is_one_sentence(server: faulty_s3.FaultyS3) -> Non
 
 def test_address_is_known_however_it_is_written() -> None:
     spellings = ["s3://bucket/a/b", " s3://bucket/a/b/", "S3A://bucket/a/b/"]
-    assert {real_path(one) for one in spellings} == {"s3://bucket/a/b"}
-    assert real_path("s3://bucket") == "s3://bucket"
+    assert {address_of(one).canonical for one in spellings} == {"s3://bucket/a/b"}
+    assert address_of("s3://bucket").canonical == "s3://bucket"

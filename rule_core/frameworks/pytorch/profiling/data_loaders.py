@@ -1,14 +1,14 @@
 """DataLoaderEvents: times the data loaders of a PyTorch training."""
 
-import functools
 import os
 from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from torch.utils.data import dataloader
 
 from rule_core.frameworks.pytorch import modules
+from rule_core.frameworks.pytorch.patches import Patch
 from rule_core.profiler.files.constants import (
     CONVERT_TO_MICROSECS,
     PT_DATALOADER_INITIALIZE,
@@ -22,21 +22,6 @@ GET_NEXT: Final = f"{PT_DATALOADER_ITER}::GetNext"
 _any_iterator, _single, _several = attrgetter(
     "_BaseDataLoaderIter", "_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"
 )(dataloader)
-
-
-class Workers(NamedTuple):
-    """The worker processes of an iterator.
-
-    Attributes
-    ----------
-    start_us
-        Epoch microseconds at which their start began.
-    pids
-        Their process IDs, by number of the worker.
-    """
-
-    start_us: int
-    pids: tuple[int, ...]
 
 
 class DataLoaderEvents:
@@ -54,32 +39,25 @@ class DataLoaderEvents:
 
     def __init__(self, recorder: ProfilerRecorder) -> None:
         self._recorder = recorder
-        self._workers: dict[int, Workers] = {}  # by identity of the iterator
+        # When workers were started, and their process IDs, by identity of the iterator.
+        self._workers: dict[int, tuple[int, tuple[int, ...]]] = {}
         self._at_work: set[int] = set()  # iterators that were used in the range
         self._metrics: object = None  # of the last look-up, with its step
         self._step = -1
         self._has_range = False
-        patches = (
-            (_any_iterator, "__next__", self._timing_next),
-            (_single, "__init__", self._timing_creation),
-            (_several, "__init__", self._timing_creation),
-            (_several, "_shutdown_workers", self._watching_shutdown),
+        self._patches = (
+            Patch(_any_iterator, "__next__", self._timing_next),
+            Patch(_single, "__init__", self._timing_creation),
+            Patch(_several, "__init__", self._timing_creation),
+            Patch(_several, "_shutdown_workers", self._watching_shutdown),
         )
-        self._patches: list[tuple[Any, str, Any, Any]] = []
-        for cls, name, timing in patches:
-            original = getattr(cls, name)
-            patch = timing(original)
-            setattr(cls, name, patch)
-            self._patches.append((cls, name, original, patch))
 
     def close(self) -> None:
         """Record the workers that are still at work, and restore PyTorch's methods."""
         for iterator in list(self._workers):
             self._recorder.run(self._end_workers, iterator)
-        for cls, name, original, patch in self._patches:
-            if getattr(cls, name) is patch:
-                setattr(cls, name, original)
-        self._patches.clear()
+        for patch in self._patches:
+            patch.restore()
 
     def _is_in_range(self) -> bool:
         """Return whether the next step is in the range; it is looked up once a step."""
@@ -93,11 +71,12 @@ class DataLoaderEvents:
         return self._has_range and self._recorder.is_recording
 
     def _timing_next(self, original: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        @functools.wraps(original)
         def get_next(iterator: Any) -> Any:
             if not self._is_in_range():
                 return original(iterator)
-            workers = _workers_of_tasks(iterator)
+            # Who fetches each batch that was asked for, by number of the batch.
+            tasks = getattr(iterator, "_task_info", {})
+            workers = {batch_index: task[0] for batch_index, task in tasks.items()}
             start_us = self._recorder.now_us()
             batch = original(iterator)
             self._recorder.run(self._record_batch, iterator, batch, workers, start_us)
@@ -106,7 +85,6 @@ class DataLoaderEvents:
         return get_next
 
     def _timing_creation(self, original: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(original)
         def create(iterator: Any, *args: Any, **kwargs: Any) -> None:
             start_us = self._recorder.now_us()
             original(iterator, *args, **kwargs)
@@ -115,7 +93,6 @@ class DataLoaderEvents:
         return create
 
     def _watching_shutdown(self, original: Callable[[Any], None]) -> Callable[[Any], None]:
-        @functools.wraps(original)
         def shut_down(iterator: Any) -> None:
             original(iterator)
             if id(iterator) in self._workers:
@@ -138,7 +115,7 @@ class DataLoaderEvents:
         processes = getattr(iterator, "_workers", ())
         pids = tuple(process.pid for process in processes)
         if pids and self._recorder.config.data_loader is not None:
-            self._workers[id(iterator)] = Workers(start_us, pids)
+            self._workers[id(iterator)] = start_us, pids
         if self._is_in_range():
             self._at_work.add(id(iterator))
             args = {
@@ -151,21 +128,15 @@ class DataLoaderEvents:
 
     def _end_workers(self, iterator: int) -> None:
         """Record the life of the workers of an iterator that was used in the range."""
-        workers = self._workers.pop(iterator)
+        start_us, pids = self._workers.pop(iterator)
         if iterator not in self._at_work:
             return
         self._at_work.remove(iterator)
-        for number, pid in enumerate(workers.pids):
-            args = {"worker_id": number, "pid": pid}
-            self._record(PT_DATALOADER_WORKER, PT_DATALOADER_WORKER, workers.start_us, args)
+        for worker, pid in enumerate(pids):
+            args = {"worker_id": worker, "pid": pid}
+            self._record(PT_DATALOADER_WORKER, PT_DATALOADER_WORKER, start_us, args)
 
     def _record(self, phase: str, name: str, start_us: int, args: dict[str, Any]) -> None:
         metrics = self._recorder.config.data_loader
         if metrics is not None and any(map(metrics.pattern.match, (name, phase))):
             self._recorder.add_event(phase, name, start_us, {"pid": os.getpid(), **args})
-
-
-def _workers_of_tasks(iterator: Any) -> dict[int, int]:
-    """Return the worker of each batch that was asked for, by number of the batch."""
-    tasks: Mapping[int, tuple[Any, ...]] = getattr(iterator, "_task_info", {})
-    return {number: task[0] for number, task in tasks.items()}

@@ -4,6 +4,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from rule_core.profiler.recording.step_profiler import StepPoint
 from rule_core.profiler.recording.timelines import TraceRecord
 
 TIMELINE_VARIABLE: Final = "HOROVOD_TIMELINE"
-BLOCK: Final = 1 << 20  # bytes read at once
+LONGEST_LINE: Final = 1 << 20  # bytes
 LONGEST_EVENT: Final = 1 << 16  # bytes of a damaged event that are kept until it ends
 READ_S: Final = 1.0  # pause between two readings
 _START: Final = "start_time_since_epoch"
@@ -67,9 +68,11 @@ class HorovodTimeline:
 
     def _new_events(self) -> Iterator[Any]:
         """Yield the documents that have been completed, each on one line or several."""
-        for block in self._new_blocks():
-            *lines, last = block.split(b"\n")
-            for line in lines:
+        with suppress(OSError), self._path.open("rb") as file:  # until Horovod creates it
+            file.seek(self._offset)
+            while (line := file.readline(LONGEST_LINE)).endswith(b"\n"):
+                self._offset += len(line)
+                line = line[:-1]
                 text = self._text + line if len(self._text) < LONGEST_EVENT else line
                 for candidate in (line, text):
                     try:
@@ -80,20 +83,6 @@ class HorovodTimeline:
                     yield event
                     break
                 self._text = text
-            self._offset -= len(last)  # read again with what follows
-
-    def _new_blocks(self) -> Iterator[bytes]:
-        try:
-            with self._path.open("rb") as file:
-                while True:
-                    file.seek(self._offset)
-                    block = file.read(BLOCK)
-                    if b"\n" not in block:
-                        return
-                    self._offset += len(block)
-                    yield block
-        except OSError:  # Horovod has not created it yet
-            return
 
     def _record(self, event: dict[str, Any]) -> TraceRecord | None:
         pid = event.get("pid", 0)

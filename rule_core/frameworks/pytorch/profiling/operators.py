@@ -1,8 +1,10 @@
 """OperatorProfiler: profiles the operators of a PyTorch training with torch.profiler."""
 
+import gc
 import gzip
 import tempfile
 import time
+import weakref
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
@@ -11,10 +13,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import torch
+from torch.autograd import profiler
 from torch.profiler import ProfilerActivity
 
+from rule_core.frameworks.pytorch.patches import Patch
 from rule_core.frameworks.pytorch.profiling.operator_trace import STEP_MARK, records_of
-from rule_core.frameworks.pytorch.profiling.other_profiles import OtherProfiles
 from rule_core.frameworks.pytorch.profiling.submodules import SubmoduleTimes
 from rule_core.logger import get_logger
 from rule_core.profiler.files.constants import CONVERT_MICRO_TO_NS, CONVERT_TO_MICROSECS
@@ -185,6 +188,62 @@ class OperatorProfiler:
         if reason not in self._warned:
             self._warned.add(reason)
             get_logger("hook").warning("Operators of some steps are not profiled: %s.", reason)
+
+
+class OtherProfiles:
+    """Follows the profiles of PyTorch that others make, as PyTorch has one session for all.
+
+    A second session takes the events of the first, and PyTorch crashes on the profile without
+    them, even if the first was only warmed up.
+
+    Parameters
+    ----------
+    give_way
+        Called before another profile begins.
+    """
+
+    def __init__(self, give_way: Callable[[], None]) -> None:
+        self._give_way = give_way
+        self._profiles: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._own: Any = None
+        self._patch: Patch | None = None
+
+    def open(self) -> None:
+        """Follow the profiles that exist and those to come."""
+        if self._patch is not None:
+            return
+        self._profiles.update(each for each in gc.get_objects() if type(each) is profiler.profile)
+        self._patch = Patch(profiler.profile, "_prepare_trace", self._giving_way)
+
+    def _giving_way(self, original: Callable[[Any], None]) -> Callable[[Any], None]:
+        def prepare(profile: Any) -> None:
+            if self._own is None:
+                self._give_way()
+                self._profiles.add(profile)
+            original(profile)
+
+        return prepare
+
+    def prepare(self, profile: Any) -> None:
+        """Prepare an own profile."""
+        self._own = profile
+        try:
+            profile.prepare_trace()
+        finally:
+            self._own = None
+
+    def is_any_active(self) -> bool:
+        """Return whether another profile is active or warmed up."""
+        return any(
+            getattr(each, "entered", False) and getattr(each, "kineto_results", None) is None
+            for each in self._profiles
+        )
+
+    def close(self) -> None:
+        """Restore PyTorch's method."""
+        if self._patch is not None:
+            self._patch.restore()
+            self._patch = None
 
 
 def _trace(profile: Any) -> bytes:

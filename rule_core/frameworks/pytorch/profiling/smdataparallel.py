@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,6 @@ class SMDataParallelProfiler:
 
     def __init__(self, recorder: ProfilerRecorder) -> None:
         self._recorder = recorder
-        self._library: Any = None
-        self._is_missing = False
         self._draft: Path | None = None  # that the library is writing
 
     def reach(self, phase: StepPhase, point: StepPoint, config: RecordingConfig) -> None:
@@ -39,7 +38,7 @@ class SMDataParallelProfiler:
         now_s = point.time_us / CONVERT_TO_MICROSECS
         if steps is None or not steps.contains(point.step, now_s):
             self.close(point, config)
-        elif self._draft is None and self._has_library():
+        elif self._draft is None and self._library is not None:
             self._draft = self._new_draft(config.folder)
             self._library.start_profiler(str(self._draft), append_rank=False)
 
@@ -71,15 +70,13 @@ class SMDataParallelProfiler:
         draft.unlink(missing_ok=True)  # of a process that was killed
         return draft
 
-    def _has_library(self) -> bool:
-        """Import the library; log once if it is missing."""
-        if self._library is None and not self._is_missing:
-            try:
-                from smdistributed import dataparallel
-            except ImportError:
-                self._is_missing = True
-                text = "SMDataParallel is not profiled: smdistributed.dataparallel is missing."
-                get_logger("hook").info(text)
-            else:
-                self._library = dataparallel
-        return self._library is not None
+    @cached_property
+    def _library(self) -> Any:
+        """The library; None, which is logged once, if it is missing."""
+        try:
+            from smdistributed import dataparallel
+        except ImportError:
+            message = "SMDataParallel is not profiled: smdistributed.dataparallel is missing."
+            get_logger("hook").info(message)
+            return None
+        return dataparallel

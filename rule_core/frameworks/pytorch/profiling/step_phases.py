@@ -1,6 +1,5 @@
 """StepPhases: times the forward, the backward and the updates of a PyTorch training."""
 
-import functools
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -9,6 +8,7 @@ from torch.optim import optimizer as torch_optimizer
 
 from rule_core.frameworks.pytorch import modules
 from rule_core.frameworks.pytorch.callback import Callback
+from rule_core.frameworks.pytorch.patches import Patch, remove_all
 from rule_core.logger import get_logger
 from rule_core.profiler.recording.recorder import BACKWARD, FORWARD, OPTIMIZER, ProfilerRecorder
 
@@ -33,13 +33,11 @@ class StepPhases:
         self._recorder = recorder
         self._is_updating = False
         self._is_after_forward = False
-        self._original = vars(torch.autograd).get(_RUN)
-        self._patch: Callable[..., Any] | None = None
-        if self._original is None:
-            get_logger("hook").debug("Backwards are not timed: PyTorch has no %s.", _RUN)
+        self._patch: Patch | None = None
+        if _RUN in vars(torch.autograd):
+            self._patch = Patch(torch.autograd, _RUN, self._timing_backward)
         else:
-            self._patch = self._timing_backward(self._original)
-            setattr(torch.autograd, _RUN, self._patch)
+            get_logger("hook").debug("Backwards are not timed: PyTorch has no %s.", _RUN)
         self._handles: list[Any] = [
             torch_optimizer.register_optimizer_step_pre_hook(Callback(self._before_update)),
             torch_optimizer.register_optimizer_step_post_hook(Callback(self._after_update)),
@@ -54,11 +52,9 @@ class StepPhases:
 
     def close(self) -> None:
         """Remove all callbacks, and restore PyTorch's function unless others have patched it."""
-        if self._patch is not None and vars(torch.autograd).get(_RUN) is self._patch:
-            setattr(torch.autograd, _RUN, self._original)
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        if self._patch is not None:
+            self._patch.restore()
+        remove_all(self._handles)
 
     def _before_forward(self, *_: Any) -> None:
         if not modules.in_backward():
@@ -73,7 +69,6 @@ class StepPhases:
     def _timing_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
         before, after = Callback(self._before_backward), Callback(self._after_backward)
 
-        @functools.wraps(original)
         def run_backward(*args: Any, **kwargs: Any) -> Any:
             before()
             try:

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from rule_core.frameworks.pytorch import modules
 from rule_core.frameworks.pytorch.callback import Callback
+from rule_core.frameworks.pytorch.patches import remove_all
 from rule_core.profiler.recording.recorder import ProfilerRecorder
 
 FORWARD_INSIDE: Final = "Forward-SubModuleInternal"
@@ -34,7 +35,7 @@ class SubmoduleTimes:
 
     def watch(self) -> None:
         """Watch the modules in a step; those in compiled code cannot be watched."""
-        _remove(self._parameter_handles)
+        remove_all(self._parameter_handles)
         if self._handles:
             return
         for model in self._models:
@@ -45,8 +46,8 @@ class SubmoduleTimes:
 
     def unwatch(self) -> None:
         """Remove all callbacks."""
-        _remove(self._handles)
-        _remove(self._parameter_handles)
+        remove_all(self._handles)
+        remove_all(self._parameter_handles)
 
     def _watch(self, name: str, module: Any) -> None:
         starts: list[int] = []  # of calls that have not returned
@@ -83,12 +84,6 @@ class SubmoduleTimes:
         handles = [tensor.register_hook(end) for tensor in last]
         if input_tensor is None:  # parameters outlive the step
             self._parameter_handles += handles
-
-
-def _remove(handles: list[Any]) -> None:
-    for handle in handles:
-        handle.remove()
-    handles.clear()
 
 
 def _parameters(module: Any) -> list[Any]:

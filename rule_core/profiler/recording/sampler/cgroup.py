@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from rule_core.profiler.recording.sampler.readings import number_in, text_of
+from rule_core.profiler.recording.sampler.readings import number_in, numbers_in, text_of
 
 ROOT: Final = Path("/sys/fs/cgroup")
 _NO_LIMIT: Final = 1 << 60  # bytes; groups without a limit have a number near 2**63
@@ -42,13 +42,10 @@ class Cgroup:
     def cpu_seconds(self) -> float | None:
         """Return the processor time that the group has used; None if it is unknown."""
         if self._is_v2:
-            for line in text_of(self._usage / "cpu.stat").splitlines():
-                key, _, value = line.partition(" ")
-                if key == "usage_usec" and value.isdigit():
-                    return int(value) / _US
-            return None
-        usage = number_in(self._usage / "cpuacct.usage")
-        return None if usage is None else usage / _NS
+            usage, unit = numbers_in(self._usage / "cpu.stat").get("usage_usec"), _US
+        else:
+            usage, unit = number_in(self._usage / "cpuacct.usage"), _NS
+        return None if usage is None else usage / unit
 
     def memory_used_percent(self) -> float | None:
         """Return the memory in use as a percentage of the limit; None without a limit.
@@ -63,8 +60,5 @@ class Cgroup:
         limit, used = (number_in(self._memory / name) for name in names[:2])
         if not limit or limit >= _NO_LIMIT or used is None:
             return None
-        for line in text_of(self._memory / "memory.stat").splitlines():
-            key, _, value = line.partition(" ")
-            if key == names[2] and value.isdigit():
-                used -= int(value)
+        used -= numbers_in(self._memory / "memory.stat").get(names[2], 0)
         return 100 * max(used, 0) / limit

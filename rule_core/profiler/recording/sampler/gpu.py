@@ -11,6 +11,36 @@ _MILLI: Final = 1e-3
 _THROTTLES: Final = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 
 
+def _memory(nvml: Any, gpu: Any) -> float:
+    """Return the used share of the memory, which is not what NVML calls its utilization."""
+    memory = nvml.nvmlDeviceGetMemoryInfo(gpu)
+    return 100 * memory.used / memory.total if memory.total else 0.0
+
+
+def _throttled(nvml: Any, gpu: Any) -> float:
+    reasons = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu)
+    return 100.0 * bool(reasons & _THROTTLES)
+
+
+# Type and dimension of each value, and how it is read.
+_DIMENSIONS: Final[tuple[tuple[str, str, Callable[[Any, Any], float]], ...]] = (
+    ("gpu", "GPUUtilization", lambda nvml, gpu: nvml.nvmlDeviceGetUtilizationRates(gpu).gpu),
+    ("gpu", "GPUMemoryUtilization", _memory),
+    (GPU_EXTRA, "PowerWatts", lambda nvml, gpu: _MILLI * nvml.nvmlDeviceGetPowerUsage(gpu)),
+    (
+        GPU_EXTRA,
+        "SMClockMHz",
+        lambda nvml, gpu: nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM),
+    ),
+    (
+        GPU_EXTRA,
+        "TemperatureCelsius",
+        lambda nvml, gpu: nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU),
+    ),
+    (GPU_EXTRA, "Throttled", _throttled),
+)
+
+
 class GpuMeter:
     """Reads the GPUs of a node.
 
@@ -33,9 +63,8 @@ class GpuMeter:
         self._lost: set[int] = set()
         self._handles = dict(self._open())
 
-    def readings(self, elapsed_s: float) -> list[MetricValue]:
-        """Return the values now; see `Meter`."""
-        del elapsed_s
+    def readings(self) -> list[MetricValue]:
+        """Return the values now."""
         return [
             reading
             for number, handle in self._handles.items()
@@ -51,42 +80,13 @@ class GpuMeter:
 
     def _of_gpu(self, name: str, handle: Any) -> Iterator[MetricValue]:
         nvml = self._nvml
-        values: tuple[tuple[str, str, Callable[[], float]], ...] = (
-            (
-                "gpu",
-                "GPUUtilization",
-                lambda: float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu),
-            ),
-            ("gpu", "GPUMemoryUtilization", lambda: self._memory(handle)),
-            (GPU_EXTRA, "PowerWatts", lambda: _MILLI * nvml.nvmlDeviceGetPowerUsage(handle)),
-            (
-                GPU_EXTRA,
-                "SMClockMHz",
-                lambda: float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
-            ),
-            (
-                GPU_EXTRA,
-                "TemperatureCelsius",
-                lambda: float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
-            ),
-            (GPU_EXTRA, "Throttled", lambda: self._throttled(handle)),
-        )
-        for kind, dimension, read in values:
+        for kind, dimension, read in _DIMENSIONS:
             try:
-                yield MetricValue(kind, name, dimension, read())
+                yield MetricValue(kind, name, dimension, float(read(nvml, handle)))
             except (nvml.NVMLError, TypeError, ValueError, AttributeError) as err:
                 problem = f"{dimension} of {name} cannot be read: {err}."
                 if problem not in self.problems:
                     self.problems.append(problem)
-
-    def _memory(self, handle: Any) -> float:
-        """Return the used share of the memory, which is not what NVML calls its utilization."""
-        memory = self._nvml.nvmlDeviceGetMemoryInfo(handle)
-        return 100 * memory.used / memory.total if memory.total else 0.0
-
-    def _throttled(self, handle: Any) -> float:
-        reasons = self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
-        return 100.0 * bool(reasons & _THROTTLES)
 
 
 def open_gpus() -> GpuMeter | str:

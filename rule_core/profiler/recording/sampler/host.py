@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from rule_core.profiler.recording.sampler.cgroup import Cgroup
-from rule_core.profiler.recording.sampler.readings import MetricValue, text_of
+from rule_core.profiler.recording.sampler.readings import MetricValue, numbers_in, text_of
 
 PROC: Final = Path("/proc")
 BLOCK_DEVICES: Final = Path("/sys/block")
@@ -17,6 +17,13 @@ _IDLE, _IO_WAIT, _STEAL = 3, 4, 7  # columns of /proc/stat, of which the further
 _READ, _WRITTEN = 5, 9  # columns of /proc/diskstats
 _RECEIVED, _SENT = 0, 8  # columns of /proc/net/dev
 _ALGORITHM: Final = "Algorithm"
+_CPU_DIMENSIONS: Final = ("CPUUtilization", "I/OWaitPercentage")
+_TRAFFIC: Final = (
+    ("network", "ReceiveBytesPerSecond"),
+    ("network", "TransmitBytesPerSecond"),
+    ("i/o", "ReadThroughputInBytesPerSecond"),
+    ("i/o", "WriteThroughputInBytesPerSecond"),
+)
 Times = tuple[int, ...]
 
 
@@ -35,10 +42,7 @@ class HostMeter:
     """
 
     def __init__(
-        self,
-        proc: Path = PROC,
-        block_devices: Path = BLOCK_DEVICES,
-        cgroup: Cgroup | None = None,
+        self, proc: Path = PROC, block_devices: Path = BLOCK_DEVICES, cgroup: Cgroup | None = None
     ) -> None:
         self._proc = proc
         self._cgroup = cgroup or Cgroup()
@@ -49,16 +53,11 @@ class HostMeter:
         )
         self._cores: dict[str, Times] = self._read_cores()
         self._group_s = self._cgroup.cpu_seconds()
-        self._network = self._read_network()
-        self._disk = self._read_disks()
+        self._traffic = self._read_traffic()
 
     def readings(self, elapsed_s: float) -> list[MetricValue]:
-        """Return the values now; see `Meter`."""
-        return [
-            *self._cpu(elapsed_s),
-            *self._memory(),
-            *self._rates(elapsed_s),
-        ]
+        """Return the values now; rates are over the seconds since the last call."""
+        return [*self._cpu(elapsed_s), *self._memory(), *self._rates(elapsed_s)]
 
     # -- processors ----------------------------------------------------------------------------
 
@@ -67,13 +66,10 @@ class HostMeter:
         used = {
             name: _shares(before.get(name, times), times) for name, times in self._cores.items()
         }
-        used = self._limited(used, elapsed_s)
         return [
             MetricValue("cpu", name, dimension, value)
-            for name, values in used.items()
-            for dimension, value in zip(
-                ("CPUUtilization", "I/OWaitPercentage"), values, strict=True
-            )
+            for name, shares in self._limited(used, elapsed_s).items()
+            for dimension, value in zip(_CPU_DIMENSIONS, shares, strict=True)
         ]
 
     def _limited(
@@ -109,29 +105,22 @@ class HostMeter:
         return [MetricValue("memory", "MemoryUsedPercent", "Memory", percent)]
 
     def _host_memory(self) -> float | None:
-        sizes = {}
-        for line in text_of(self._proc / "meminfo").splitlines():
-            name, _, value = line.partition(":")
-            if name in {"MemTotal", "MemAvailable"}:
-                sizes[name] = int(value.split()[0])
+        sizes = numbers_in(self._proc / "meminfo")
         total, available = sizes.get("MemTotal"), sizes.get("MemAvailable")
         return 100 * (total - available) / total if total and available is not None else None
 
     # -- network and disks ---------------------------------------------------------------------
 
     def _rates(self, elapsed_s: float) -> list[MetricValue]:
-        network, self._network = self._network, self._read_network()
-        disk, self._disk = self._disk, self._read_disks()
-        kinds = (
-            ("network", "ReceiveBytesPerSecond", network[0], self._network[0]),
-            ("network", "TransmitBytesPerSecond", network[1], self._network[1]),
-            ("i/o", "ReadThroughputInBytesPerSecond", disk[0], self._disk[0]),
-            ("i/o", "WriteThroughputInBytesPerSecond", disk[1], self._disk[1]),
-        )
+        before, self._traffic = self._traffic, self._read_traffic()
         return [
-            MetricValue(kind, name, _ALGORITHM, max(after - before, 0) / elapsed_s)
-            for kind, name, before, after in kinds
+            MetricValue(kind, name, _ALGORITHM, max(now - earlier, 0) / elapsed_s)
+            for (kind, name), earlier, now in zip(_TRAFFIC, before, self._traffic, strict=True)
         ]
+
+    def _read_traffic(self) -> tuple[int, ...]:
+        """Return the bytes of each kind in `_TRAFFIC` so far."""
+        return *self._read_network(), *self._read_disks()
 
     def _read_network(self) -> tuple[int, int]:
         """Return the bytes that all interfaces but the loopback have received and sent."""

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from typing import Any, Final
 
 from rule_core.processes import end, start_module
@@ -10,9 +11,8 @@ from rule_core.profiler.recording import layout
 
 MODULE: Final = "rule_core.profiler.recording.sampler"
 STOP_TIMEOUT_S: Final = 1.5
-TRAIN_FOLDER: Final = (
-    "RULE_RUNNER_TRAIN"  # makes Python attach hooks, which a sampler has no use for
-)
+# Makes Python attach hooks, which a sampler has no use for.
+TRAIN_FOLDER: Final = "RULE_RUNNER_TRAIN"
 STOP: Final = b"stop"  # ends the process in good order
 LOCAL_RANKS: Final = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
 NODE_RANKS: Final = ("GROUP_RANK", "OMPI_COMM_WORLD_NODE_RANK", "SLURM_NODEID")
@@ -52,10 +52,7 @@ class Sampler:
 
 def is_first_of_node(rank: int) -> bool:
     """Return whether this process is the one of its node that starts the sampler."""
-    for name in LOCAL_RANKS:
-        if os.environ.get(name, "").isdigit():
-            return int(os.environ[name]) == 0
-    return rank == 0
+    return _number_in(LOCAL_RANKS, rank) == 0
 
 
 def node_number() -> int:
@@ -64,7 +61,10 @@ def node_number() -> int:
     hosts = resources.get("hosts")
     if isinstance(hosts, list) and resources.get("current_host") in hosts:
         return 1 + sorted(hosts, key=json.dumps).index(resources["current_host"])
-    for name in NODE_RANKS:
-        if os.environ.get(name, "").isdigit():
-            return 1 + int(os.environ[name])
-    return 1
+    return 1 + _number_in(NODE_RANKS, 0)
+
+
+def _number_in(variables: Sequence[str], default: int) -> int:
+    """Return the number in the first of some environment variables that has one."""
+    values = (os.environ.get(variable, "") for variable in variables)
+    return next((int(value) for value in values if value.isdigit()), default)

@@ -9,7 +9,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rule_core.clock import SteadyTime
 from rule_core.environment import ON_SAGEMAKER
@@ -19,9 +19,6 @@ from rule_core.profiler.recording.sampler.gpu import GpuMeter, open_gpus
 from rule_core.profiler.recording.sampler.host import HostMeter
 from rule_core.profiler.recording.sampler.process import STOP
 from rule_core.profiler.recording.sampler.system_files import SystemFiles
-
-if TYPE_CHECKING:
-    from rule_core.profiler.recording.sampler.readings import Meter
 
 NICENESS: Final = 10
 DEVICE: Final = "/dev/nvidiactl"  # exists where NVIDIA's driver runs
@@ -78,12 +75,10 @@ class SamplerProcess:
         self._files = files
         self._interval_s = interval_s
         self._control = control
-        self._meters: list[Meter] = [HostMeter()]
+        self._host = HostMeter()
         self._gpus = open_gpus()
         self._printed: set[str] = set()
-        if isinstance(self._gpus, GpuMeter):
-            self._meters.append(self._gpus)
-        elif Path(DEVICE).exists():
+        if isinstance(self._gpus, str) and Path(DEVICE).exists():
             self._print(self._gpus)
 
     def run(self) -> None:
@@ -101,10 +96,12 @@ class SamplerProcess:
             self._files.end()
 
     def _sample(self, time_us: int, elapsed_s: float) -> None:
-        readings = [reading for meter in self._meters for reading in meter.readings(elapsed_s)]
+        readings = self._host.readings(elapsed_s)
+        if isinstance(self._gpus, GpuMeter):
+            readings += self._gpus.readings()
+            for problem in self._gpus.problems:
+                self._print(problem)
         self._files.add(time_us, readings)
-        for problem in self._gpus.problems if isinstance(self._gpus, GpuMeter) else ():
-            self._print(problem)
 
     def _next(self, tick: float) -> float:
         """Return the time of the next sample; samples that were missed are skipped."""

@@ -15,6 +15,7 @@ from rule_core.profiler.recording.sampler.readings import MetricValue
 DRAFT: Final = ".tmp"
 END_MARK: Final = "system/training_job_end.ts"
 NODES: Final = "system/nodes.json"
+_FIELDS: Final = ("Type", "Name", "Dimension", "Value", "NodeId", "Timestamp")
 _MINUTE_S: Final = 60
 _US: Final = 1_000_000
 
@@ -61,20 +62,9 @@ class SystemFiles:
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
             self._key = key
         node, seconds = f"algo-{self._node}", time_us / _US
-        lines = "".join(
-            json.dumps(
-                {
-                    "Type": reading.type,
-                    "Name": reading.name,
-                    "Dimension": reading.dimension,
-                    "Value": round(reading.value, 4),
-                    "NodeId": node,
-                    "Timestamp": seconds,
-                }
-            )
-            + "\n"
-            for reading in readings
-        ).encode()
+        samples = ((*reading[:3], round(reading.value, 4), node, seconds) for reading in readings)
+        documents = (dict(zip(_FIELDS, sample, strict=True)) for sample in samples)
+        lines = "".join(f"{json.dumps(document)}\n" for document in documents).encode()
         while lines:
             lines = lines[os.write(self._file, lines) :]
 

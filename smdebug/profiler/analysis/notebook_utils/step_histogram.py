@@ -1,3 +1,3 @@
 """StepHistogram: the distribution of the durations of steps and their phases."""
 
-from rule_core.analysis.charts.step_histogram import StepHistogram as StepHistogram
+from rule_core.analysis.charts.step_charts import StepHistogram as StepHistogram

@@ -137,8 +137,3 @@ def test_reduction_names_are_taken_apart(tensor: str, operation: str, absolute: 
 )
 def test_other_names_are_no_reductions(name: str) -> None:
     assert paths.parse_reduction_name(name) is None
-
-
-@pytest.mark.parametrize(("key", "expected"), [("a.json", True), ("a.csv", True), ("a.txt", False)])
-def test_index_files_are_known_by_their_ends(key: str, expected: bool) -> None:
-    assert paths.is_index_name(key) is expected

@@ -38,7 +38,8 @@ def view(layout: RecordLayout, record: bytes) -> Any:
 def decoded(record: bytes) -> Any:
     """Return the tensor of a record, found field by field; None if it makes no sense."""
     try:
-        return tensor_proto.decode_event(tfrecord.unframe(memoryview(record), KEY), KEY)
+        message = tensor_proto.find_tensor(tfrecord.unframe(memoryview(record), KEY), KEY)
+        return tensor_proto.decode_tensor(message, KEY)
     except (TruncatedFileError, CorruptFileError):
         return None
 

@@ -27,7 +27,7 @@ def encode(array: "np.ndarray", name: str = "t") -> bytes:
 
 
 def decode(payload: bytes) -> "np.ndarray":
-    return tensor_proto.decode_event(memoryview(payload), KEY)
+    return tensor_proto.decode_tensor(tensor_proto.find_tensor(memoryview(payload), KEY), KEY)
 
 
 @given(st.data())
@@ -67,7 +67,7 @@ def test_a_view_into_transposed_memory_is_written_in_its_own_order() -> None:
 
 def test_the_array_lies_in_the_payload() -> None:
     payload = bytearray(encode(np.zeros(3, np.uint8)))
-    found = tensor_proto.decode_event(memoryview(payload), KEY)
+    found = tensor_proto.decode_tensor(tensor_proto.find_tensor(memoryview(payload), KEY), KEY)
     payload[payload.index(b"\x22\x03\0\0\0") + 2] = 7
     assert found.tolist() == [7, 0, 0]
 

@@ -37,13 +37,12 @@ def test_checksums_of_large_buffers_are_taken_piece_by_piece(
 
 @given(st.binary(max_size=300))
 def test_a_record_holds_its_payload(payload: bytes) -> None:
-    record = tfrecord.frame(payload)
-    assert record == rawtrial.record(payload)
+    record = rawtrial.record(payload)
     assert tfrecord.unframe(memoryview(record), KEY) == payload
 
 
 def test_a_payload_is_not_copied() -> None:
-    record = bytearray(tfrecord.frame(b"payload"))
+    record = bytearray(rawtrial.record(b"payload"))
     payload = tfrecord.unframe(memoryview(record), KEY)
     record[12] = ord("P")
     assert payload == b"Payload"
@@ -56,7 +55,7 @@ def test_a_payload_with_its_own_checksum_is_read() -> None:
 
 @given(st.binary(max_size=40), st.data())
 def test_every_prefix_of_a_record_is_cut_off(payload: bytes, data: st.DataObject) -> None:
-    record = tfrecord.frame(payload)
+    record = rawtrial.record(payload)
     size = data.draw(st.integers(0, len(record) - 1))
     with pytest.raises(TruncatedFileError, match=r"^File 'events/x' is cut off: expected a record"):
         tfrecord.unframe(memoryview(record)[:size], KEY)
@@ -64,7 +63,7 @@ def test_every_prefix_of_a_record_is_cut_off(payload: bytes, data: st.DataObject
 
 @given(st.binary(max_size=40), st.data())
 def test_a_wrong_bit_in_header_or_footer_is_noticed(payload: bytes, data: st.DataObject) -> None:
-    record = bytearray(tfrecord.frame(payload))
+    record = bytearray(rawtrial.record(payload))
     place = data.draw(st.sampled_from([*range(12), *range(len(record) - 4, len(record))]))
     record[place] ^= 1 << data.draw(st.integers(0, 7))
     with pytest.raises(CorruptFileError, match=r"^File 'events/x' is corrupt: expected a record"):
@@ -72,6 +71,6 @@ def test_a_wrong_bit_in_header_or_footer_is_noticed(payload: bytes, data: st.Dat
 
 
 def test_the_index_must_name_the_whole_record_only() -> None:
-    record = tfrecord.frame(b"payload")
+    record = rawtrial.record(b"payload")
     with pytest.raises(CorruptFileError, match=r"expected a record of 24 bytes, got 23\.$"):
         tfrecord.unframe(memoryview(record + b"x"), KEY)

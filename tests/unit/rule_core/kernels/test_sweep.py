@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from fleets import wait_until
+from kernels import using
 
 from rule_core.kernels import sweep as sweep_module
 from rule_core.kernels.operations import KernelCode, KernelOperation
@@ -29,7 +30,6 @@ from rule_core.kernels.sweep import (
     is_supported,
     processors,
     sweep_arrays,
-    using,
 )
 
 NEEDS_KERNEL: Final = pytest.mark.skipif(not has_kernel(), reason="the compiled kernel")

@@ -8,9 +8,10 @@ import pytest
 import rawtrial
 from hypothesis import given
 from hypothesis import strategies as st
+from kernels import using
 
 from rule_core.kernels.lanes import LANES
-from rule_core.kernels.sweep import Read, Sweep, SweptPiece, has_kernel, processors, using
+from rule_core.kernels.sweep import Read, Sweep, SweptPiece, has_kernel, processors
 from rule_core.model.array_difference import ChangeNorms, Tolerance
 from rule_core.model.element_statistics import Activity, NonFiniteCount, SingleNumber, ZeroCount
 from rule_core.model.reductions import OPERATIONS, Reduction

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
+from kernels import using
 
 from rule_core.kernels.operations import KernelOperation, KernelResult
-from rule_core.kernels.sweep import Read, Sweep, SweptPiece, has_kernel, using
+from rule_core.kernels.sweep import Read, Sweep, SweptPiece, has_kernel
 from rule_core.model.element_statistics import NonFiniteCount
 from rule_core.model.reductions import Reduction
 from rule_core.model.streaming_statistics import Piece, StreamingStatistic, measure

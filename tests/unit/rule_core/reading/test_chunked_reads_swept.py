@@ -12,11 +12,12 @@ import rawtrial
 import steps_saved
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernels import using
 from memory_store import MemoryFile
 
 from rule_core.format.index_file import Entry, Span
 from rule_core.format.record_layout import RecordLayout, learn_layout
-from rule_core.kernels.sweep import Sweep, has_kernel, using
+from rule_core.kernels.sweep import Sweep, has_kernel
 from rule_core.model import streaming_statistics
 from rule_core.model.array_difference import ChangeNorms, Tolerance
 from rule_core.model.element_statistics import Activity, NonFiniteCount, ZeroCount

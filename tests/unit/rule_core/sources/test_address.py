@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rule_core.sources.address import parse_address, split_kind
+from rule_core.sources.address import address_of, parse_address
 from smdebug.exceptions import SMDebugValueError
 
 
@@ -41,7 +41,7 @@ def test_unknown_format_names_the_nearest() -> None:
 def test_unknown_format_without_a_near_one_names_all() -> None:
     with pytest.raises(SMDebugValueError, match=r"The formats are csv, .*\. Put \./ in front of"):
         parse_address("parquetfile:runs/log")
-    assert split_kind("parquetfile:runs/log") == ("", "parquetfile:runs/log")
+    assert address_of("parquetfile:runs/log") == ("", "parquetfile:runs/log")
 
 
 def test_path_that_exists_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

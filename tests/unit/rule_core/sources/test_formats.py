@@ -32,7 +32,7 @@ def test_class_of_another_package_is_called() -> None:
     [
         ("gone", "no_such_package:FORMAT", "cannot be loaded: ModuleNotFoundError: No module"),
         ("gone", "plugin_source:NOTHING", "cannot be loaded: AttributeError: module 'plugin"),
-        ("gone", "plugin_source:NumbersSource", "is not a SourceFormat: it lacks 'kind'"),
+        ("gone", "plugin_source:NumbersSource", "cannot be loaded: TypeError: NumbersSource"),
         ("gone", "math:pi", "is not a SourceFormat: it lacks 'kind'"),
         ("other", "plugin_source:FORMAT", "calls itself 'numbers'. Give the entry point that name"),
         ("csv", "plugin_source:FORMAT", "is ignored: a format of rule-runner has the same name"),

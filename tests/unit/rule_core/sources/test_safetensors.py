@@ -186,6 +186,18 @@ def test_a_checkpoint_is_given_once_it_is_complete(tmp_path: Path) -> None:
     assert not index.file_problems.problems
 
 
+def test_an_incomplete_checkpoint_that_is_deleted_is_forgotten(tmp_path: Path) -> None:
+    index = checkpoint_index(LocalStore(tmp_path))
+    path = tmp_path / "checkpoint-5" / "model-00001-of-00002.safetensors"
+    write(path, {"w": W})
+    index.refresh()
+    path.unlink()
+    write(tmp_path / "checkpoint-6" / "model.safetensors", {"w": W})
+    index.refresh()
+    assert list(index.steps) == [6]
+    assert not index.file_problems.problems
+
+
 def test_an_incomplete_checkpoint_is_reported(tmp_path: Path) -> None:
     folder = tmp_path / "checkpoint-5"
     write_sharded(folder, {"v": W}, {"w": W})

@@ -170,7 +170,6 @@ def test_layouts_read_what_parsing_reads(changes: list[tuple[bytes, int, int]]) 
     by_layout = read(*records)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tensorboard_events, "MAX_SEARCHES", 0)
-        patch.setattr(tensorboard_events, "scalar_layout", lambda *_: None)
         parsed = read(*records)
     np.testing.assert_equal(points(by_layout), points(parsed))
     assert by_layout.file_problems.problems == parsed.file_problems.problems

@@ -137,7 +137,7 @@ def test_what_is_settled_stays_settled_and_what_comes_late_is_counted() -> None:
     files |= system(0, 2, 3, node="algo-2") | steps(0, 2)
     assert found.refresh()
     assert after(found.settled_timestamp) == 180
-    assert found.late == 3
+    assert found.source.late == 3
     assert found.problems == ["3 files arrived too late to be evaluated completely."]
 
 
@@ -307,7 +307,7 @@ def test_the_latest_time_is_that_of_the_kind_that_is_behind_and_at_the_end_of_al
     found = trial(files)
     assert after(found.get_latest_timestamp()) == 50
     assert after(trial(system(0, 1, 2)).get_latest_timestamp()) == 120
-    assert after(found.get_first_timestamp()) == 0
+    assert after(found.first_timestamp) == 0
     files |= END
     assert after(found.get_latest_timestamp()) == 179
 
@@ -392,10 +392,10 @@ def test_a_stop_signal_ends_the_data(tmp_path: Path) -> None:
     assert found.refresh()
     file.parent.mkdir()
     file.write_text(str(BEGIN_S))
-    assert (found.stop_signalled(), found.job_finished(), found.refresh()) == (False, False, False)
+    assert (source.stop_signalled(), found.job_finished(), found.refresh()) == (False, False, False)
     clock.now += 11
     assert found.refresh()
-    assert (found.stop_signalled(), found.job_finished()) == (True, True)
+    assert (source.stop_signalled(), found.job_finished()) == (True, True)
     assert not found.refresh()
     assert found.settled_timestamp == found.newest_timestamp + 1
     assert (found.stop_files, found.stop_grace) == ((file,), 10)

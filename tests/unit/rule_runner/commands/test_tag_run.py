@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from mlflow_runs import ROWS, RUN, add_rows, add_run, run_files
 
 from rule_core.format.summary_encoder import scalars_record, version_record
+from rule_core.sources.address import address_of
 from rule_core.sources.tensorboard import VERDICTS, is_event_file
 from rule_core.trials.open_index import open_index
 from rule_runner.api import evaluate
@@ -179,7 +180,7 @@ def test_the_command_for_wandb_is_printed(tmp_path: Path, monkeypatch: pytest.Mo
     result = judged(run, tag_run=False)
     write(tmp_path / "run", {"wandb/latest-run/run-4fz8.wandb": b""})
     monkeypatch.chdir(tmp_path)
-    said = tag_run("run", result)
+    said = tag_run(address_of("run"), result)
     assert said[-1].startswith("For W&B, run: python -c ")
     assert "id='\"'\"'4fz8'\"'\"'" in said[-1]
     assert f"rule_runner/{EXPLODING}" in said[-1]

@@ -1,11 +1,13 @@
 """EvaluationConfig: where an evaluation writes."""
 
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import evaluating
 import pytest
 
+from rule_core.sources.address import address_of
 from rule_runner.config.model import check_is_local, default_output
 from rule_runner.errors import UsageError
 from smdebug.rules import Rule
@@ -47,6 +49,13 @@ def test_one_rule_writes_to_the_folder_and_several_below_it() -> None:
     both = evaluating.configured(Path("out"), [one, two])
     assert alone.folder_of(one) == Path("out")
     assert [both.folder_of(job) for job in both.rules] == [Path("out/one"), Path("out/two")]
+
+
+def test_profiler_data_in_s3_is_remote_like_a_trial() -> None:
+    config = evaluating.configured(Path("out"), [Plain], "/runs/mnist")
+    assert not config.is_remote
+    assert replace(config, profiler_trial=address_of("s3://bucket/profile")).is_remote
+    assert replace(config, other_trials=("csv:s3://bucket/log.csv",)).is_remote
 
 
 @pytest.mark.parametrize("place", ["s3://b/t", "S3:/b/t", Path("s3a://b/t")])

@@ -19,8 +19,7 @@ from rule_runner.cli import main
 from rule_runner.containers import docker_engine as container
 from rule_runner.containers.ecr import Login
 from rule_runner.containers.errors import EngineError
-from rule_runner.containers.push import Push, push_all
-from rule_runner.containers.push_engine import PushingEngine
+from rule_runner.containers.push import Push, PushingEngine, push_all
 from rule_runner.errors import UsageError
 from rule_runner.images import ImageError, UnknownRegionError, image_uri
 from rule_runner.images.uri import ImageUri

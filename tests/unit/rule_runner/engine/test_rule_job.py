@@ -13,6 +13,7 @@ from memory_store import MemoryStore
 from rule_core.reading.native_index import NativeIndex
 from rule_runner.engine.invocation import InvocationOutcome, InvocationResult
 from rule_runner.engine.rule_job import RuleJob
+from rule_runner.loading.parameters import bind
 from rule_runner.results.output_folder import OutputFolder
 from rule_runner.results.schema import RuleJobFacts, RuleResult
 from rule_runner.results.state import RuleJobState
@@ -75,13 +76,14 @@ def job(
     **more: Any,
 ) -> RuleJob:
     evaluating.log_nothing()
+    config = rule_job(Anything, **more)
     made = RuleJob(
-        rule_job(Anything, **more),
+        config,
+        bind(config.loaded, {}),
         no_steps(),
         RuleJobState("Anything", "Anything", keep_going, NOW),
         RuleJobFacts({}, "/trial", "enforce", "f", {}),
         folder,
-        folder.recorded.get("Anything"),
         clock,
         lambda: NOW,
     )

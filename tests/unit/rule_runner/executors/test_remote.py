@@ -21,6 +21,9 @@ class CancelError(Exception):
 class ScriptedExecutor(RemoteExecutor):
     """Starts nothing: a test settles the futures of the library."""
 
+    losses = (LostError,)
+    cancellations = (CancelError,)
+
     def __init__(self) -> None:
         super().__init__()
         self.started: list[Future[int]] = []
@@ -33,12 +36,6 @@ class ScriptedExecutor(RemoteExecutor):
         number = len(self.started)
         self.started.append(future)  # type: ignore[arg-type]
         return future, lambda: self.cancelled.append(number)
-
-    def is_loss(self, error: BaseException) -> bool:
-        return isinstance(error, LostError)
-
-    def is_cancellation(self, error: BaseException) -> bool:
-        return isinstance(error, CancelError)
 
     def close(self) -> None:
         self.closed = True

@@ -103,7 +103,7 @@ def test_a_second_writer_is_refused(path: Path) -> None:
 
 
 def test_a_locked_database_is_one_sentence(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rule_runner.index.reader.BUSY_MS", 10)
+    monkeypatch.setattr("rule_runner.index.sqlite_file.BUSY_MS", 10)
     with WatchDatabase(path) as database:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN EXCLUSIVE")

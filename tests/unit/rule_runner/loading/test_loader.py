@@ -279,10 +279,10 @@ def test_not_a_regular_file(tmp_path: Path) -> None:
 def test_unreadable_file(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(rule="x = 1")
 
-    def deny(self: Path) -> bytes:
-        raise PermissionError(13, "Permission denied", str(self))
+    def deny(self: Path, mode: str) -> bytes:
+        raise PermissionError(13, "Permission denied", f"{self} {mode}")
 
-    monkeypatch.setattr(Path, "read_bytes", deny)
+    monkeypatch.setattr(Path, "open", deny)
     refused(path, f"Rule file {path} cannot be read: Permission denied.")
 
 

@@ -35,8 +35,8 @@ def test_names_of_built_in_rules_and_of_several_packages_are_refused() -> None:
 @pytest.mark.parametrize(
     ("value", "sentence"),
     [
-        ("no_such_module:Mine", "cannot be loaded: ModuleNotFoundError: No module named"),
-        ("math:Mine", "cannot be loaded: AttributeError"),
+        ("no_such_module:Mine", "raised ModuleNotFoundError while it was loaded: No module named"),
+        ("math:Mine", "raised AttributeError while it was loaded"),
         ("math:pi", r"is not a rule\. Derive it from smdebug\.rules\.Rule"),
         ("smdebug.rules:Rule", "is not a rule"),
         ("builtin_rules:Overfit", r"is called 'Overfit'\. Give the entry point that name"),

@@ -7,15 +7,14 @@ import rawtrial
 from memory_store import MemoryStore
 
 from rule_core.reading.native_index import NativeIndex
+from rule_core.sources.address import address_of
 from rule_runner.errors import TrialError
 from rule_runner.loading.trials import (
     is_there,
     open_profiler_trial,
     open_trial,
-    real_path,
     reject_parent,
     roots,
-    trial_name,
 )
 from smdebug.rules import Rule
 from smdebug.trials import LocalTrial, S3Trial, Trial
@@ -63,13 +62,13 @@ def test_path_that_cannot_be_read(path: str) -> None:
     ],
 )
 def test_name_of_a_trial(path: str, name: str) -> None:
-    assert trial_name(path) == name
+    assert address_of(path).name == name
 
 
 def test_name_of_here_is_the_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert trial_name(".") == tmp_path.name
-    assert trial_name("debug-output") == tmp_path.name
+    assert address_of(".").name == tmp_path.name
+    assert address_of("debug-output").name == tmp_path.name
 
 
 def test_identity_is_the_same_however_the_path_is_written(
@@ -80,7 +79,7 @@ def test_identity_is_the_same_however_the_path_is_written(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     spellings = ["trial", "./trial/", "link", "~/trial", f" {tmp_path}/x/../trial"]
-    assert {real_path(one) for one in spellings} == {str(tmp_path.resolve() / "trial")}
+    assert {address_of(one).canonical for one in spellings} == {str(tmp_path.resolve() / "trial")}
 
 
 def test_only_folders_can_be_watched(tmp_path: Path) -> None:

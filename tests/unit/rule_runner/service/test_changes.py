@@ -137,7 +137,7 @@ def test_a_finding_that_is_written_while_the_index_is_read_is_told(tmp_path: Pat
 
     async def check(index: WatchDatabase) -> None:
         class Reader(IndexReader):
-            def issues(self) -> dict[tuple[int, str], int | None]:
+            def issues(self) -> dict[int, dict[str, int | None]]:
                 index.set_rules(1, [rule(outcome="IssuesFound")])
                 return super().issues()
 

@@ -55,6 +55,7 @@ def test_a_trial_that_no_pattern_fits_is_ignored() -> None:
 @pytest.mark.parametrize(
     ("raw", "sentence"),
     [
+        ({"rules": ["a"]}, "unknown field `rules`. It belongs to 'judge'."),
         ({"root": ["a"]}, "unknown field `root`. Did you mean 'roots'?"),
         ({"roots": "a"}, "Expected `array`, got `str` - at `$.roots`."),
         ({"roots": [""]}, "Expected `str` of length >= 1 - at `$.roots[0]`."),

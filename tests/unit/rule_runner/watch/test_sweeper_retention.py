@@ -11,7 +11,7 @@ from rule_runner.index.outputs import output_of
 from rule_runner.index.states import WatchState
 from rule_runner.results.retention import Retention
 from rule_runner.watch.config import WatchConfig
-from rule_runner.watch.options import WatchOptions
+from rule_runner.watch.options import WatchContext, WatchOptions
 from rule_runner.watch.recorder import Recorder
 from rule_runner.watch.sweeper import Sweeper
 
@@ -38,8 +38,8 @@ class Outputs:
     def expire(self, *, runs: int | None = None, seconds: int | None = None) -> list[str]:
         config = WatchConfig(output=self.template)
         options = WatchOptions(retention=Retention(runs, seconds))
-        recorder = Recorder(config, self.database, self.clock, options.intervals)
-        sweeper = Sweeper(config, self.database, self.clock, options, recorder)
+        context = WatchContext(config, self.database, self.clock, options)
+        sweeper = Sweeper(context, Recorder(context))
         return [trial.path for trial in sweeper.remove_expired()]
 
 

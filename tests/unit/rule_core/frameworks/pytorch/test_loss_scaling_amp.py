@@ -133,7 +133,8 @@ def test_gradients_that_overflow_are_saved_as_they_are(tmp_path: Path) -> None:
 def test_the_method_is_watched_only_as_long_as_a_hook_is_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(LossScaling, "_watching", [])  # without those of other tests
+    for name in ("_watching", "_patches"):  # without those of other tests
+        monkeypatch.setattr(LossScaling, name, [])
     plain = torch.amp.GradScaler.scale
     first, second = hook(tmp_path / "1"), hook(tmp_path / "2")
     assert torch.amp.GradScaler.scale is plain

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rule_core.profiler.converted.format import KINETO, SNIFFED, recognize
+from rule_core.profiler.converted.format import KINETO, recognize
+from rule_core.profiler.files.chunks import SNIFFED
 from rule_core.profiler.kineto.trace_names import node_of, rank_in
 from rule_core.storage.local import LocalStore
 

@@ -121,13 +121,13 @@ def test_the_default_takes_the_timers_in_turn(
     from rule_core.profiler.recording import python_profiler as module
 
     timers: list[object] = []
-    original = module.FunctionProfile
+    original = module.function_profile
 
     def noted(timer: cProfileTimer) -> Any:
         timers.append(timer.value)
         return original(timer)
 
-    monkeypatch.setattr(module, "FunctionProfile", noted)
+    monkeypatch.setattr(module, "function_profile", noted)
     run(profiler, config(timer="default", start_step=1, num_steps=3))
     assert timers == [*["total_time"] * 3, *["cpu_time"] * 3, *["off_cpu_time"] * 3]
     assert len(saved.files) == 9

@@ -1,6 +1,7 @@
 """Framework events of a range of time: each in one window, parsed once, kept small."""
 
 import json
+import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -163,11 +164,11 @@ def test_large_timelines_go_to_the_disk(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_disk_without_room_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full() -> Any:
+    def full(*_: object, **__: object) -> Any:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(packed_events, "IN_MEMORY", 10)
-    monkeypatch.setattr(packed_events, "TemporaryFile", full)
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
     with pytest.raises(
         SMDebugRuntimeError,
         match=r"^The events of 'x' cannot be kept in a temporary file: No space left on device\. "

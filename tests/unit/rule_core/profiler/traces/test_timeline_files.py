@@ -1,5 +1,6 @@
 """Converted timelines: one for each minute, of which few are open at once."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ ZERO = 1_790_857_026_000_000
 
 
 def test_events_are_in_the_timeline_of_the_minute_in_which_they_end(tmp_path: Path) -> None:
-    with ConvertedTimelines(tmp_path / "a") as timelines:
+    with closing(ConvertedTimelines(tmp_path / "a")) as timelines:
         for _ in range(2):
             for minute in range(40):  # more than are open at once
                 timelines.add("cpu", f"in {minute}", (minute - 0.5) * MINUTE_US, MINUTE_US, 1, {})
@@ -31,7 +32,7 @@ def test_events_are_in_the_timeline_of_the_minute_in_which_they_end(tmp_path: Pa
 
 def test_minutes_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rule_core.profiler.traces.timeline_files._MOST_MINUTES", 3)
-    with ConvertedTimelines(tmp_path / "a") as timelines:
+    with closing(ConvertedTimelines(tmp_path / "a")) as timelines:
         for minute in range(3):
             timelines.add("cpu", "op", minute * MINUTE_US, 1, 1, {})
         with pytest.raises(NotUsedError, match="there are events in more than 3 minutes"):

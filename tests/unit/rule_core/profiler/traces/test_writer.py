@@ -37,7 +37,6 @@ def written(events: Iterable[TraceEvent]) -> list[Json]:
             taken.add(one)
         writer = TraceWriter(text.extend)
         writer.write_events(iter(lines), taken.tracks)
-        writer.end()
     found: list[Json] = json.loads(text)
     return found
 

@@ -7,8 +7,7 @@ import pytest
 from rule_core.exceptions import SMDebugValueError
 from rule_core.rules.actions.actions import Actions
 from rule_core.rules.actions.message import MessageAction
-from rule_core.rules.actions.parsing import parse_actions
-from rule_core.rules.actions.recipients import masked, problem
+from rule_core.rules.actions.parsing import masked, parse_actions, problem
 from rule_core.rules.actions.stop_training import StopTrainingAction
 
 STOP = {"name": "stoptraining", "training_job_prefix": "Job-1"}

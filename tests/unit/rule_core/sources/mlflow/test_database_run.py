@@ -15,8 +15,7 @@ from source_content import content, opened, read
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.sources.format import SourceFolder
-from rule_core.sources.mlflow import FORMAT
-from rule_core.sources.mlflow.format import SQLITE_HEAD
+from rule_core.sources.mlflow.format import FORMAT, SQLITE_HEAD
 from rule_core.storage.local import LocalStore
 
 OTHER = "f" * 32

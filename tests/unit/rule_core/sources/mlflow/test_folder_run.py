@@ -18,7 +18,7 @@ from source_content import content, opened, read
 from rule_core.model.segments import SEGMENT_STEPS
 from rule_core.modes import ModeKeys
 from rule_core.sources.format import Recognized, SourceFolder
-from rule_core.sources.mlflow import FORMAT
+from rule_core.sources.mlflow.format import FORMAT
 from rule_core.storage.base import FileStatus
 from rule_core.storage.local import LocalStore
 from rule_core.storage.uri import open_store

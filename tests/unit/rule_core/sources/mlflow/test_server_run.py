@@ -9,7 +9,7 @@ from mlflow_runs import ROWS, RUN, Logged, MlflowServer, run_files
 from source_content import content, opened, read
 
 from rule_core.exceptions import SMDebugValueError
-from rule_core.sources.mlflow import FORMAT
+from rule_core.sources.mlflow.format import FORMAT
 from rule_core.sources.mlflow.server_run import ServerRun
 from rule_core.storage.base import StorageUnavailableError
 

@@ -160,6 +160,16 @@ def test_a_column_of_text_is_no_damage() -> None:
     assert table.problems == []
 
 
+def test_columns_of_text_are_reported_in_their_order() -> None:
+    names = [f"metric_{number}" for number in range(20)]
+    rows = ["1," + ",".join("x" * 20), "2," + ",".join("5" * 20)]
+    text = "\n".join([f"step,{','.join(names)}", *rows, ""])
+    table = Followed(FORMAT, "a.csv", {"a.csv": text.encode()})
+    table.end()
+    reported = [problem.split("'")[1] for problem in table.problems]
+    assert reported == sorted(names)
+
+
 def test_a_column_that_comes_later_gives_no_row_twice() -> None:
     table = Followed(FORMAT, "a.csv")
     table.look(b"step,loss\n1,0.5\n2,0.25\n")

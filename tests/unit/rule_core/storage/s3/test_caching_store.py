@@ -15,9 +15,7 @@ from rule_core.exceptions import SMDebugValueError
 from rule_core.storage import ByteRange, ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.retrying_store import RetryingStore
 from rule_core.storage.s3.bucket import Bucket
-from rule_core.storage.s3.caching_store import CachingStore
-from rule_core.storage.s3.disk_cache import FOLDER, CachedObject, DiskCache
-from rule_core.storage.s3.store import S3Store
+from rule_core.storage.s3.caching_store import FOLDER, CachedObject, CachingStore, DiskCache
 
 CONTENT = bytes(range(256))
 WANTED = [None, ByteRange(3, 100), ByteRange(250, 300)]
@@ -27,7 +25,7 @@ WANTED = [None, ByteRange(3, 100), ByteRange(250, 300)]
 def cached(faulty: FaultyS3, bucket: Bucket, aws_endpoint: str, tmp_path: Path) -> CachingStore:
     s3_objects.put(aws_endpoint, "t/", {"x": CONTENT})
     faulty.forget()
-    return CachingStore(S3Store(bucket), DiskCache(tmp_path, 1 << 20))
+    return CachingStore(bucket, DiskCache(tmp_path, 1 << 20))
 
 
 def files(folder: Path) -> list[Path]:
@@ -75,8 +73,8 @@ def test_no_bytes_are_not_kept(cached: CachingStore, tmp_path: Path) -> None:
 
 def test_trials_keep_their_own(faulty: FaultyS3, cached: CachingStore, aws_endpoint: str) -> None:
     s3_objects.put(aws_endpoint, "other/", {"x": b"other"})
-    bucket = Bucket("s3://bucket/other", cached.store.bucket.client)
-    other = CachingStore(S3Store(bucket), cached.cache)
+    bucket = Bucket("s3://bucket/other", cached.bucket.client)
+    other = CachingStore(bucket, cached.cache)
     for _ in range(2):
         assert (bytes(cached.read("x")), bytes(other.read("x"))) == (CONTENT, b"other")
     assert faulty.answered == [200, 200, 304, 304]
@@ -113,7 +111,7 @@ def test_patience_lies_around_it(faulty: FaultyS3, cached: CachingStore) -> None
     store = RetryingStore(cached, PatientClock())
     faulty.due = [says(503, "SlowDown")]
     assert bytes(store.read("x")) == CONTENT
-    assert (store.uri, store.costs) == ("s3://bucket/t", cached.store.costs)
+    assert (store.uri, store.costs) == ("s3://bucket/t", cached.costs)
     assert list(store.list_keys("")) == ["x"]
 
 
@@ -212,7 +210,7 @@ def test_a_full_disk_leaves_no_draft(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("rule_core.storage.s3.disk_cache.os.replace", full)
+    monkeypatch.setattr("rule_core.storage.s3.caching_store.os.replace", full)
     cache.put("x", kept(9))
     assert files(tmp_path) == []
 

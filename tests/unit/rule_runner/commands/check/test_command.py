@@ -27,7 +27,7 @@ from rule_runner.config.model import EvaluationConfig
 from rule_runner.config.resolve import resolve
 from rule_runner.engine.evaluate import evaluate
 from rule_runner.engine.outcome import EvaluationOutcome
-from rule_runner.errors import EXIT_SIGNAL
+from rule_runner.errors import EXIT_SIGNAL, TrialError
 from rule_runner.loading import trial_lists, trial_search
 from rule_runner.results.schema import EVALUATION_SCHEMA, RULE_SCHEMA
 from smdebug.trials import Trial
@@ -305,7 +305,7 @@ def test_a_trial_that_cannot_be_read_is_named(runs: Path, monkeypatch: pytest.Mo
     def refuses(request: Any) -> Any:
         if request.any_trial.endswith("plain"):
             msg = f"Trial {request.trial!r} cannot be read: Permission denied."
-            raise checking.TrialError(msg)
+            raise TrialError(msg)
         return resolve(request)
 
     monkeypatch.setattr("rule_runner.commands.evaluate.resolve", refuses)

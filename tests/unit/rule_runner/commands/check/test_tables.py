@@ -9,8 +9,14 @@ import pytest
 import reports
 
 from rule_core.severity import Severity
-from rule_runner.commands.check.results import CheckedTrial, CheckResult
-from rule_runner.commands.check.tables import print_results, ranked, state, verdict_lines
+from rule_runner.commands.check.tables import (
+    CheckedTrial,
+    CheckResult,
+    print_results,
+    ranked,
+    state,
+    verdict_lines,
+)
 from rule_runner.results.schema import EvaluationResult, RuleResult, TrialSummary
 from rule_runner.results.state import Coverage
 

@@ -18,8 +18,7 @@ from rule_runner.cli import main
 from rule_runner.commands.demo import command as demo
 from rule_runner.commands.demo import training as demo_training
 from rule_runner.commands.demo.command import Scenario
-from rule_runner.commands.demo.digits import draw, glyphs
-from rule_runner.commands.demo.training import Network, cross_entropy, initialised
+from rule_runner.commands.demo.training import Network, cross_entropy, draw, glyphs, initialised
 from rule_runner.config.model import EvaluationConfig
 from rule_runner.engine.outcome import EvaluationOutcome
 from rule_runner.engine.runner import Runner
@@ -359,13 +358,13 @@ def test_gradients_are_those_of_the_loss(activation: str) -> None:
     images = draw(9, rng)
 
     def loss() -> float:
-        return float(cross_entropy(network.forward(images.pixels).logits, images.digits)[0])
+        return float(cross_entropy(network.forward(images.pixels)[1], images.digits)[0])
 
-    passed = network.forward(images.pixels)
-    _, error = cross_entropy(passed.logits, images.digits)
+    outputs, logits = network.forward(images.pixels)
+    _, error = cross_entropy(logits, images.digits)
     tiny = 1e-5
     layers = []
-    for layer, weight, bias in network.backward(passed, error):
+    for layer, weight, bias in network.backward(outputs, error):
         layers.append(layer)
         for array, gradient in ((network.weights[layer], weight), (network.biases[layer], bias)):
             place = np.unravel_index(int(np.argmax(np.abs(gradient))), gradient.shape)

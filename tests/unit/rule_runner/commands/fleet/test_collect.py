@@ -215,7 +215,7 @@ def test_memory_does_not_grow_with_the_trials(monkeypatch: pytest.MonkeyPatch) -
 
     def peak(count: int) -> int:
         trials = (CollectedTrial(f"/runs/{n}", f"/out/{n}", [rule]) for n in range(count))
-        monkeypatch.setattr(collecting, "_trials", lambda _: trials)
+        monkeypatch.setattr(collecting, "below", lambda _: trials)
         targets = collecting.Targets("index.html", "all.xml", "all.sarif")
         tracemalloc.start()
         collecting.collect(["x"], targets, None)

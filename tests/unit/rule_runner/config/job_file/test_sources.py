@@ -72,7 +72,7 @@ def test_nothing_is_the_default(section: Any) -> None:
                 "Fields: Names, LogPatterns."
             ),
         ),
-        ({"Names": {"Pattern": "a"}}, "Sources.Names of the job must be a list."),
+        ({"Names": {"Pattern": "a"}}, "Sources.Names of the job must be a list, got an object."),
         (
             {"Names": ["loss"]},
             "Sources.Names[0] of the job must be an object with Pattern, Mode, Collection.",

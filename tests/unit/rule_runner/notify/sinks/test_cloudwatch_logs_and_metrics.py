@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from told import told
 
 from rule_core.storage import aws
-from rule_runner.notify.event import EventSubject, RuleProgress, RuleState
+from rule_runner.notify.event import EventSubject, RuleState
 from rule_runner.notify.sinks import Refused, Sent, SinkError, cloudwatch_logs, cloudwatch_metrics
 from rule_runner.notify.sinks.cloudwatch_logs import (
     CloudWatchLogsSink,
     LogLine,
-    batches,
+    log_batches,
     stream_name,
 )
 from rule_runner.notify.sinks.cloudwatch_metrics import CloudWatchMetricsSink, requests
@@ -26,7 +26,12 @@ from rule_runner.results.status import RuleStatus
 NOW = datetime.now(UTC).replace(microsecond=0)  # the service takes no old ones
 JOB = EventSubject("mnist-42", NOW)
 MET = RuleState(
-    "Loss:Check", RuleStatus.ISSUES_FOUND, "met\n", progress=RuleProgress(51, 500, 1.25)
+    "Loss:Check",
+    RuleStatus.ISSUES_FOUND,
+    "met\n",
+    steps_evaluated=51,
+    last_step=500,
+    lag_s=1.25,
 )
 GOING = RuleState("Overfit", RuleStatus.IN_PROGRESS)
 
@@ -261,7 +266,7 @@ def test_streams_that_were_written_are_not_written_again() -> None:
 )
 def test_batches_of_lines_are_within_the_limits(lines: list[tuple[int, int]]) -> None:
     given_ = [LogLine(at, "é" * (size // 2), "") for at, size in lines]
-    found = list(batches(given_))
+    found = list(log_batches(given_))
     assert [line for batch in found for line in batch] == given_
     for batch in found:
         assert sum(26 + len(line.message.encode()) for line in batch) <= 1_048_576
@@ -269,7 +274,7 @@ def test_batches_of_lines_are_within_the_limits(lines: list[tuple[int, int]]) ->
 
 
 def test_batches_have_at_most_10000_lines() -> None:
-    assert [len(one) for one in batches([LogLine(0, "", "")] * 20_001)] == [10_000, 10_000, 1]
+    assert [len(one) for one in log_batches([LogLine(0, "", "")] * 20_001)] == [10_000, 10_000, 1]
 
 
 @given(st.text(max_size=600), st.text(max_size=600))

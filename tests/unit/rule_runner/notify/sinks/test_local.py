@@ -11,9 +11,8 @@ from told import GOING, MET, many, told
 from rule_runner.errors import OutputError
 from rule_runner.notify.event import RuleState
 from rule_runner.notify.sinks import Sent
-from rule_runner.notify.sinks.cloudwatch_metrics import EmfSink
+from rule_runner.notify.sinks.cloudwatch_metrics import EmfSink, dimension
 from rule_runner.notify.sinks.local import FileSink, StdoutSink
-from rule_runner.notify.sinks.metrics import dimension
 from rule_runner.results.status import RuleStatus
 
 

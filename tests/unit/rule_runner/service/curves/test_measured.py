@@ -18,26 +18,26 @@ def test_the_worst_lines_of_each_quantity(tmp_path: Path) -> None:
     reports.save(tmp_path / "A", reports.fired("A"), reports.measurements(*lines, left_out=4))
     reports.save(tmp_path / "B", reports.result("B"))
     measured = read_measured(str(tmp_path))
-    assert [curve.name for curve in measured.curves] == [
+    assert [curve.item.name for curve in measured.curves] == [
         f"gradient/{number}" for number in range(LINES_KEPT)
     ]
     assert measured.left_out == 6
-    first = measured.curves[0]
-    assert (first.job, first.quantity, first.worse, first.limit) == (
+    item, points = measured.curves[0]
+    assert (item.rule, item.quantity, item.worse, item.limit) == (
         "A",
         "mean |gradient|",
         "below",
         1e-7,
     )
-    assert (first.points.steps, first.met) == ([0, 20], (20,))
+    assert (points.steps, item.met) == ([0, 20], [20])
 
 
 def test_a_finding_alone_is_no_curve(tmp_path: Path) -> None:
     reports.save(tmp_path / "A", reports.fired("A"))
     found = [Evidence(step, "t", None, step * 1.0, 0.5, None) for step in (1, 2)]
     reports.save(tmp_path / "B", reports.result("B", "IssuesFound", evidence=found))
-    assert [(curve.job, curve.met) for curve in read_measured(str(tmp_path)).curves] == [
-        ("B", (1, 2))
+    assert [(curve.item.rule, curve.item.met) for curve in read_measured(str(tmp_path)).curves] == [
+        ("B", [1, 2])
     ]
 
 
@@ -57,6 +57,6 @@ def test_an_output_in_s3(
     files = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     s3_objects.put(aws_endpoint, "out/A/", files)
     (curve,) = read_measured("s3://bucket/out").curves
-    assert (curve.job, curve.points.steps) == ("A", [0, 20])
+    assert (curve.item.rule, curve.points.steps) == ("A", [0, 20])
     with pytest.raises(ClientError, match="cannot be read"):
         read_measured("s3://no-such-bucket/out")

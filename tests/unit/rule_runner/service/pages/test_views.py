@@ -83,6 +83,20 @@ def test_a_long_table_has_pages(client: TestClient, database: WatchDatabase) -> 
     assert 'rel="next"' not in second
 
 
+@pytest.mark.parametrize(("layout", "rules"), [("single", 1), ("several", 2)])
+def test_results_of_version_0_1_0_have_a_page(
+    client: TestClient, database: WatchDatabase, layout: str, rules: int
+) -> None:
+    output = Path(__file__).parents[4] / "data" / "outputs-0.1.0" / layout
+    names = [path.parent.name for path in output.rglob("rule_result.json")]
+    records = [served.rule(name, "IssuesFound") for name in names]
+    trial = served.add(database, "/runs/mnist", records, output=str(output))
+    page = text_of(client, f"/trials/{trial.id}")
+    assert len(names) == rules
+    for text in ("The first in order of execution", "rule_result.json", "0.1.0"):
+        assert text in page
+
+
 def test_nothing_of_a_trial_is_html(
     client: TestClient, database: WatchDatabase, tmp_path: Path
 ) -> None:
@@ -181,7 +195,7 @@ def test_files_and_configuration_are_on_the_page(
 def test_results_in_s3_are_not_files(
     client: TestClient, database: WatchDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(views, "read_results", lambda _: [])
+    monkeypatch.setattr(views, "saved_results", lambda _: ([], ""))
     trial = served.add(database, "/runs/far", output="s3://bucket/far")
     assert "The results are in S3" in text_of(client, f"/trials/{trial.id}")
 

@@ -26,7 +26,6 @@ from structlog.testing import capture_logs
 
 from rule_core.severity import Severity
 from rule_runner.notify.messenger import Messenger
-from rule_runner.watch.alerts import store as store_module
 from rule_runner.watch.alerts.alerting import (
     GIVE_UP_S,
     RETRY_S,
@@ -36,8 +35,8 @@ from rule_runner.watch.alerts.alerting import (
     services_of,
     state_path,
 )
-from rule_runner.watch.alerts.config import AlertsConfig
 from rule_runner.watch.alerts.open_alerts import OpenAlerts
+from rule_runner.watch.config import AlertsConfig
 
 # Apprise imports it in Python 3.11 and 3.12.
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
@@ -205,7 +204,6 @@ def test_a_message_has_the_first_finding_that_counts(index: Index, tmp_path: Pat
     index.judge("b", issue("Loss"))
     alerts = OpenAlerts(index.path, Severity.ERROR)
     texts = {(alert.path, alert.rule): details_of(alert) for alert in alerts.changed() or ()}
-    alerts.close()
     assert texts == {
         ("/runs/a", "Loss"): "step 20, gradient/fc of worker_0, measured 1e-8, limit 1e-7",
         ("/runs/a", "Failed"): "no loss.",
@@ -218,7 +216,7 @@ def test_what_could_not_be_recorded_is_told_later(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.judge("a", issue())
-    monkeypatch.setattr(store_module, "BUSY_MS", 1)
+    monkeypatch.setattr("rule_runner.index.sqlite_file.BUSY_MS", 1)
     with (
         http_places.serving() as place,
         opened(index, config(json_of(place)), PatientClock()) as alerts,
@@ -326,7 +324,7 @@ PROGRAM = """
 import sys, threading
 from pathlib import Path
 from rule_runner.watch.alerts.alerting import alerting, services_of
-from rule_runner.watch.alerts.config import AlertsConfig
+from rule_runner.watch.config import AlertsConfig
 
 config = AlertsConfig(sinks=(sys.argv[2],))
 with alerting(config, Path(sys.argv[1]), services_of(config), None):

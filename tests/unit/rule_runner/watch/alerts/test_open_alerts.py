@@ -19,8 +19,8 @@ def index(tmp_path: Path) -> Iterator[Index]:
 
 
 def told(index: Index, least: str = "warning") -> list[tuple[str, str, str]]:
-    with closing(OpenAlerts(index.path, Severity(least))) as alerts:
-        return [(alert.path, alert.rule, alert.severity) for alert in alerts.changed() or ()]
+    alerts = OpenAlerts(index.path, Severity(least)).changed() or ()
+    return [(alert.path, alert.rule, alert.severity) for alert in alerts]
 
 
 def test_open_issues_and_errors_are_alerts(index: Index) -> None:
@@ -33,8 +33,7 @@ def test_open_issues_and_errors_are_alerts(index: Index) -> None:
         ("/runs/a", "d", "warning"),
     ]
     assert len(told(index, "error")) == 2
-    with closing(OpenAlerts(index.path, Severity.ERROR)) as alerts:
-        (first, *_) = alerts.changed() or ()
+    (first, *_) = OpenAlerts(index.path, Severity.ERROR).changed() or ()
     assert (first.trial, first.step, first.outcome, first.problem) == (
         number,
         130,
@@ -66,14 +65,14 @@ def test_a_trial_that_could_not_be_judged_is_an_alert(index: Index) -> None:
 
 def test_nothing_is_read_again_without_changes_and_a_new_file_is_noticed(index: Index) -> None:
     index.judge("a", issue())
-    with closing(OpenAlerts(index.path, Severity.WARNING)) as alerts:
-        assert len(alerts.changed() or ()) == 1
-        assert alerts.changed() is None
-        index.judge("b", issue())
-        assert len(alerts.changed() or ()) == 2
-        index.close()
-        index.path.unlink()
-        with pytest.raises(OutputError, match="No such file"):
-            alerts.changed()
-        index.database = Index(index.path.parent).database
-        assert alerts.changed() == []
+    alerts = OpenAlerts(index.path, Severity.WARNING)
+    assert len(alerts.changed() or ()) == 1
+    assert alerts.changed() is None
+    index.judge("b", issue())
+    assert len(alerts.changed() or ()) == 2
+    index.close()
+    index.path.unlink()
+    with pytest.raises(OutputError, match="No such file"):
+        alerts.changed()
+    index.database = Index(index.path.parent).database
+    assert alerts.changed() == []

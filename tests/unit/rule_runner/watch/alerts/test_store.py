@@ -90,7 +90,7 @@ def test_a_file_of_something_else_or_another_version_is_refused(path: Path) -> N
 
 
 def test_a_locked_file_is_an_error_and_changes_nothing(store: AlertStore, path: Path) -> None:
-    store._connection.execute("PRAGMA busy_timeout = 1")
+    store.connection.execute("PRAGMA busy_timeout = 1")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(OutputError, match="database is locked"):

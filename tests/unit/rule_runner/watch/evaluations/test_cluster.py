@@ -11,7 +11,6 @@ from rule_runner.config.request import EvaluationRequest
 from rule_runner.errors import EXIT_SIGNAL
 from rule_runner.executors import WorkerLostError
 from rule_runner.watch.evaluations import EndedEvaluation
-from rule_runner.watch.evaluations.call import ProcessEnd
 from rule_runner.watch.evaluations.cluster import STOP_S, ClusterEvaluations
 
 REQUEST = EvaluationRequest(trial="/runs/a")
@@ -25,7 +24,7 @@ class InlineConnection:
     def __init__(self) -> None:
         self.problem, self.is_open, self.losses = "", True, 0
         self.sent: list[tuple[Any, ...]] = []
-        self.future: Future[ProcessEnd] = Future()
+        self.future: Future[tuple[int, str]] = Future()
         self.closed = False
 
     def do(self, work: Any) -> int:
@@ -33,7 +32,7 @@ class InlineConnection:
             work(self)
         return self.losses
 
-    def submit(self, *call: Any) -> Future[ProcessEnd]:
+    def submit(self, *call: Any) -> Future[tuple[int, str]]:
         self.sent.append(call)
         return self.future
 
@@ -65,7 +64,7 @@ def test_task_gets_its_request_and_reports_its_end(
     ((_, request),) = connection.sent
     assert request == REQUEST.to_json()
     assert (evaluations.outputs, [*evaluations.ended()]) == (["/out/a"], [])
-    connection.future.set_result(ProcessEnd(1, "It failed."))
+    connection.future.set_result((1, "It failed."))
     assert [*evaluations.ended()] == [EndedEvaluation("/out/a", 1, "It failed.")]
     assert (len(evaluations), [*evaluations.ended()]) == (0, [])
 
@@ -101,7 +100,7 @@ def test_what_the_cluster_cancels_is_interrupted(
 def test_lost_connection_interrupts_all_and_keeps_what_has_ended(
     connection: InlineConnection, evaluations: ClusterEvaluations
 ) -> None:
-    connection.future.set_result(ProcessEnd(0, ""))
+    connection.future.set_result((0, ""))
     connection.future = Future()
     evaluations.start("/out/b", REQUEST)
     connection.losses += 1

@@ -43,7 +43,7 @@ def nvml(count: int = 2, **changes: Callable[..., Any]) -> Any:
 
 
 def values(meter: GpuMeter) -> dict[tuple[str, str, str], float]:
-    return {(each.type, each.name, each.dimension): each.value for each in meter.readings(1.0)}
+    return {(each.type, each.name, each.dimension): each.value for each in meter.readings()}
 
 
 def test_utilization_and_more() -> None:

@@ -1,0 +1,194 @@
+"""Levels and RobustWindow: levels and noise of a series of numbers, in bounded memory."""
+
+import math
+import statistics
+from collections import deque
+from collections.abc import Collection, Iterable
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+NOISE_WINDOW: Final = 40  # latest differences that estimate the noise
+LEVEL_ROWS: Final = 10  # values whose median is the level of a window
+NOISE_ROWS: Final = 128  # values whose differences estimate the noise of a window
+_BLOCKS: Final = 64
+_PARTS: Final = 4  # a level is the mean of the latest quarter of a series
+_DOUBT: Final = 8.0  # with so many differences, the noise may be twice its estimate
+_MAD_TO_DEVIATION: Final = 1.4826  # of a normal distribution
+
+
+class LevelProgress(NamedTuple):
+    """How the latest level of a series compares with the best one before it.
+
+    Attributes
+    ----------
+    level
+        Mean of the latest values.
+    best
+        The lowest mean of values further back.
+    error
+        Standard error of their difference, enlarged while there are few values.
+    noise
+        Deviation of a single value, enlarged likewise.
+    """
+
+    level: float
+    best: float
+    error: float
+    noise: float
+
+    @property
+    def fall(self) -> float:
+        """How much the series has fallen; negative if it has risen."""
+        return self.best - self.level
+
+
+class Quarters(NamedTuple):
+    """The means of the four quarters of a series.
+
+    Attributes
+    ----------
+    error
+        Standard error of the difference of two of them, enlarged while there are few values.
+    """
+
+    means: tuple[float, ...]
+    error: float
+
+
+class Levels:
+    """A series of finite numbers as means of blocks of equal length.
+
+    There are at most ``max(64, 4 * shortest)`` blocks. When all are full, neighbours are merged and
+    the block length doubles. A level is the mean of the latest quarter of the series, so longer
+    runs average out more noise.
+
+    Parameters
+    ----------
+    shortest
+        The minimum number of values of a level.
+    earlier
+        The minimum number of values of earlier levels, which grow in proportion. By default the
+        same.
+
+    Attributes
+    ----------
+    first
+        The first value, or None.
+    """
+
+    def __init__(self, shortest: int, earlier: int | None = None) -> None:
+        self._shortest = shortest
+        self._earlier = min(shortest, earlier or shortest)
+        self.first: float | None = None
+        self._most = max(_BLOCKS, _PARTS * shortest)
+        self._blocks: list[float] = []
+        self._length = 1  # values in each block
+        self._open: list[float] = []  # values of the block that is not full yet: at most _length
+        self._latest: deque[float] = deque(maxlen=NOISE_WINDOW + 1)
+
+    def add(self, value: float) -> None:
+        """Add the next value."""
+        self._latest.append(value)
+        self.first = value if self.first is None else self.first
+        self._open.append(value)
+        if len(self._open) < self._length:
+            return
+        self._blocks.append(mean(self._open))
+        self._open.clear()
+        if len(self._blocks) == self._most:
+            self._blocks = [
+                mean(self._blocks[index : index + 2]) for index in range(0, self._most, 2)
+            ]
+            self._length *= 2
+
+    def quarters(self) -> Quarters | None:
+        """Return the means of the quarters of the series, or None below two values in each."""
+        width = len(self._blocks) // _PARTS
+        if width < 2:  # noqa: PLR2004 - two blocks
+            return None
+        blocks = self._blocks[len(self._blocks) - _PARTS * width :]
+        means = [mean(blocks[start : start + width]) for start in range(0, len(blocks), width)]
+        single = noise(self._latest) / math.sqrt(self._length)
+        spread = max(single, noise(blocks))  # blocks differ by more if the noise is correlated
+        doubt = 1 + _DOUBT / len(self._latest)
+        return Quarters(tuple(means), spread * doubt * math.sqrt(2 / width))
+
+    def progress(self) -> LevelProgress | None:
+        """Return the progress of the series, or None before there are two levels."""
+        count = len(self._blocks)
+        width = max(-(-self._shortest // self._length), count // _PARTS)
+        before = max(1, width * self._earlier // self._shortest)
+        if count < width + before:
+            return None
+        level = mean(self._blocks[count - width :])
+        ends = range(count - width, before - 1, -before)
+        best = min(mean(self._blocks[end - before : end]) for end in ends)
+        deviation = noise(self._latest) * (1 + _DOUBT / len(self._latest))
+        averaged = math.sqrt((1 / width + 1 / before) / self._length)
+        return LevelProgress(level, best, deviation * averaged, deviation)
+
+
+class RobustWindow:
+    """The latest values of a series; single outliers affect neither its level nor its noise.
+
+    Parameters
+    ----------
+    level, spread
+        The numbers of latest values that tell the level and the noise.
+    """
+
+    def __init__(self, level: int = LEVEL_ROWS, spread: int = NOISE_ROWS) -> None:
+        self._level = level
+        self._values: deque[float] = deque(maxlen=max(level, spread))
+        self._noise: float | None = None  # of these values, once it was asked for
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def add(self, value: float) -> None:
+        """Add the next value, which must be finite."""
+        self._values.append(value)
+        self._noise = None
+
+    def latest(self, count: int) -> list[float]:
+        """Return at most `count` latest values, oldest first."""
+        return list(self._values)[-count:]
+
+    def level(self) -> float:
+        """Return the median of the latest values; there must be one."""
+        return statistics.median(self.latest(self._level))
+
+    def earlier_level(self) -> float | None:
+        """Return the median of as many values before those, or None if there are too few."""
+        before = self.latest(2 * self._level)[: -self._level]
+        return statistics.median(before) if len(before) == self._level else None
+
+    def noise(self) -> float:
+        """Return the robust deviation of a value, from differences; 0 below three values."""
+        if self._noise is None:
+            self._noise = noise(self._values)
+        return self._noise
+
+    def noise_about_trend(self) -> float:
+        """Return the robust deviation of a value, which a trend that turns does not affect.
+
+        It is from differences of differences; 0 below four values.
+        """
+        differences = [after - before for before, after in pairwise(self._values)]
+        return noise(differences) / math.sqrt(3)
+
+
+def noise(latest: Iterable[float]) -> float:
+    """Return the robust deviation of a value of a series, from step-to-step differences.
+
+    A trend does not affect it. It is 0 for fewer than three values.
+    """
+    differences = [after - before for before, after in pairwise(latest)]
+    middle = statistics.median(differences or [0.0])
+    spread = statistics.median([abs(difference - middle) for difference in differences] or [0.0])
+    return _MAD_TO_DEVIATION * spread / math.sqrt(2)
+
+
+def mean(values: Collection[float]) -> float:
+    """Return the mean of at least one value."""
+    return sum(values) / len(values)

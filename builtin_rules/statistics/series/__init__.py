@@ -1,1 +1,0 @@
-"""Statistics of one series of numbers, in bounded memory."""

@@ -1,0 +1,67 @@
+"""Reads files of text that users give, and says in one sentence what is wrong with one."""
+
+import stat
+from pathlib import Path
+
+from rule_runner.errors import ClientError
+
+
+def shown(path: Path | str) -> str:
+    r"""Return a path or address for messages, quoted if a terminal would interpret it.
+
+    >>> shown("runs/mnist"), shown("runs/a\x1b")
+    ('runs/mnist', "'runs/a\\x1b'")
+    """
+    return str(path) if str(path).isprintable() else repr(str(path))
+
+
+def read_regular_file(
+    path: Path, subject: str, error: type[ClientError], limit: int | None = None
+) -> bytes:
+    """Return the bytes of a regular file.
+
+    Parameters
+    ----------
+    subject
+        The file, at the beginning of messages.
+    limit
+        The largest size in bytes; None: there is none.
+
+    Raises
+    ------
+    ClientError
+        An `error` if the file does not exist, is not regular, is too large or cannot be read.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            msg = f"{subject} is not a regular file."
+            raise error(msg)
+        with path.open("rb") as stream:
+            content = stream.read(-1 if limit is None else limit + 1)
+    except (FileNotFoundError, NotADirectoryError) as err:
+        msg = f"{subject} does not exist."
+        raise error(msg) from err
+    except (OSError, ValueError) as err:  # a NUL byte in the path
+        msg = f"{subject} cannot be read: {getattr(err, 'strerror', err)}."
+        raise error(msg) from err
+    if limit is not None and len(content) > limit:
+        msg = f"{subject} is too large: the limit is {limit:,} bytes."
+        raise error(msg)
+    return content
+
+
+def decoded(content: bytes, subject: str, error: type[ClientError]) -> str:
+    """Return the text of a file, without a byte order mark.
+
+    Raises
+    ------
+    ClientError
+        An `error` if it is not UTF-8.
+    """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as err:
+        line = content.count(b"\n", 0, err.start) + 1
+        byte = content[err.start]
+        msg = f"{subject} is not UTF-8 text: byte {byte:#04x} in line {line}."
+        raise error(msg) from err

@@ -1,0 +1,107 @@
+"""Levels: means of the latest quarter of a series, the best before, and their noise."""
+
+import numpy as np
+import pytest
+
+from builtin_rules.statistics.noise_levels import LevelProgress, Levels, noise
+
+
+def levels_of(values: "list[float] | np.ndarray", shortest: int) -> Levels:
+    levels = Levels(shortest)
+    for value in values:
+        levels.add(float(value))
+    return levels
+
+
+@pytest.mark.parametrize(
+    ("values", "shortest", "expected"),
+    [
+        pytest.param([], 1, None, id="none"),
+        pytest.param([1.0], 1, None, id="one"),
+        pytest.param([3.0, 1.0], 1, (1.0, 3.0), id="two"),
+        pytest.param([3.0, 1.0, 2.0], 1, (2.0, 1.0), id="the-best-before"),
+        pytest.param([3.0, 1.0, 2.0], 2, None, id="too-few-for-two-levels"),
+        pytest.param([4.0, 2.0, 2.0, 0.0], 2, (1.0, 3.0), id="two-levels"),
+        pytest.param([9.0, 4.0, 2.0, 2.0, 0.0], 2, (1.0, 3.0), id="the-rest-is-left-out"),
+        pytest.param([*[5.0] * 9, 1.0, 1.0, 1.0], 1, (1.0, 5.0), id="a-quarter"),
+    ],
+)
+def test_the_latest_level_is_compared_with_the_best_before(
+    values: list[float], shortest: int, expected: tuple[float, float] | None
+) -> None:
+    progress = levels_of(values, shortest).progress()
+    assert (progress and progress[:2]) == expected
+
+
+def test_a_fall_is_positive() -> None:
+    assert (LevelProgress(1.0, 3.0, 0.0, 0.0).fall, LevelProgress(3.0, 1.0, 0.0, 0.0).fall) == (
+        2.0,
+        -2.0,
+    )
+
+
+@pytest.mark.parametrize("shortest", [1, 5, 40])
+def test_a_long_series_is_kept_in_few_blocks(shortest: int) -> None:
+    levels = levels_of(np.arange(10_000.0, 0, -1), shortest)
+    most = max(64, 4 * shortest)
+    kept = (len(levels._blocks), len(levels._open), len(levels._latest))
+    assert kept[0] < most
+    assert kept[1] * most <= 2 * 10_000
+    assert kept[2] == 41
+    progress = levels.progress()
+    assert progress is not None
+    quarter = 10_000 / 4
+    assert progress.fall == pytest.approx(quarter, rel=0.1)
+    assert progress.level == pytest.approx(quarter / 2, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        pytest.param([4.0] * 4, None, id="too-few"),
+        pytest.param([4.0, 1.0, 1.0, 1.0, 1.0], (1.0, 4.0), id="one-before"),
+        pytest.param([2.0, 4.0, 3.0, *[1.0] * 4], (1.0, 2.0), id="the-best-of-them"),
+        pytest.param([9.0] * 22 + [5.0, 7.0] + [1.0] * 8, (1.0, 6.0), id="they-grow-with-it"),
+    ],
+)
+def test_earlier_levels_may_be_shorter(
+    values: list[float], expected: tuple[float, float] | None
+) -> None:
+    levels = Levels(4, earlier=1)
+    for value in values:
+        levels.add(value)
+    progress = levels.progress()
+    assert (progress and progress[:2]) == expected
+
+
+def test_the_first_value_is_kept() -> None:
+    assert (levels_of([], 2).first, levels_of([4.0, 2.0], 2).first) == (None, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([], 0.0),
+        ([1.0], 0.0),
+        ([1.0, 5.0], 0.0),
+        ([1.0, 2.0, 3.0, 4.0], 0.0),
+        ([0.0, 1.0, 0.0, 1.0, 0.0], 1.4826 / 2**0.5),
+    ],
+    ids=["none", "one", "two", "a-trend", "up-and-down"],
+)
+def test_noise_is_that_of_differences(values: list[float], expected: float) -> None:
+    assert noise(values) == pytest.approx(expected)
+
+
+def test_noise_is_the_deviation_of_a_value() -> None:
+    values = np.random.default_rng(0).normal(0.0, 0.2, 2000) - np.arange(2000)
+    assert noise(list(values)) == pytest.approx(0.2, rel=0.1)
+
+
+def test_the_error_is_that_of_the_difference_of_two_levels() -> None:
+    rng = np.random.default_rng(0)
+    progress = [levels_of(rng.normal(0.0, 1.0, 60), 5).progress() for _ in range(200)]
+    known = [one for one in progress if one is not None]
+    doubt = 1 + 8 / 41
+    assert np.mean([one.error for one in known]) == pytest.approx(doubt * (2 / 15) ** 0.5, rel=0.1)
+    assert np.mean([one.noise for one in known]) == pytest.approx(doubt, rel=0.1)

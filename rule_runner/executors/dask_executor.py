@@ -74,7 +74,8 @@ def _local_cluster(workers: int | None) -> LocalCluster:
         n_workers=workers,
         threads_per_worker=1,
         memory_limit=0,
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",  # a free port for health checks
+        scheduler_kwargs={"dashboard": False},
         silence_logs=logging.CRITICAL,
     )
 

@@ -98,8 +98,8 @@ def test_a_package_that_cannot_be_imported_is_named(target: Path, trial: Path) -
     done = run(target, *evaluate, "--rule", "Broken")
     assert done.returncode == 1
     assert done.stderr == (
-        "Error: Rule 'Broken' of package acme-rules 1.2 (acme_rules.broken:Broken) cannot be "
-        "loaded: ModuleNotFoundError: No module named 'no_such_module'.\n"
+        "Error: Rule 'Broken' of package acme-rules 1.2 (acme_rules.broken:Broken) raised "
+        "ModuleNotFoundError while it was loaded: No module named 'no_such_module'.\n"
     )
     others = run(
         *(target, *evaluate, "--rule", "Broken", "--rule", "LossTooHigh", "--isolate", "process"),

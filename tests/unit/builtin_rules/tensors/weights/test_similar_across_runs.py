@@ -11,6 +11,7 @@ from evaluating import configured, log_nothing, rule_job
 from judging import Steps, judge, opened, save
 
 from builtin_rules import SimilarAcrossRuns
+from rule_core.sources.address import address_of
 from rule_runner.config.model import EvaluationConfig
 from rule_runner.engine.runner import Runner
 from rule_runner.errors import ParameterError, TrialError
@@ -207,7 +208,7 @@ def met_at(config: EvaluationConfig) -> tuple[str, int | None]:
 def test_the_other_run_may_be_a_parameter(name: str, runs: Path) -> None:
     job = rule_job("SimilarAcrossRuns", parameters={name: str(runs / "other")})
     config = configured(runs / "out", [job], str(runs / "base"))
-    assert config.others_of(config.rules[0]) == (str(runs / "other"),)
+    assert config.others_of(config.rules[0]) == (address_of(str(runs / "other")),)
     assert met_at(config) == ("IssuesFound", 1)
 
 

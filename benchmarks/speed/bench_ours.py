@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bench_child import Watch
 
+from rule_core.sources.address import address_of
 from rule_core.storage import open_store
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.config.request import EvaluationRequest
@@ -47,7 +48,7 @@ def main(trial: str, names: str, *options: str) -> None:
     )
     with tempfile.TemporaryDirectory() as output:
         request = EvaluationRequest(keep_going=True, wait=False)
-        config = EvaluationConfig(rules, trial, Path(output), **options_of(request))
+        config = EvaluationConfig(rules, address_of(trial), Path(output), **options_of(request))
         watch = Watch()
         results = Runner(config).run().result.rules
         watch.report(

@@ -101,9 +101,8 @@ class FailedReads:
             self._step = step
             self._errors.clear()
 
-    @contextmanager
-    def remembered(self, key: str, content: Hashable) -> Iterator[None]:
-        """Raise the error of an earlier read at this step if it failed; else remember that of this.
+    def check(self, key: str, content: Hashable) -> None:
+        """Raise the error of an earlier read at this step if it failed.
 
         Parameters
         ----------
@@ -114,9 +113,18 @@ class FailedReads:
             err = self._errors.get(key) or self._errors.get((key, content))
             if err is not None:
                 raise err.with_traceback(None)
+
+    def add(self, key: str, content: Hashable, err: Exception) -> None:
+        """Remember the error of a read at this step; see `check`."""
+        if self._step is not None:
+            self._errors[(key, content) if isinstance(err, TrialFileError) else key] = err
+
+    @contextmanager
+    def remembered(self, key: str, content: Hashable) -> Iterator[None]:
+        """Check, and remember the error of the block; for reads that are rare."""
+        self.check(key, content)
         try:
             yield
         except UNREADABLE as err:
-            if self._step is not None:
-                self._errors[(key, content) if isinstance(err, TrialFileError) else key] = err
+            self.add(key, content, err)
             raise

@@ -16,7 +16,7 @@ from rule_core.model.segments import step_text
 from rule_core.model.streaming_statistics import StreamingStatistic, measure
 from rule_core.modes import ModeKeys
 from rule_core.reading.event_reader import EventReader
-from rule_core.reading.file_problems import FailedReads
+from rule_core.reading.file_problems import UNREADABLE, FailedReads
 from rule_core.reading.local_prefetch import Files, LocalPrefetch
 from rule_core.reading.measuring.arrived import ArrivedMeasures
 from rule_core.reading.measuring.large_tensors import LARGE, LargeTensor, LargeTensors
@@ -192,10 +192,14 @@ class SavedTensors:
         span = (entry.raw if reduction is None else entry.reductions[reduction]) or Span(0, 0)
         known_layout = entry.layout if reduction is None else None
         content = name, reduction
-        with self.failures.remembered(file.event_key, content):
+        self.failures.check(file.event_key, content)
+        try:
             if self._plan is not None:
                 self._plan.before(step, worker, content, span)
             return self._reader.tensor(file.event_key, span, content, known_layout)
+        except UNREADABLE as err:
+            self.failures.add(file.event_key, content, err)
+            raise
 
     def _load(self, name: str, step: int, worker: str) -> None:
         """Read what a query about a value of a remote trial needs; raises what `value` does."""

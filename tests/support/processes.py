@@ -45,3 +45,12 @@ def kill(process: int) -> bool:
         os.kill(process, signal.SIGKILL)
         return True
     return False
+
+
+def open_files(root: Path) -> list[Path]:
+    """Return the files below a folder that this process has open."""
+    paths = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # closed meanwhile by another thread
+            paths.append(descriptor.readlink())
+    return [path for path in paths if path.is_relative_to(root)]

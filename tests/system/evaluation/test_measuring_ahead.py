@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from evaluating import Script, WoundClock, configured
 from fleets import wait_until
+from processes import open_files
 
 from rule_core.kernels import cores
 from rule_core.kernels.sweep import has_kernel
@@ -100,9 +101,9 @@ class Raises(Means):
         return step == AT and bool(1 / 0)
 
 
-def listed(folder: str) -> int:
-    """Return how many threads or open files this process has."""
-    return len([*Path("/proc/self", folder).iterdir()])
+def running_threads() -> int:
+    """Return how many threads this process has."""
+    return len([*Path("/proc/self/task").iterdir()])
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ def test_an_evaluation_that_ends_early_leaves_no_thread_and_no_open_file(
     rule: type[Rule], outcome: str, trial: Path, tmp_path: Path, begun: list[int]
 ) -> None:
     gc.collect()
-    files, threads = listed("fd"), listed("task")
+    threads = running_threads()
     script = Script(WoundClock())
     config = configured(tmp_path / "out", [rule], str(trial))
     with Signals() as signals:
@@ -120,8 +121,8 @@ def test_an_evaluation_that_ends_early_leaves_no_thread_and_no_open_file(
     (result,) = found.result.rules
     assert (result.outcome, begun[-1]) == (outcome, AT + 1)
     gc.collect()
-    assert listed("fd") == files
-    wait_until(lambda: listed("task") <= threads)
+    assert not [*open_files(trial), *open_files(tmp_path)]
+    wait_until(lambda: running_threads() <= threads)
 
 
 def compared(value: Any) -> Any:

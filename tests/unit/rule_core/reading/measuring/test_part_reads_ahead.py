@@ -14,6 +14,7 @@ import steps_saved
 from fleets import wait_until
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from processes import open_files
 
 from rule_core.exceptions import TensorDamaged
 from rule_core.kernels.sweep import has_kernel
@@ -134,9 +135,9 @@ def folder(tmp_path: Path) -> Callable[..., Folder]:
     return make
 
 
-def listed(folder: str) -> int:
-    """Return how many threads or open files this process has."""
-    return len([*Path("/proc/self", folder).iterdir()])
+def running_threads() -> int:
+    """Return how many threads this process has."""
+    return len([*Path("/proc/self/task").iterdir()])
 
 
 def ask(
@@ -311,19 +312,19 @@ def test_what_is_not_used_ends_with_its_threads_and_files(
     leave: str, folder: Callable[..., Folder], begun: list[int]
 ) -> None:
     gc.collect()
-    files, threads = listed("fd"), listed("task")
+    threads = running_threads()
     trial = folder()
     for number in range(4):
         ask(trial.trial, number)
     assert begun[-1] == 4
-    assert listed("fd") == files + 1
+    assert len(open_files(trial.root)) == 1
     if leave == "trial":
         del trial.trial
         gc.collect()
     else:
         ask(trial.trial, 7)
-    assert listed("fd") == files
-    wait_until(lambda: listed("task") <= threads)
+    assert not open_files(trial.root)
+    wait_until(lambda: running_threads() <= threads)
 
 
 class Foreign:

@@ -140,9 +140,7 @@ class WindowRule(DeclaredRule):
     ) -> bool:
         """Record a measurement of a node's device and return `met`; see `Rule.measured`."""
         node, name = device
-        return self.measured(
-            step, quantity, value, limit, met=met, tensor=name, worker=node, note=note
-        )
+        return self.record((name, node), step, quantity, value, limit, met=met, note=note)
 
     def count_violations(self, violations: int = 1, triggered: int = 1) -> None:
         """Add to the counts of violations and of triggered findings in the report."""

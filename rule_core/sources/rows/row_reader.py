@@ -1,0 +1,121 @@
+"""RowReader: gives rows of any shape their steps and modes, and passes them to a record."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from rule_core.modes import ModeKeys
+from rule_core.reading.source_record import SourceRecord
+from rule_core.sources.names import NameTable
+from rule_core.sources.options import DEFAULT, SourceOptions
+from rule_core.sources.rows.row_fields import (
+    MODE,
+    TIME,
+    field_role,
+    mode_prefix,
+    to_number,
+    to_time,
+)
+from rule_core.sources.rows.row_steps import NO_COUNTER, Count, RowSteps, counter_rank, to_count
+
+MAX_NAMES: Final = 10_000  # of one file; rows with further names are cut
+
+
+class RowReader:
+    """Reads the rows of one file or stream, in the order written.
+
+    Parameters
+    ----------
+    options
+        What the user says about names and steps.
+
+    Attributes
+    ----------
+    steps
+        What gives the rows their steps.
+    """
+
+    def __init__(self, options: SourceOptions = DEFAULT) -> None:
+        self.steps = RowSteps()
+        self._column = getattr(options, "step_column", "")
+        self._names = NameTable(options)
+        self._last: dict[str, int] = {}  # the last step of each name
+
+    def add_fields(
+        self,
+        fields: Iterable[tuple[str, object]],
+        record: SourceRecord,
+        prefix: str = "",
+        context: Sequence[Count] = (),
+    ) -> str:
+        """Pass a row on, whose fields are its counters, its time, its mode and its numbers.
+
+        Parameters
+        ----------
+        fields
+            Names as written, and numbers or texts; nested objects are flattened with slashes.
+        prefix
+            Precedes the names, such as ``"val/"``; "" if they say their modes.
+        context
+            The counters that hold if the row has none.
+
+        Returns
+        -------
+        str
+            Why it was skipped, as a sentence; "" if it was not.
+        """
+        counts: list[Count] = []
+        values: dict[str, float] = {}
+        time = 0.0
+        for name, value in fields:
+            rank = self._rank(name)
+            if rank < NO_COUNTER:
+                count = to_count(name, value, rank)
+                if count is not None:
+                    counts.append(count)
+                continue
+            role = field_role(name)
+            if role == TIME:
+                time = to_time(value)
+            elif role == MODE:
+                prefix = mode_prefix(value) or prefix
+            else:
+                number = value if type(value) is float else to_number(value)
+                if number is not None:
+                    values[name] = number
+        return self.add(values, counts or context, record, prefix, time)
+
+    def add(
+        self,
+        values: Mapping[str, float],
+        counts: Sequence[Count],
+        record: SourceRecord,
+        prefix: str = "",
+        time: float = 0.0,
+    ) -> str:
+        """Pass a row on whose counters are known; see `add_fields`."""
+        if not values:
+            return ""
+        if prefix:
+            values = {prefix + name: value for name, value in values.items()}
+        if self._column == "row":
+            counts = ()
+        is_training = any(self._names(name).mode is not ModeKeys.EVAL for name in values)
+        step = self.steps.step_of(counts, is_training=is_training)
+        last, self._step = getattr(self, "_step", -1), step
+        if step < last:
+            self._last.clear()
+        new = {name: value for name, value in values.items() if self._last.get(name, -1) < step}
+        self._last.update(dict.fromkeys(new, step))
+        if new:
+            record.row(step, new, time)
+        return ""
+
+    def _rank(self, name: str) -> int:
+        if not self._column:
+            return counter_rank(name)
+        return 0 if name == self._column else NO_COUNTER
+
+
+def has_counter(names: Iterable[str]) -> bool:
+    """Return whether one of some names counts rows."""
+    return any(counter_rank(name) < NO_COUNTER for name in names)

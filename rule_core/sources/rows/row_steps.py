@@ -1,0 +1,202 @@
+"""RowSteps: one axis of steps for the rows of a run, whatever counts them."""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from rule_core.reading.source_record import is_step
+
+# What counts rows, the preferred first. Of a row that has several, the first is the step; the epoch
+# says when a counter that restarts was begun anew.
+COUNTERS: Final = (
+    "step, steps",
+    "global_step, global_steps",
+    "_step",
+    "current_step, current_steps",
+    "num_update, num_updates, update, updates, up, upd",
+    "training_iteration",
+    "total_timesteps, timesteps_total, num_env_steps, env_step, env_steps, timesteps",
+    "iteration, iterations, iter, iters, it, itr, niter, n_iter, tick",
+    "batch, batches, batch_idx, minibatch",
+    "samples, sample, images, tokens",
+    "round, rounds, generation, episode, episodes",
+    "epoch, epochs, ep",
+)
+_RANKS: Final = {name: rank for rank, row in enumerate(COUNTERS) for name in row.split(", ")}
+UNNAMED: Final = _RANKS["batch"]  # the rank of a count without a name, such as [20/100]
+EPOCH: Final = _RANKS["epoch"]
+NO_COUNTER: Final = len(COUNTERS)
+ROW: Final = "row"  # the name of a step column that counts rows
+_PREFIXES: Final = re.compile(r"^(?:(?:trainer|train|time|progress|training)/)?(?:train(?:ing)?_)?")
+_FRACTION: Final = re.compile(r"\s*(\d+)\s*/\s*(\d+)\s*")
+_MOST_EPOCHS: Final = 10_000  # whose first steps are kept
+
+
+class Count(NamedTuple):
+    """How far a run is.
+
+    Attributes
+    ----------
+    name
+        The name of the counter; "" if it has none.
+    rank
+        The position of the name in `COUNTERS`.
+    value
+        What it counts, from 0 or 1.
+    total
+        Where it ends; 0 if unknown.
+    """
+
+    name: str
+    rank: int
+    value: float
+    total: int = 0
+
+
+@lru_cache(maxsize=4096)
+def counter_rank(name: str) -> int:
+    """Return the position of a name in `COUNTERS`; `NO_COUNTER` if it counts nothing.
+
+    >>> counter_rank("Step") == counter_rank("train/step"), counter_rank("loss") == NO_COUNTER
+    (True, True)
+    """
+    plain = re.sub(r"[ -]+", "_", name.strip().lower())
+    plain = _PREFIXES.sub("", plain).removesuffix("_sampled").removesuffix("_lifetime")
+    return _RANKS.get(plain, NO_COUNTER)
+
+
+def to_count(name: str, value: object, rank: int | None = None) -> Count | None:
+    """Return the count that a cell says, such as ``3`` or ``"3/60"``; None if it says none."""
+    rank = counter_rank(name) if rank is None else rank
+    if isinstance(value, str):
+        match = _FRACTION.fullmatch(value)
+        if match:
+            return Count(name, rank, int(match[1]), int(match[2]))
+        try:
+            value = float(value.replace(",", ""))
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        return None
+    return Count(name, rank, value) if value < float("inf") else None
+
+
+class RowSteps:
+    """Gives the rows of one file their steps, all along one axis.
+
+    A row that has the best counter so far is at that count. If the counter goes back while the
+    epoch grows, it counts within the epoch, and the epochs before are added. Any other row follows
+    the latest one. Without a counter, training rows are counted from 0. Nothing depends on later
+    rows, so that a file that grows is read as it would be at its end.
+    """
+
+    def __init__(self) -> None:
+        self._rank = NO_COUNTER
+        self._name = ""
+        self._last: int | None = None  # step
+        self._epoch: float | None = None  # the latest
+        self._rows_count = False  # whether an epoch with a fraction was seen
+        self._begin(NO_COUNTER)
+
+    def _begin(self, rank: int) -> None:
+        """Count by another counter from now on."""
+        self._rank = rank
+        self._base = 0
+        self._inner: Count | None = None  # the last count of the counter
+        self._inner_epoch: float | None = None
+        self._first = self._largest = self._interval = 0
+        self._lengths: set[int] = set()
+        self._bases: dict[float, int] = {}
+
+    @property
+    def has_step(self) -> bool:
+        """Whether a row had a step so far."""
+        return self._last is not None
+
+    def step_of(self, counts: Sequence[Count], *, is_training: bool = True) -> int:
+        """Return the step of a row.
+
+        Parameters
+        ----------
+        counts
+            Its counters, and those that the lines before it announced; fractions are ignored.
+        is_training
+            Whether it has numbers of the training, and not of an evaluation only.
+        """
+        whole = [count for count in counts if is_step(count.value)]
+        if not self._rows_count and len(whole) < len(counts):
+            self._rows_count = all(count.rank == EPOCH for count in counts)
+        epochs = [count.value for count in whole if count.rank == EPOCH]
+        others = [count for count in whole if count.rank != EPOCH]
+        if epochs and not self._rows_count:
+            self._epoch = epochs[0]
+        inner = min(others, key=lambda count: count.rank, default=None)
+        if inner is not None and inner.rank <= self._rank:
+            self._last = self._counted(inner)
+        elif self._rank < EPOCH:
+            self._last = self._end_of_epoch() if not is_training else self._last
+        elif epochs and not self._rows_count:
+            self._rank, self._name = EPOCH, "epoch"
+            self._last = int(epochs[0])
+        elif is_training or self._last is None:
+            if self._rank == NO_COUNTER or self._rows_count:
+                self._last = 0 if self._last is None else self._last + 1
+        return self._last or 0
+
+    def _counted(self, inner: Count) -> int:
+        """Return the step of a row that has the counter."""
+        if inner.rank < self._rank:
+            self._begin(inner.rank)
+            self._name = inner.name
+        value, before = int(inner.value), self._inner
+        if before is not None and value <= before.value:
+            self._go_back(value, before)
+        elif before is not None:
+            self._interval = value - int(before.value)
+        if before is None or not self._largest:
+            self._first = value
+        self._inner, self._inner_epoch = inner, self._epoch
+        self._largest = max(self._largest, value)
+        if self._epoch is not None and len(self._bases) < _MOST_EPOCHS:
+            self._bases.setdefault(self._epoch, self._base)
+        return self._base + value
+
+    def _go_back(self, value: int, before: Count) -> None:
+        """Decide what it means that the counter did not grow."""
+        epoch, last = self._epoch, self._inner_epoch
+        if epoch is not None and last is not None and epoch > last:
+            length = before.total
+            if length < self._largest:
+                length = self._largest + (self._interval if not self._first else 0)
+            self._lengths.add(length)
+            self._base += length * (int(epoch - last) if before.total else 1)
+        elif epoch is not None and last is not None and epoch < last:
+            self._base = self._bases.get(epoch, 0)  # resumed at an earlier epoch
+            self._bases = {e: base for e, base in self._bases.items() if e <= epoch}
+        elif value < before.value and epoch is None:
+            self._base = 0
+
+    def _end_of_epoch(self) -> int:
+        """Return the step of an evaluation that follows the latest row."""
+        last, inner = self._last or 0, self._inner
+        rest = inner.total - int(inner.value) if inner else 0
+        is_last = 0 < rest <= self._interval
+        return last + rest if is_last and self._epoch is not None else last
+
+    def decision(self) -> str:
+        """Return how the steps were chosen, for ``trial show``."""
+        if self._last is None:
+            return ""
+        if self._rank == NO_COUNTER or (self._rank == EPOCH and self._rows_count):
+            return "steps: the number of the row, since nothing counts the rows"
+        name = repr(self._name) if self._name else "a count such as [20/100]"
+        if not self._base:
+            return f"steps: {name}"
+        lengths = " or ".join(map(str, sorted(self._lengths)[:3]))
+        return f"steps: epoch x {lengths} + {name}, which restarts in each epoch"
+
+
+def best_rank(names: Iterable[str]) -> int:
+    """Return the rank of the preferred counter among names; `NO_COUNTER` if there is none."""
+    return min(map(counter_rank, names), default=NO_COUNTER)

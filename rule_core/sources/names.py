@@ -21,7 +21,7 @@ FIRST_OF_A_PART: Final = "first of a part"
 LAST: Final = "last"
 
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
-_OTHER: Final = re.compile(r"[^a-z0-9/]+")
+_OTHER: Final = re.compile(r"[^\w/]+|_")
 _NUMBER: Final = re.compile(r"(?: [0-9]+)+(?= )")
 _SLASH: Final = re.compile(r" ?/ +")
 
@@ -84,7 +84,12 @@ ROWS: Final = (
         "policy loss, policy gradient loss, pg loss, actor loss, surrogate loss, entropy loss, "
         "loss policy, loss actor, loss entropy",
     ),
-    PhraseRow("losses", ANYWHERE, "loss, losses"),
+    PhraseRow(
+        "losses",
+        ANYWHERE,
+        "loss, losses, perte, pertes, verlust, lernverlust, prüfverlust, pérdida, perda, "
+        "损失, 训练损失, 验证损失, 测试损失, 損失, потери, cost, objective",
+    ),
     PhraseRow(
         "metrics",
         ANYWHERE,
@@ -98,14 +103,14 @@ ROWS: Final = (
 
 # The first of these words in the name decides; a name without one has mode TRAIN.
 MODE_ROWS: Final = (
-    PhraseRow(ModeKeys.TRAIN, ANYWHERE, "train, training"),
+    PhraseRow(ModeKeys.TRAIN, ANYWHERE, "train, training, learn, trn, tr, 训练损失"),
     PhraseRow(
         ModeKeys.EVAL,
         ANYWHERE,
-        "eval, evaluation, validation, metrics map, metrics precision, metrics recall, "
+        "eval, evaluation, validation, holdout, prüfverlust, 验证损失, 测试损失, metrics map, metrics precision, metrics recall, "
         "metrics accuracy top",
     ),
-    PhraseRow(ModeKeys.EVAL, FIRST_OF_A_PART, "val, valid, test, dev"),
+    PhraseRow(ModeKeys.EVAL, FIRST_OF_A_PART, "val, vali, valid, va, test, dev"),
     PhraseRow(ModeKeys.EVAL, LAST, "val, valid, test"),
 )
 

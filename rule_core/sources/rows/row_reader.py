@@ -100,8 +100,8 @@ class RowReader:
         if self._column == "row":
             counts = ()
         is_training = any(self._names(name).mode is not ModeKeys.EVAL for name in values)
+        last = self.steps.last
         step = self.steps.step_of(counts, is_training=is_training)
-        last, self._step = getattr(self, "_step", -1), step
         if step < last:
             self._last.clear()
         new = {name: value for name, value in values.items() if self._last.get(name, -1) < step}

@@ -1,31 +1,35 @@
 """RowSteps: one axis of steps for the rows of a run, whatever counts them."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from rule_core.reading.source_record import is_step
 
-# What counts rows, the preferred first. Of a row that has several, the first is the step; the epoch
-# says when a counter that restarts was begun anew.
+NO_CLASS: Final = 5  # of rows that nothing counts
+# What counts rows, the preferred first; those of one class are on one axis. Of a row that has several,
+# the first is its step; the epoch says when a counter that restarts was begun anew.
 COUNTERS: Final = (
-    "step, steps",
-    "global_step, global_steps",
-    "_step",
-    "current_step, current_steps",
-    "num_update, num_updates, update, updates, up, upd",
-    "training_iteration",
-    "total_timesteps, timesteps_total, num_env_steps, env_step, env_steps, timesteps",
-    "iteration, iterations, iter, iters, it, itr, niter, n_iter, tick",
-    "batch, batches, batch_idx, minibatch",
-    "samples, sample, images, tokens",
-    "round, rounds, generation, episode, episodes",
-    "epoch, epochs, ep",
+    (0, "step, steps"),
+    (0, "global_step, global_steps"),
+    (0, "_step"),
+    (0, "current_step, current_steps"),
+    (0, "num_update, num_updates"),
+    (0, "training_iteration"),
+    (1, "total_timesteps, timesteps_total, num_env_steps, env_step, env_steps, timesteps"),
+    (0, "iteration, iterations, iter, iters, it, itr, niter, n_iter, tick, #"),
+    (0, "update, updates, up, upd"),
+    (0, "batch, batches, batch_idx, minibatch"),
+    (2, "samples, tokens"),
+    (3, "round, rounds, generation, episode, episodes"),
+    (4, "epoch, epochs, ep"),
 )
-_RANKS: Final = {name: rank for rank, row in enumerate(COUNTERS) for name in row.split(", ")}
+_RANKS: Final = {name: rank for rank, row in enumerate(COUNTERS) for name in row[1].split(", ")}
+_CLASSES: Final = (*(row[0] for row in COUNTERS), NO_CLASS)
 UNNAMED: Final = _RANKS["batch"]  # the rank of a count without a name, such as [20/100]
 EPOCH: Final = _RANKS["epoch"]
+_ITERATION: Final = _RANKS["iteration"]
 NO_COUNTER: Final = len(COUNTERS)
 ROW: Final = "row"  # the name of a step column that counts rows
 _PREFIXES: Final = re.compile(r"^(?:(?:trainer|train|time|progress|training)/)?(?:train(?:ing)?_)?")
@@ -92,8 +96,8 @@ class RowSteps:
     """
 
     def __init__(self) -> None:
-        self._rank = NO_COUNTER
-        self._name = ""
+        self.rank = NO_COUNTER
+        self.name = ""
         self._last: int | None = None  # step
         self._epoch: float | None = None  # the latest
         self._rows_count = False  # whether an epoch with a fraction was seen
@@ -101,7 +105,7 @@ class RowSteps:
 
     def _begin(self, rank: int) -> None:
         """Count by another counter from now on."""
-        self._rank = rank
+        self.rank = rank
         self._base = 0
         self._inner: Count | None = None  # the last count of the counter
         self._inner_epoch: float | None = None
@@ -110,9 +114,14 @@ class RowSteps:
         self._bases: dict[float, int] = {}
 
     @property
-    def has_step(self) -> bool:
-        """Whether a row had a step so far."""
-        return self._last is not None
+    def last(self) -> int:
+        """The step of the latest row; -1 before the first."""
+        return -1 if self._last is None else self._last
+
+    @property
+    def has_counter(self) -> bool:
+        """Whether a counter was found."""
+        return self.rank < NO_COUNTER
 
     def step_of(self, counts: Sequence[Count], *, is_training: bool = True) -> int:
         """Return the step of a row.
@@ -131,24 +140,25 @@ class RowSteps:
         others = [count for count in whole if count.rank != EPOCH]
         if epochs and not self._rows_count:
             self._epoch = epochs[0]
-        inner = min(others, key=lambda count: count.rank, default=None)
-        if inner is not None and inner.rank <= self._rank:
+        inner = _preferred(others)
+        if inner is not None and _CLASSES[inner.rank] <= _CLASSES[self.rank]:
             self._last = self._counted(inner)
-        elif self._rank < EPOCH:
+        elif self.rank < EPOCH:
             self._last = self._end_of_epoch() if not is_training else self._last
         elif epochs and not self._rows_count:
-            self._rank, self._name = EPOCH, "epoch"
+            self.rank, self.name = EPOCH, "epoch"
             self._last = int(epochs[0])
-        elif is_training or self._last is None:
-            if self._rank == NO_COUNTER or self._rows_count:
-                self._last = 0 if self._last is None else self._last + 1
+        elif self._last is None:
+            self._last = 0
+        elif is_training and (self.rank == NO_COUNTER or self._rows_count):
+            self._last += 1
         return self._last or 0
 
     def _counted(self, inner: Count) -> int:
         """Return the step of a row that has the counter."""
-        if inner.rank < self._rank:
+        if _CLASSES[inner.rank] < _CLASSES[self.rank]:
             self._begin(inner.rank)
-            self._name = inner.name
+            self.name = inner.name
         value, before = int(inner.value), self._inner
         if before is not None and value <= before.value:
             self._go_back(value, before)
@@ -179,24 +189,36 @@ class RowSteps:
 
     def _end_of_epoch(self) -> int:
         """Return the step of an evaluation that follows the latest row."""
-        last, inner = self._last or 0, self._inner
-        rest = inner.total - int(inner.value) if inner else 0
-        is_last = 0 < rest <= self._interval
-        return last + rest if is_last and self._epoch is not None else last
+        inner = self._inner
+        if inner is None:
+            return self._last or 0
+        rest = inner.total - int(inner.value)
+        is_last = 0 < rest <= self._interval and self._epoch is not None
+        return self._base + int(inner.value) + (rest if is_last else 0)
 
     def decision(self) -> str:
         """Return how the steps were chosen, for ``trial show``."""
         if self._last is None:
             return ""
-        if self._rank == NO_COUNTER or (self._rank == EPOCH and self._rows_count):
+        if self.rank == NO_COUNTER or (self.rank == EPOCH and self._rows_count):
             return "steps: the number of the row, since nothing counts the rows"
-        name = repr(self._name) if self._name else "a count such as [20/100]"
+        name = repr(self.name) if self.name else "a count such as [20/100]"
         if not self._base:
             return f"steps: {name}"
         lengths = " or ".join(map(str, sorted(self._lengths)[:3]))
         return f"steps: epoch x {lengths} + {name}, which restarts in each epoch"
 
 
-def best_rank(names: Iterable[str]) -> int:
-    """Return the rank of the preferred counter among names; `NO_COUNTER` if there is none."""
-    return min(map(counter_rank, names), default=NO_COUNTER)
+def _preferred(counts: Sequence[Count]) -> Count | None:
+    """Return the count that is the step of a row; None if there is none.
+
+    With accumulated gradients, several iterations are one step; then it is the iteration.
+    """
+    best = min(counts, key=lambda count: count.rank, default=None)
+    if best is not None and best.rank == 0:
+        return max((count for count in counts if count.rank in {0, _ITERATION}), key=_value)
+    return best
+
+
+def _value(count: Count) -> float:
+    return count.value

@@ -1,153 +1,427 @@
-"""Reader of text logs: lines that match a pattern become numbers of a step."""
+"""Reader of text logs: free text in which lines with counters and numbers recur."""
 
 import re
-from collections.abc import Iterator
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.model.patterns import TIME_LIMIT_S, Pattern, compiled
-from rule_core.reading.source_record import SourceRecord
+from rule_core.reading.source_record import SourceRecord, is_step
 from rule_core.sources.format import Recognized, SourceFolder
+from rule_core.sources.names import NameTable
 from rule_core.sources.options import DEFAULT, LogPattern, SourceOptions
 from rule_core.sources.rows.json_lines import json_head
+from rule_core.sources.rows.line_fields import TRAINING, LineFields, Pair, line_fields, mode_words
 from rule_core.sources.rows.line_source import LineFormat, LineSource
-from rule_core.sources.rows.row_fields import brief, field_role, to_number
-from rule_core.sources.rows.text_log_patterns import PATTERNS, LinePattern
+from rule_core.sources.rows.row_fields import brief, is_undefined, to_number, to_step
+from rule_core.sources.rows.row_reader import RowReader
+from rule_core.sources.rows.row_steps import EPOCH, NO_COUNTER, UNNAMED, Count, counter_rank
 from rule_core.storage.base import TrialStore
 
 MAX_SEARCHED: Final = 1 << 16  # characters of a line
 _NAMES: Final = re.compile(
-    r"(?i).*\.(log|out|err)|(.*[-_.])?(log|train|stdout|stderr|output)[^/]*\.txt|log|std(out|err)"
+    r"(?i).*\.(log|out|err|txt|info|text|dat|stdout|stderr|output|res|[oe]\d+)(\.\d+)?|[^.]*"
 )
 _ESCAPES: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # colours and movements of terminals
-
-
-class LineNumbers(NamedTuple):
-    """The numbers of a line."""
-
-    step: str
-    values: tuple[tuple[str, str], ...]
+_BOXES: Final = str.maketrans("║│┃", "|||")
+_RULER: Final = re.compile(r"[\s|+\-=_*#~╔╗╚╝╠╣╦╩╬═║─│┌┐└┘├┤┬┴┼━┏┓┗┛┡┩]{4,}")
+_CELLS: Final = re.compile(r"\s{2,}|\t|\s*\|\s*")
+_LIST: Final = re.compile(
+    r"\s*(?P<name>[^\W\d][^:=\[]{0,60}?)\s*[:=]\s*\[(?P<numbers>[^\[\]]{8,})\]?\s*"
+)
+_UNIT: Final = re.compile(r"(?<=[\d.])\s?(?:%|[kKMG]i?B?|s|ms|m|it/s)$")
+_WRAPPED: Final = re.compile(r"\w+(?:\.\w+)*\(([^()]*)\)")
+_TQDM: Final = re.compile(r"\d{1,3}%\|[^|]*\|\s*(\d+)/(\d+)\s\[")
+_HEADER: Final = re.compile(r"(?:[^\W\d]|[#%])[^:=,;\d]{0,40}(?:\d[\w-]*)?[^:=,;]{0,8}")
+_FEWEST_CELLS: Final = 3
+_FEWEST_ROWS: Final = 3  # that prove a counter which has no known metric beside it
+_FEWEST_NUMBERS: Final = 4  # of a printed list
+_LOSSES: Final = frozenset({"losses", "metrics"})
+_NO_EVALUATION: Final = frozenset(("", TRAINING))
 
 
 class _Matcher(NamedTuple):
-    """A pattern that is ready for use."""
+    """A pattern of a user that is ready for use."""
 
-    line: LinePattern
+    name: str
     search: Pattern
-    pairs: "Pattern | None"
 
-    def read(self, text: str) -> LineNumbers | None:
-        """Return the numbers of a line, whose end is cut off; None if it does not match.
+    def read(self, text: str) -> dict[str, str]:
+        """Return the groups of a line, "step" among them; nothing if it does not match.
 
         Raises
         ------
         TimeoutError
             If the search takes too long.
         """
-        text = text[:MAX_SEARCHED]
-        if "\x1b" in text:
-            text = _ESCAPES.sub("", text)
-        if not all(mark in text for mark in self.line.marks):
-            return None
         match = self.search.search(text, timeout=TIME_LIMIT_S)
         if match is None:
-            return None
-        values = [
-            (name, value)
-            for name, value in match.groupdict().items()
-            if name != "step" and value is not None
-        ]
-        if self.pairs is not None:
-            pairs = self.pairs.finditer(text, match.end(), timeout=TIME_LIMIT_S)
-            values += [
-                (pair["name"], pair["value"]) for pair in pairs if not is_step_name(pair["name"])
-            ]
-        prefix = self.line.prefix
-        return LineNumbers(
-            match["step"] or "", tuple((prefix + name, text) for name, text in values)
-        )
+            return {}
+        return {name: value for name, value in match.groupdict().items() if value is not None}
 
 
-class TextLogSource(LineSource):
-    """Reads one text log. See ``docs/sources/text-log.md`` for the patterns."""
+class TextLines:
+    """Reads lines of free text, in the order written.
 
-    def __init__(self, store: TrialStore, recognized: Recognized, options: SourceOptions) -> None:
-        super().__init__(store, recognized, options)
+    A line that has a counter is a row; so are the lines after it that have none, of the same step.
+    Tables and boxes that are drawn with characters are rows of their cells.
+
+    Attributes
+    ----------
+    rows
+        What gives the rows their steps.
+    evidence
+        How often which names occurred with a step that grew; those that are surely of a training
+        count under ``()``.
+    """
+
+    def __init__(self, options: SourceOptions = DEFAULT) -> None:
+        self.rows = RowReader(options)
+        self.evidence: Counter[tuple[str, ...]] = Counter()
+        self._names = NameTable(options)
         self._matchers = [*matchers(options.log_patterns)]
+        self._context: tuple[Count, ...] = ()
+        self._mode = ""
+        self._header: list[str] = []
+        self._box: list[tuple[str, object]] | None = None
+        self._group = ""
+        self._last = -1
+        self._waiting: tuple[dict[str, float], tuple[Count, ...]] | None = None
+        self.problems: list[str] = []
 
-    def restart(self) -> None:
-        """Forget the line before; see `LineSource`."""
-        super().restart()
-        self._before: LineNumbers | None = None
+    def add_line(self, line: str, record: SourceRecord) -> None:
+        """Read a line; `record` gets its numbers."""
+        if "\x1b" in line:
+            line = _ESCAPES.sub("", line)
+        for piece in line.split("\r"):
+            text = piece[:MAX_SEARCHED].rstrip()
+            if text and not (self._matchers and self._add_matched(text, record)):
+                self._add_text(text, record)
 
-    def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
-        """Pass the numbers of matching lines on; see `LineSource`."""
-        for number, line in enumerate(lines, first):
-            for text in line.split("\r"):  # progress bars
-                item = self._read(text, number, record)
-                if item is not None and self.delivered.is_new(item):
-                    self._add(item, number, record)
-
-    def _read(self, text: str, number: int, record: SourceRecord) -> LineNumbers | None:
+    def _add_matched(self, text: str, record: SourceRecord) -> bool:
+        """Pass on the numbers that the patterns of the user find; return whether there are any."""
         for matcher in self._matchers:
             try:
-                item = matcher.read(text)
+                groups = matcher.read(text)
             except TimeoutError:
                 self._matchers = [other for other in self._matchers if other is not matcher]
-                self.report_once(
-                    record,
-                    f"time {matcher.line.name}",
-                    f"line {number}",
-                    f"Pattern {matcher.line.name!r} takes more than {TIME_LIMIT_S} s, and is not "
-                    "used for the rest of the file. Write it without nested repetitions.",
+                self.problems.append(
+                    f"Pattern {matcher.name!r} takes more than {TIME_LIMIT_S} s, and is not "
+                    "used for the rest of the file. Write it without nested repetitions."
                 )
-            else:
-                if item is not None:
-                    return item
-        return None
+                continue
+            if groups:
+                self._add_groups(groups, record)
+                return True
+        return False
 
-    def _add(self, item: LineNumbers, number: int, record: SourceRecord) -> None:
-        if item == self._before:  # printed by several processes
-            return
-        self._before = item
-        step = self.step_of({0: item.step}, number, record)
-        if step is None:
+    def _add_groups(self, groups: dict[str, str], record: SourceRecord) -> None:
+        """Pass on what the groups of a pattern matched."""
+        step = to_step("step", groups.pop("step", ""))
+        if isinstance(step, str):
+            self.problems.append(step)
             return
         values: dict[str, float] = {}
-        for name, text in item.values:
+        for name, text in groups.items():
             value = to_number(text)
             if value is None:
                 problem = f"{name!r} is not a number: {brief(text)}. Such values are skipped."
-                self.report_once(record, f"value {name}", f"line {number}", problem)
+                self.problems.append(problem)
             else:
-                values.setdefault(name, value)
-        record.row(step, values)
+                values[name] = value
+        self._give(values, (Count("step", 0, step),), record)
+
+    def _add_text(self, text: str, record: SourceRecord) -> None:
+        if not text.isascii():
+            text = text.translate(_BOXES)
+        if _RULER.fullmatch(text):
+            self._end_box(record)
+            return
+        if self._add_cells(text, record) or self._add_list(text, record):
+            return
+        fields = line_fields(text)
+        if fields.pairs:
+            self._add_fields(fields, record)
+        else:
+            self._add_heading(fields)
+
+    def end(self, record: SourceRecord) -> None:
+        """Pass on what waits for later lines, since there are none."""
+        self.end_row(record)
+        self._end_box(record)
+
+    # -- lines -------------------------------------------------------------------------------
+
+    def _add_heading(self, fields: LineFields) -> None:
+        """Remember what a line without numbers says of those that follow."""
+        is_short = fields.words <= _FEWEST_CELLS
+        counts = [
+            count
+            for count in fields.counts
+            if count.rank == EPOCH
+            or count.name == self.rows.steps.name
+            or (not self.rows.steps.has_counter and self.rows.steps.last < 1)
+        ]
+        if fields.mode not in _NO_EVALUATION and (is_short or fields.counts):
+            counts = [count for count in counts if count.rank != UNNAMED]
+            self._mode = fields.mode
+        elif fields.counts or (fields.mode and is_short):
+            self._mode = fields.mode if is_short else ""
+        if counts:
+            self._context = self._with_epoch(tuple(counts))
+
+    def _with_epoch(self, counts: tuple[Count, ...]) -> tuple[Count, ...]:
+        """Return counts with the epoch that an earlier line has announced, if they lack it."""
+        if any(count.rank == EPOCH for count in counts):
+            return counts
+        return counts + tuple(count for count in self._context if count.rank == EPOCH)
+
+    def _add_fields(self, fields: LineFields, record: SourceRecord) -> None:
+        counts, mode = fields.counts, fields.mode
+        bar = next((count for count in counts if count.rank == UNNAMED and count.total), None)
+        is_drawn_over = fields.is_tqdm or fields.is_bar
+        if fields.counts:
+            self._mode = mode
+        if bar is not None:
+            if is_drawn_over and (not bar.value or (fields.is_bar and bar.value < bar.total)):
+                return
+            is_test = mode not in _NO_EVALUATION
+            is_drawn_over |= is_test
+            if is_test or (bar.value == bar.total and self._is_summary(counts)):
+                counts = tuple(count for count in counts if count is not bar)
+        if counts:
+            counts = self._with_epoch(counts)
+            self._context = tuple(count for count in counts if is_step(count.value))
+        else:
+            counts, mode = self._context, mode or self._mode
+        pairs = self._named(fields.pairs, mode)
+        if not fields.counts:
+            pairs = [pair for pair in pairs if self._is_row(pair, fields, counts)]
+        values: dict[str, float] = {}
+        for pair in pairs:
+            text = pair.average if pair.average and mode not in _NO_EVALUATION else pair.number
+            number = to_number(text.replace(",", ""))
+            if number is not None:
+                values.setdefault(pair.name, number)
+        if mode not in _NO_EVALUATION:
+            counts = tuple(count for count in counts if count.name or count.rank == EPOCH)
+        is_sure = bool(counts) and fields.words <= 4 + 3 * len(pairs)
+        if is_drawn_over or (self._waiting and not fields.counts and mode not in _NO_EVALUATION):
+            self._wait(values, counts, record)
+        else:
+            self.end_row(record)
+            self._give(values, counts, record, is_sure=is_sure)
+
+    def _wait(
+        self, values: dict[str, float], counts: tuple[Count, ...], record: SourceRecord
+    ) -> None:
+        """Keep a row that later lines draw over: the last one counts."""
+        if self._waiting and self._waiting[1] == counts:
+            values = {**self._waiting[0], **values}
+        else:
+            self.end_row(record)
+        self._waiting = values, counts
+
+    def end_row(self, record: SourceRecord) -> None:
+        """Pass on the row that was drawn over, since none follows that does."""
+        if self._waiting:
+            values, counts = self._waiting
+            self._waiting = None
+            self._give(values, counts, record)
+
+    def _is_summary(self, counts: Sequence[Count]) -> bool:
+        """Return whether a full bar sums up an epoch that an earlier line has announced."""
+        is_announced = any(count.rank == EPOCH for count in self._context)
+        return len(counts) == 1 and is_announced and self.rows.steps.rank > UNNAMED
+
+    @staticmethod
+    def _named(pairs: Sequence[Pair], mode: str) -> list[Pair]:
+        """Return numbers with names that say their modes."""
+        own = [next(mode_words(pair.name), "") for pair in pairs]
+        if own[0] not in _NO_EVALUATION and not any(own[1:]) and " " in pairs[0].name:
+            mode = own[0]  # val Loss: 0.5 Acc: 0.9
+        modes = [pair.mode or mode for pair in pairs]
+        return [
+            pair
+            if own_mode or pair_mode in _NO_EVALUATION
+            else pair._replace(name=f"{pair_mode}/{pair.name}")
+            for pair, own_mode, pair_mode in zip(pairs, own, modes, strict=True)
+        ]
+
+    def _is_row(self, pair: Pair, fields: LineFields, counts: Sequence[Count]) -> bool:
+        """Return whether a number without a counter in its line belongs to the training."""
+        collection = self._names(pair.name).collection
+        if counts:
+            return bool(collection) or fields.words <= _FEWEST_CELLS
+        return collection in _LOSSES
+
+    def _give(
+        self,
+        values: Mapping[str, float],
+        counts: Sequence[Count],
+        record: SourceRecord,
+        *,
+        is_sure: bool = True,
+    ) -> None:
+        if not values:
+            return
+        self.rows.add(values, counts, record)
+        step = self.rows.steps.last
+        if step == self._last and self.evidence:
+            return
+        self._last = step
+        names = tuple(values)
+        if is_sure and any(self._names(name).collection in _LOSSES for name in names):
+            self.evidence[()] += 1
+        if any(not value.is_integer() for value in values.values()):
+            self.evidence[names] += 1
+
+    # -- tables and lists --------------------------------------------------------------------
+
+    def _add_cells(self, text: str, record: SourceRecord) -> bool:
+        """Read a line of a table or a box; return whether it is one."""
+        bar = _TQDM.search(text) if self._header or "  " in text else None
+        stripped = (text[: bar.start()] if bar else text).strip().removesuffix(":")
+        is_boxed = stripped[:1] == "|" == stripped[-1:]
+        if is_boxed:
+            cells = [cell.strip() for cell in stripped[1:-1].split("|")]
+            if len(cells) == 2:  # noqa: PLR2004 - a name and a value
+                return self._add_to_box(*cells)
+        elif "  " not in stripped and "\t" not in stripped:
+            return False
+        else:
+            cells = _CELLS.split(stripped.removeprefix("#").strip())
+        numbers = [*map(_is_cell, cells)]
+        if not any(numbers):
+            is_header = len(cells) >= _FEWEST_CELLS and all(map(_HEADER.fullmatch, cells))
+            if is_header:
+                self._header = cells
+            return is_header
+        if len(cells) != len(self._header) or sum(numbers) < len(cells) - 1:
+            return False
+        if bar is not None and bar[1] != bar[2]:
+            return True
+        fields = [
+            (name, _UNIT.sub("", cell).replace(",", ""))
+            for name, cell in zip(self._header, cells, strict=True)
+        ]
+        self._give_fields(fields, record)
+        return True
+
+    def _add_to_box(self, name: str, value: str) -> bool:
+        """Keep a name and a value until the box ends."""
+        if not name or self._box is None:
+            return False
+        if not value and name.endswith("/"):
+            self._group = name
+        elif to_number(value) is not None:
+            self._box.append((self._group + name, value))
+        return True
+
+    def _end_box(self, record: SourceRecord) -> None:
+        """Pass on what a box held; another one may begin."""
+        if self._box:
+            self._give_fields(self._box, record)
+        self._box, self._group = [], ""
+
+    def _give_fields(self, fields: Sequence[tuple[str, object]], record: SourceRecord) -> None:
+        """Pass on a row of cells, the counters among them."""
+        problem = self.rows.add_fields(fields, record, context=self._context)
+        if not problem and self.rows.steps.last != self._last:
+            self._last = self.rows.steps.last
+            names = tuple(name for name, _ in fields)
+            has_counter = any(counter_rank(name) < NO_COUNTER for name in names)
+            is_known = any(self._names(name).collection in _LOSSES for name in names)
+            self.evidence[() if has_counter and is_known else names] += 1
+
+    def _add_list(self, text: str, record: SourceRecord) -> bool:
+        """Read a series that was printed as a list; return whether it is one."""
+        match = _LIST.fullmatch(text) if "[" in text else None
+        if match is None or self._names(match["name"]).collection not in _LOSSES:
+            return False
+        numbers = [to_number(_WRAPPED.sub(r"\1", part)) for part in match["numbers"].split(",")]
+        series = [number for number in numbers if number is not None]
+        if len(series) < max(_FEWEST_NUMBERS, len(numbers)):
+            return False
+        for step, value in enumerate(series):
+            record.point(match["name"], step, value)
+        self.evidence[()] += 1
+        return True
+
+
+class TextLogSource(LineSource):
+    """Reads one text log. See ``docs/sources/text-log.md`` for what it reads."""
+
+    def restart(self) -> None:
+        """Forget the lines before; see `LineSource`."""
+        super().restart()
+        self._text = TextLines(self.options)
+
+    def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
+        """Pass the numbers of lines on; see `LineSource`."""
+        for number, line in enumerate(lines, first):
+            if line and self.delivered.is_new(line):
+                self._text.add_line(line, record)
+                for problem in self._text.problems:
+                    self.report_once(record, problem.partition("'")[0], f"line {number}", problem)
+                self._text.problems.clear()
+
+    def add_rest(self, record: SourceRecord) -> None:
+        """Pass on a row that no later line draws over; see `LineSource`."""
+        self._text.end(record)
+
+    def decisions(self) -> list[str]:
+        """Return how the steps were chosen; see `DecidingSource`."""
+        return [text for text in (self._text.rows.steps.decision(),) if text]
+
+
+class _Ignored:
+    """A record that keeps nothing, to look what a text holds."""
+
+    def row(self, step: int, values: Mapping[str, float], time: float = 0.0) -> None:
+        """Ignore a row."""
+
+    def point(self, name: str, step: int, value: float, time: float = 0.0) -> None:
+        """Ignore a number."""
+
+
+def what_counts(text: str, options: SourceOptions = DEFAULT) -> str:
+    """Return what a text tells of a training, as the end of a sentence; "" for nothing."""
+    lines = TextLines(options)
+    for line in text.split("\n"):
+        lines.add_line(line, _Ignored())  # type: ignore[arg-type]  # a part of a record
+    lines.end(_Ignored())  # type: ignore[arg-type]
+    sure = lines.evidence.pop((), 0)
+    others = lines.evidence.most_common(1)
+    if not sure and not (lines.rows.steps.has_counter and others and others[0][1] >= _FEWEST_ROWS):
+        return ""
+    return f"its lines count {lines.rows.steps.name or 'rows'}, with numbers beside the count"
 
 
 def _reason(folder: SourceFolder, name: str) -> str:
-    if not _NAMES.fullmatch(name):
+    if not _NAMES.fullmatch(name) or name.endswith("/"):
         return ""
     text = folder.head_text(name)
-    pattern = "" if json_head(text) else _pattern_in(text)
-    return f"its lines match the pattern {pattern!r}" if pattern else ""
+    if "\0" in text or json_head(text):
+        return ""
+    return what_counts(text)
 
 
 @lru_cache(maxsize=64)
 def matchers(patterns: tuple[LogPattern, ...] = DEFAULT.log_patterns) -> tuple[_Matcher, ...]:
-    """Return the patterns of a user and, after them, the built-in ones.
+    """Return the patterns of a user.
 
     Raises
     ------
     SMDebugValueError
         If one of them is not a regular expression, or has no group ``step``.
     """
-    users = [LinePattern(pattern.name, pattern.pattern) for pattern in patterns]
-    return tuple(_matcher(line) for line in (*users, *PATTERNS))
+    return tuple(_matcher(pattern) for pattern in patterns)
 
 
-def _matcher(line: LinePattern) -> _Matcher:
+def _matcher(line: LogPattern) -> _Matcher:
     try:
         search = compiled(line.pattern)
     except re.error as err:
@@ -157,25 +431,18 @@ def _matcher(line: LinePattern) -> _Matcher:
     if "step" not in groups:
         msg = f"Log pattern {line.name!r} needs a group of the step, such as (?P<step>[0-9]+)."
         raise SMDebugValueError(msg)
-    if len(groups) == 1 and not line.pairs:
+    if len(groups) == 1:
         msg = f"Log pattern {line.name!r} needs a group of a number, such as (?P<loss>[0-9.]+)."
         raise SMDebugValueError(msg)
-    return _Matcher(line, search, compiled(line.pairs) if line.pairs else None)
+    return _Matcher(line.name, search)
 
 
-def is_step_name(name: str) -> bool:
-    """Return whether a name stands for a step, such as ``epoch`` or ``train_num_updates``."""
-    return isinstance(field_role(name), int) or name.endswith("num_updates")
-
-
-def _pattern_in(text: str) -> str:
-    """Return the name of the first built-in pattern that a line of a text matches."""
-    for line in re.split(r"[\r\n]+", text):
-        for matcher in matchers():
-            with suppress(TimeoutError):
-                if matcher.read(line):
-                    return matcher.line.name
-    return ""
+def _is_cell(cell: str) -> bool:
+    """Return whether a cell is a number, perhaps with a unit or a total, or says there is none."""
+    plain = _UNIT.sub("", cell).replace(",", "")
+    return (
+        to_number(plain) is not None or is_undefined(cell) or bool(re.fullmatch(r"\d+/\d+", cell))
+    )
 
 
 FORMAT: Final = LineFormat("text-log", _reason, TextLogSource)

@@ -133,7 +133,7 @@ def test_what_is_recognized_by_one_format_alone() -> None:
         "z.log": b"\x00\xff" * 1000,
     }
     assert recognized(FORMAT, files) == [
-        Recognized("text-log", key, "its lines match the pattern 'nanogpt'")
-        for key in ("a.log", "log", "log.txt", "slurm-17.out", "train_gpt2.txt")
+        Recognized("text-log", key, "its lines count iter, with numbers beside the count")
+        for key in ("a.log", "log", "log.txt", "readme.txt", "slurm-17.out", "train_gpt2.txt")
     ]
     assert [item.key for item in recognized(json_lines.FORMAT, files)] == ["c.log"]

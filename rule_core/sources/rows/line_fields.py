@@ -52,7 +52,7 @@ _NUMBER: Final = re.compile(
     re.VERBOSE,
 )
 _PLURALS: Final = frozenset(("epochs", "steps", "iters", "iterations", "batches", "episodes"))
-_AFTER_WORD: Final = re.compile(r"\s*(?:[,;|)\]}'\"]|$)|\s\s|\s+[\w./@-]+\s+[-+]?[\d.n]")
+_AFTER_WORD: Final = re.compile(r"\s*(?:[,;|()\]}'\"]|$)|\s\s|\s+[\w./@-]+\s+[-+]?[\d.n]")
 _EPOCHS: Final = "epochs?|epoche|époque|época|эпоха|ep"
 _INNER: Final = (
     "global[ _]steps?|steps?|timesteps|env_steps?|total_timesteps|iterations?|iters?|it|"

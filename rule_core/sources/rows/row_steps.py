@@ -164,7 +164,7 @@ class RowSteps:
             self._go_back(value, before)
         elif before is not None:
             self._interval = value - int(before.value)
-        if before is None or not self._largest:
+        if before is None:
             self._first = value
         self._inner, self._inner_epoch = inner, self._epoch
         self._largest = max(self._largest, value)

@@ -207,7 +207,7 @@ class TextLines:
                 values.setdefault(pair.name, number)
         if mode not in _NO_EVALUATION:
             counts = tuple(count for count in counts if count.name or count.rank == EPOCH)
-        is_sure = bool(counts) and fields.words <= 4 + 3 * len(pairs)
+        is_sure = bool(counts) and fields.words <= _FEWEST_CELLS + 2 * len(pairs)
         if is_drawn_over or (self._waiting and not fields.counts and mode not in _NO_EVALUATION):
             self._wait(values, counts, record)
         else:

@@ -1,0 +1,128 @@
+"""RowSteps: counters, pairs of an epoch and a counter that restarts, and rows that nothing counts."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rule_core.sources.rows.row_steps import (
+    COUNTERS,
+    NO_COUNTER,
+    Count,
+    RowSteps,
+    counter_rank,
+    to_count,
+)
+
+
+def steps(*rows: dict[str, object], evaluations: frozenset[int] = frozenset()) -> list[int]:
+    """Return the steps of rows, each given by its counters; `evaluations` are places of rows."""
+    axis = RowSteps()
+    return [
+        axis.step_of(
+            [count for name, value in row.items() if (count := to_count(name, value)) is not None],
+            is_training=place not in evaluations,
+        )
+        for place, row in enumerate(rows)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        pytest.param([{"step": 10}, {"step": 20}], [10, 20], id="one counter"),
+        pytest.param([{}, {}, {}], [0, 1, 2], id="no counter"),
+        pytest.param([{"epoch": 0.1}, {"epoch": 0.5}, {"epoch": 1.0}], [0, 1, 2], id="fractions"),
+        pytest.param([{"epoch": 1}, {"epoch": 2}], [1, 2], id="epochs"),
+        pytest.param(
+            [{"epoch": 1, "iter": 50}, {"epoch": 1, "iter": 100}, {"epoch": 2, "iter": 50}],
+            [50, 100, 150],
+            id="the largest count is the length of an epoch",
+        ),
+        pytest.param(
+            [
+                {"epoch": 1, "iter": "50/124"},
+                {"epoch": 1, "iter": "100/124"},
+                {"epoch": 2, "iter": "50/124"},
+            ],
+            [50, 100, 174],
+            id="the total is the length of an epoch",
+        ),
+        pytest.param(
+            [{"epoch": 0, "batch": 0}, {"epoch": 0, "batch": 1}, {"epoch": 1, "batch": 0}],
+            [0, 1, 2],
+            id="counts from 0",
+        ),
+        pytest.param(
+            [{"epoch": 1, "step": 5}, {"epoch": 2, "step": 5}], [5, 10], id="one row an epoch"
+        ),
+        pytest.param(
+            [{"epoch": 1, "iter": 10}, {"epoch": 2, "iter": 20}], [10, 20], id="a count of the run"
+        ),
+        pytest.param([{"step": 3}, {"step": 4}, {"step": 1}], [3, 4, 1], id="begun anew"),
+        pytest.param(
+            [
+                {"epoch": 1, "iter": "5/10"},
+                {"epoch": 2, "iter": "5/10"},
+                {"epoch": 3, "iter": "5/10"},
+                {"epoch": 2, "iter": "5/10"},
+            ],
+            [5, 15, 25, 15],
+            id="resumed at an earlier epoch",
+        ),
+        pytest.param([{"step": 8, "epoch": 1}, {"epoch": 1}], [8, 8], id="the epoch alone follows"),
+        pytest.param([{"step": 0, "iter": 1}, {"step": 0, "iter": 2}], [1, 2], id="accumulated"),
+        pytest.param([{"epoch": float("nan")}, {"epoch": -1}], [0, 1], id="no counts"),
+    ],
+)
+def test_steps(rows: list[dict[str, object]], expected: list[int]) -> None:
+    assert steps(*rows) == expected
+
+
+def test_an_evaluation_follows_the_training() -> None:
+    rows: list[dict[str, object]] = [{"step": 10}, {}, {"step": 20}, {}]
+    assert steps(*rows, evaluations=frozenset((1, 3))) == [10, 10, 20, 20]
+
+
+def test_an_evaluation_after_the_last_batch_is_at_the_end_of_the_epoch() -> None:
+    rows: list[dict[str, object]] = [
+        {"epoch": 1, "batch": "0/95"},
+        {"epoch": 1, "batch": "50/95"},
+        {},
+        {"epoch": 2, "batch": "0/95"},
+    ]
+    assert steps(*rows, evaluations=frozenset((2,))) == [0, 50, 95, 95]
+
+
+def test_the_decision_names_the_counters() -> None:
+    axis = RowSteps()
+    assert not axis.decision()
+    for epoch in (1, 2):
+        for batch in (1, 2, 3):
+            axis.step_of(
+                [
+                    Count("epoch", counter_rank("epoch"), epoch),
+                    Count("batch", counter_rank("batch"), batch),
+                ]
+            )
+    assert axis.decision() == "steps: epoch x 3 + 'batch', which restarts in each epoch"
+
+
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(["epoch", "iter", "step", "loss"]),
+            st.floats() | st.integers() | st.text(),
+        )
+    )
+)
+def test_any_row_has_a_step(rows: list[dict[str, object]]) -> None:
+    for step in steps(*rows):
+        assert step >= 0
+
+
+def test_every_counter_has_a_rank() -> None:
+    names = [name for _, row in COUNTERS for name in row.split(", ")]
+    assert len(set(names)) == len(names)
+    assert all(counter_rank(name) < NO_COUNTER for name in names)
+    assert counter_rank("Trainer/Global Step") == counter_rank("global_step")
+    assert counter_rank("step_time") == NO_COUNTER

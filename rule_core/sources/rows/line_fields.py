@@ -1,11 +1,11 @@
 """line_fields: the counters and the numbers in one line of free text."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from rule_core.sources.rows.row_steps import EPOCH, UNNAMED, Count, counter_rank
+from rule_core.sources.rows.row_steps import EPOCH, NO_COUNTER, UNNAMED, Count, counter_rank
 
 MAX_PAIRS: Final = 1000  # of a line
 _MAX_NAME: Final = 80  # characters
@@ -97,9 +97,31 @@ _UNITS: Final = re.compile(
     r"(?:tok|tokens|samples|steps?|images|img|words|it)/s(?:ec(?:ond)?)?)(?=[\s.,;|)\]]|$)"
 )
 _PROSE: Final = frozenset(
-    ("from", "to", "than", "until", "improved", "reached", "did", "not", "after", "within", "if")
+    (
+        "the",
+        "a",
+        "we",
+        "from",
+        "to",
+        "than",
+        "until",
+        "improved",
+        "reached",
+        "did",
+        "not",
+        "after",
+        "within",
+        "if",
+    )
 )
-_ENDS_OF_NAMES: Final = re.compile(r"\s+(?:is|was|of|at|now|=|:)$", re.IGNORECASE)
+_END_OF_NAME: Final = re.compile(r"\s+(?:is|was|of|at|now)\Z", re.IGNORECASE)
+_AROUND: Final = " \t.'\"*#>-_|=/:"
+_TAG: Final = re.compile(r"\s*<\w+>(?==)")
+_DIGITS: Final = str.maketrans("123456789", "000000000")
+_THOUSANDS: Final = 3  # digits of a group
+_FACTORS: Final = {"": 1, "k": 1000, "M": 1_000_000}
+_Span = tuple[int, int]
+_NOWHERE: Final = (-1, -1)
 _SYMBOL: Final = re.compile(r"\|+\w+\|+$")
 _LETTERS: Final = re.compile(r"[^\W\d_]")
 _WORDS: Final = re.compile(r"[^\W\d_]{3,}")
@@ -154,169 +176,244 @@ class LineFields(NamedTuple):
     words: int = 0
 
 
-_Add = Callable[[str, int, str, str | None, int, int], None]
-
-
 def line_fields(line: str) -> LineFields:
     """Return the counters and numbers of a line, without colours and control characters.
 
+    Where they are depends on everything but the values of digits, so that it is found once for all
+    lines that are alike.
+
     >>> fields = line_fields("Epoch [1/10], Step [100/600], Loss: 2.4219")
     >>> [(count.value, count.total) for count in fields.counts], fields.pairs[0].name
-    ([(1, 10), (100, 600)], 'Loss')
+    ([(1.0, 10), (100.0, 600)], 'Loss')
     """
-    text = line.translate(_LINE_CHARACTERS) if not line.isascii() else line
+    places = _places(line.translate(_DIGITS))
+    if places is _NOTHING:
+        return places.fields
+    number = line.replace(",", ".") if places.has_decimal_comma else line
+    counts = tuple(
+        Count(
+            line[slice(*count.name)],
+            count.rank,
+            float(number[slice(*count.value)].replace(",", "")) * count.factors[0],
+            int(float(number[slice(*count.total)] or 0) * count.factors[1]),
+        )
+        for count in places.counts
+    )
+    pairs = tuple(
+        Pair(
+            _spaced(line[slice(*pair.name)]),
+            number[slice(*pair.number)],
+            number[slice(*pair.average)],
+            pair.mode,
+        )
+        for pair in places.pairs
+    )
+    return places.fields._replace(counts=counts, pairs=pairs)
+
+
+@lru_cache(maxsize=8192)
+def _spaced(name: str) -> str:
+    return " ".join(name.split())
+
+
+@lru_cache(maxsize=4096)
+def _places(line: str) -> "_Places":
+    """Return where the counters and numbers of a line are, whose digits are all 0."""
+    text = line if line.isascii() else line.translate(_LINE_CHARACTERS)
     is_tqdm = "%|" in text
     is_bar = _BAR.search(text) is not None
-    text = _EMPTY.sub("\t", _NOISE.sub("\t", text.replace("#011", "\t")))
+    text = _EMPTY.sub(_blank, _NOISE.sub(_blank, text.replace("#000", "\t\t\t\t")))
     if "(" in text:
-        text = _WRAPPED.sub(r"\1", text)
+        text = _WRAPPED.sub(_unwrapped, text)
     if ">=" in text:
-        text = re.sub(r"\s*<\w+>(?==)", "", text)
-    if "." not in text or ";" in text:
-        text = _with_points(text)
+        text = _TAG.sub(_blank, text)
+    has_decimal_comma = ("." not in text or ";" in text) and any(
+        len(match[2]) != _THOUSANDS for match in _DECIMAL_COMMA.finditer(text)
+    )
+    if has_decimal_comma:
+        text = _DECIMAL_COMMA.sub(r"\1.\2", text)
     counts, text = _counts(text)
-    pairs, words = _pairs(text)
-    mode = pairs[0].mode if pairs else next(mode_words(text), "")
-    return LineFields(counts, pairs, mode, is_bar, is_tqdm, words)
+    pairs, words, mode = _pairs(text)
+    if not counts and not pairs and not mode and not words:
+        return _NOTHING
+    fields = LineFields((), (), mode, is_bar, is_tqdm, words)
+    return _Places(counts, pairs, has_decimal_comma, fields)
 
 
-def _with_points(text: str) -> str:
-    """Return a line with decimal commas as points, if it has any."""
-    matches = [*_DECIMAL_COMMA.finditer(text)]
-    if matches and any(len(match[2]) != 3 for match in matches):  # noqa: PLR2004 - of thousands
-        return _DECIMAL_COMMA.sub(r"\1.\2", text)
-    return text
+class _CountPlace(NamedTuple):
+    name: _Span
+    rank: int
+    value: _Span
+    total: _Span = _NOWHERE
+    factors: tuple[int, int] = (1, 1)
+
+
+class _PairPlace(NamedTuple):
+    name: _Span
+    number: _Span
+    average: _Span = _NOWHERE
+    mode: str = ""
+
+
+class _Places(NamedTuple):
+    counts: Sequence[_CountPlace]
+    pairs: Sequence[_PairPlace]
+    has_decimal_comma: bool
+    fields: LineFields
+
+
+_NOTHING: Final = _Places((), (), has_decimal_comma=False, fields=LineFields())
+
+
+def _blank(match: re.Match[str]) -> str:
+    """Return tabulators in place of a match."""
+    return "\t" * len(match[0])
+
+
+def _unwrapped(match: re.Match[str]) -> str:
+    """Return the number in a call, between blanks."""
+    start, end = (place - match.start() for place in match.span(1))
+    return " " * start + match[1] + " " * (len(match[0]) - end)
 
 
 # -- counters --------------------------------------------------------------------------------
 
 
-def _counts(text: str) -> tuple[tuple[Count, ...], str]:
+def _counts(text: str) -> tuple[list[_CountPlace], str]:
     """Return the counters of a line, and the line with tabulators in their places."""
-    counts: list[Count] = []
-    spans: list[tuple[int, int]] = []
-
-    def add(name: str, rank: int, value: str, total: str | None, start: int, end: int) -> None:
-        if not any(start < other_end and end > other for other, other_end in spans):
-            number = float(value.replace(",", ""))
-            counts.append(Count(name, rank, number, int(total or 0)))
-            spans.append((start, end))
-
+    found: list[tuple[_Span, _CountPlace]] = []
     for match in _COUNT.finditer(text):
         if match["unit"]:
             rank = EPOCH if match["unit"].lower() in {"epoch", "轮"} else UNNAMED
-            add(match["unit"], rank, match["before"], match["before_total"], *match.span())
+            place = _CountPlace(
+                match.span("unit"), rank, match.span("before"), match.span("before_total")
+            )
+            found.append((match.span(), place))
             continue
-        word = match["epoch"] or match["inner"]
-        if _SETTINGS.search(text, 0, match.start()) and not match["total"]:
+        rank = _rank_of(match, text)
+        if rank == NO_COUNTER:
             continue
-        if (
-            word.lower() in _PLURALS
-            and not match["total"]
-            and not _LETTERS.search(text[match.end() :])
-        ):
-            continue
-        rank = EPOCH if match["epoch"] else min(counter_rank(word.removesuffix(".")), EPOCH - 1)
-        if word.lower().endswith("num_updates"):
-            rank = counter_rank("num_updates")
-        add(word, rank, match["value"], match["total"], *match.span())
+        place = _CountPlace(
+            match.span("epoch" if match["epoch"] else "inner"),
+            rank,
+            match.span("value"),
+            match.span("total"),
+        )
+        found.append((match.span(), place))
         if rank == EPOCH and (after := _AFTER_COUNT.match(text, match.end())):
-            value, total = (after[1], after[2]) if after[1] else (after[3], after[4])
-            add("", UNNAMED, value, total, *after.span())
-    if all(count.rank == UNNAMED and not count.total for count in counts):  # a batch size
-        counts.clear()
-        spans.clear()
-        _add_unnamed(text, add)
-    elif all(count.rank == EPOCH for count in counts):
-        for match in _BRACKET.finditer(text):
-            value, total = (match[1], match[2]) if match[1] else (match[3], match[4])
-            add("", UNNAMED, value, total, *match.span())
-            break
-    for start, end in sorted(spans, reverse=True):
+            value, total = (1, 2) if after[1] else (3, 4)
+            found.append((after.span(), _unnamed(after, value, total)))
+    if all(place.rank == UNNAMED and place.total[0] < 0 for _, place in found):  # a batch size
+        found = _found_unnamed(text)
+    elif all(place.rank == EPOCH for _, place in found) and (match := _BRACKET.search(text)):
+        if not any(start < match.end() and end > match.start() for (start, end), _ in found):
+            value, total = (1, 2) if match[1] else (3, 4)
+            found.append((match.span(), _unnamed(match, value, total)))
+    for (start, end), _ in found:
         modes = _MODES.search(text[start:end])
-        text = f"{text[:start]}\t{modes[0] if modes else ''}\t{text[end:]}"
-    return tuple(counts), text
+        word = range(modes.start() + start, modes.end() + start) if modes else ()
+        kept = "".join(text[place] if place in word else "\t" for place in range(start, end))
+        text = f"{text[:start]}{kept}{text[end:]}"
+    return [place for _, place in found], text
 
 
-def _add_unnamed(text: str, add: _Add) -> None:
+def _rank_of(match: re.Match[str], text: str) -> int:
+    """Return the rank of a counter with a name; `NO_COUNTER` if it is a setting."""
+    word = (match["epoch"] or match["inner"]).lower()
+    if not match["total"] and (
+        _SETTINGS.search(text, 0, match.start())
+        or (word in _PLURALS and not _LETTERS.search(text, match.end()))
+    ):
+        return NO_COUNTER
+    if match["epoch"]:
+        return EPOCH
+    return min(counter_rank("num_updates" if "num_updates" in word else word), EPOCH - 1)
+
+
+def _unnamed(match: re.Match[str], value: int, total: int, rank: int = UNNAMED) -> _CountPlace:
+    """Return a counter without a name, in groups of a match."""
+    return _CountPlace(_NOWHERE, rank, match.span(value), match.span(total) if total else _NOWHERE)
+
+
+def _found_unnamed(text: str) -> list[tuple[_Span, _CountPlace]]:
     """Find counters that have no names, at places where counters are."""
     if match := _BRACKETS.search(text):
-        add("", EPOCH, match[1], match[2], match.start(), match.end())
-        add("", UNNAMED, match[3], match[4], match.end(), match.end())
-        return
+        inner = _unnamed(match, 3, 4)
+        return [(match.span(), _unnamed(match, 1, 2, EPOCH)), (match.span(), inner)]
     if match := _PAIR.match(text):
-        add("", EPOCH, match[1], None, match.start(), match.end())
-        add("", UNNAMED, match[2], None, match.end(), match.end())
-        return
+        return [(match.span(), _unnamed(match, 1, 0, EPOCH)), (match.span(), _unnamed(match, 2, 0))]
     if match := _SIZES.search(text):
-        value, total = (
-            str(int(float(match[place]) * {"": 1, "k": 1e3, "M": 1e6}[match[place + 1]]))
-            for place in (1, 3)
-        )
-        add("", UNNAMED, value, total, *match.span())
-        return
+        factors = _FACTORS[match[2]], _FACTORS[match[4]]
+        return [(match.span(), _unnamed(match, 1, 3)._replace(factors=factors))]
+    found: list[tuple[_Span, _CountPlace]] = []
     if match := _WORD_COUNT.search(text):
-        add("", EPOCH, match[2], None, *match.span(2))
+        found.append((match.span(2), _unnamed(match, 2, 0, EPOCH)))
     if match := _BRACKET.search(text):
-        value, total = (match[1], match[2]) if match[1] else (match[3], match[4])
-        add("", UNNAMED, value, total, *match.span())
-        return
-    if match := _LEADING.match(text):
-        value = match[1] or match[3] or match[5]
-        add("", UNNAMED, value, match[2] or match[4], *match.span())
+        value, total = (1, 2) if match[1] else (3, 4)
+        found.append((match.span(), _unnamed(match, value, total)))
+    elif match := _LEADING.match(text):
+        value = next(group for group in (1, 3, 5) if match[group])
+        found.append((match.span(), _unnamed(match, value, value + 1 if value < 5 else 0)))  # noqa: PLR2004 - the last group has no total
+    return found
 
 
 # -- numbers ---------------------------------------------------------------------------------
 
 
-def _pairs(text: str) -> tuple[tuple[Pair, ...], int]:
-    """Return the numbers with names, and the number of words that belong to none."""
-    pairs: list[Pair] = []
+def _pairs(text: str) -> tuple[list[_PairPlace], int, str]:
+    """Return the numbers with names, the number of words that belong to none, and the first mode."""
+    pairs: list[_PairPlace] = []
     words = end = 0
     mode = ""
     for match in _NUMBER.finditer(text):
         gap = text[end : match.start()]
-        if match["number"][-1].isalpha() and gap.rstrip("'\" ")[-1:] not in {":", "=", ">"}:
-            if not _AFTER_WORD.match(text, match.end()):
-                continue  # number of nan iterations
-        end = match.end()
+        is_word = match["number"][-1].isalpha() and gap.rstrip("'\" ")[-1:] not in {":", "=", ">"}
+        if is_word and not _AFTER_WORD.match(text, match.end()):
+            continue  # number of nan iterations
+        start, end = end, match.end()
         if pairs and gap.strip() == "(" and text[end : end + 1] in ")%":
-            pairs[-1] = pairs[-1]._replace(average=match["number"])
+            pairs[-1] = pairs[-1]._replace(average=match.span("number"))
             continue
-        name = name_before(gap, is_first=not pairs)
-        before = gap[: gap.rfind(name)] if name else gap
+        first, last = name_before(gap, is_first=not pairs)
+        before = gap[:first] if last else gap
         if any(map(str.isalpha, before)):
             words += len(_WORDS.findall(before))
             mode = next(iter([*mode_words(before)][-1:]), mode)
-        if name and len(pairs) < MAX_PAIRS:
-            pairs.append(Pair(name, match["number"], mode=mode))
-    return tuple(pairs), words + len(_WORDS.findall(text[end:]))
+        if last and len(pairs) < MAX_PAIRS:
+            name = start + first, start + last
+            pairs.append(_PairPlace(name, match.span("number"), mode=mode))
+    rest = text[end:]
+    mode = pairs[0].mode if pairs else next(mode_words(rest), mode)
+    return pairs, words + len(_WORDS.findall(rest)), mode
 
 
-@lru_cache(maxsize=8192)
-def name_before(gap: str, *, is_first: bool = False) -> str:
-    """Return the name at the end of the text before a number; "" if there is none.
+def name_before(gap: str, *, is_first: bool = False) -> _Span:
+    """Return where the name at the end of the text before a number is; (0, 0) if there is none.
 
-    >>> name_before(", train acc "), name_before(" s/iter | lm loss: "), name_before(" / ")
-    ('train acc', 'lm loss', '')
+    >>> [", train acc "[slice(*name_before(", train acc "))], name_before(" / ")]
+    ['train acc', (0, 0)]
     """
-    text = gap if is_first else _UNITS.sub("\t", gap)
-    symbol = _SYMBOL.search(text.rstrip(" :=~>-"))
+    symbol = _SYMBOL.search(gap.rstrip(" :=~>-"))
     if symbol:
-        return symbol[0]
-    text = text.rstrip(" :=~>-–<([{'\"|→*+±\t")  # noqa: RUF001 - looked for
-    piece = _SPLIT.split(text)[-1]
-    piece = _balanced(piece).strip(" \t.'\"*#>-_|=/:")
-    while shorter := _ENDS_OF_NAMES.sub("", piece):
-        if shorter == piece:
-            break
-        piece = shorter
-    words = piece.split()
-    if not words or len(piece) > _MAX_NAME or len(words) > _MAX_WORDS:
-        return ""
-    if not _LETTERS.search(piece) or not _PROSE.isdisjoint(map(str.lower, words)):
-        return ""
-    return " ".join(words)
+        return symbol.span()
+    unit = None if is_first else _UNITS.match(gap)
+    start = unit.end() if unit else 0
+    end = len(gap.rstrip(" :=~>-–<([{'\"|→*+±\t"))  # noqa: RUF001 - looked for
+    for match in _SPLIT.finditer(gap, start, end):
+        start = match.end()
+    piece = gap[start:end]
+    start += len(piece) - len(_balanced(piece))
+    piece = gap[start:end]
+    start += len(piece) - len(piece.lstrip(_AROUND))
+    end -= len(piece) - len(piece.rstrip(_AROUND))
+    while match := _END_OF_NAME.search(gap, start, max(start, end)):
+        end = match.start()
+    words = gap[start:end].lower().split()
+    if not 0 < len(words) <= _MAX_WORDS or end - start > _MAX_NAME:
+        return 0, 0
+    if not _LETTERS.search(gap, start, end) or not _PROSE.isdisjoint(words):
+        return 0, 0
+    return start, end
 
 
 def _balanced(text: str) -> str:

@@ -33,6 +33,8 @@ _LIST: Final = re.compile(
 )
 _UNIT: Final = re.compile(r"(?<=[\d.])\s?(?:%|[kKMG]i?B?|s|ms|m|it/s)$")
 _WRAPPED: Final = re.compile(r"\w+(?:\.\w+)*\(([^()]*)\)")
+_DIGIT_OR_NAN: Final = re.compile(r"\d|[Nn]a[nN]\b|inf\b")
+_HEADING: Final = 60  # characters of a line without numbers that names the next ones
 _TQDM: Final = re.compile(r"\d{1,3}%\|[^|]*\|\s*(\d+)/(\d+)\s\[")
 _HEADER: Final = re.compile(r"(?:[^\W\d]|[#%])[^:=,;\d]{0,40}(?:\d[\w-]*)?[^:=,;]{0,8}")
 _FEWEST_CELLS: Final = 3
@@ -140,6 +142,10 @@ class TextLines:
             self._end_box(record)
             return
         if self._add_cells(text, record) or self._add_list(text, record):
+            return
+        if not _DIGIT_OR_NAN.search(text):
+            if len(text) < _HEADING:
+                self._add_heading(LineFields(mode=next(mode_words(text), "")))
             return
         fields = line_fields(text)
         if fields.pairs:

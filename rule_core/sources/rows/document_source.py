@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Final
 
 from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.format import FileSource, Recognized

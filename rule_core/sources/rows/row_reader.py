@@ -102,11 +102,16 @@ class RowReader:
         is_training = any(self._names(name).mode is not ModeKeys.EVAL for name in values)
         last = self.steps.last
         step = self.steps.step_of(counts, is_training=is_training)
-        if step < last:
+        is_behind = step < last
+        if is_behind and any(self._last.get(name, -1) >= step for name in values):
             self._last.clear()
+            is_behind = False
         new = {name: value for name, value in values.items() if self._last.get(name, -1) < step}
         self._last.update(dict.fromkeys(new, step))
-        if new:
+        if is_behind:  # such as a line of another kind that counts from 0, not 1
+            for name, value in new.items():
+                record.point(name, step, value, time)
+        elif new:
             record.row(step, new, time)
         return ""
 

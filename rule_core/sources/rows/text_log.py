@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from rule_core.exceptions import SMDebugValueError
 from rule_core.model.patterns import TIME_LIMIT_S, Pattern, compiled
 from rule_core.reading.source_record import SourceRecord, is_step
-from rule_core.sources.format import Recognized, SourceFolder
+from rule_core.sources.format import SourceFolder
 from rule_core.sources.names import NameTable
 from rule_core.sources.options import DEFAULT, LogPattern, SourceOptions
 from rule_core.sources.rows.json_lines import json_head
@@ -18,7 +18,6 @@ from rule_core.sources.rows.line_source import LineFormat, LineSource
 from rule_core.sources.rows.row_fields import brief, is_undefined, to_number, to_step
 from rule_core.sources.rows.row_reader import RowReader
 from rule_core.sources.rows.row_steps import EPOCH, NO_COUNTER, UNNAMED, Count, counter_rank
-from rule_core.storage.base import TrialStore
 
 MAX_SEARCHED: Final = 1 << 16  # characters of a line
 _NAMES: Final = re.compile(
@@ -90,6 +89,9 @@ class TextLines:
         self._box: list[tuple[str, object]] | None = None
         self._group = ""
         self._last = -1
+        self._counts_itself = False  # whether the latest line with a count has numbers
+        self._total = 0  # of that count
+        self._value = 0.0
         self._waiting: tuple[dict[str, float], tuple[Count, ...]] | None = None
         self.problems: list[str] = []
 
@@ -166,9 +168,7 @@ class TextLines:
         counts = [
             count
             for count in fields.counts
-            if count.rank == EPOCH
-            or count.name == self.rows.steps.name
-            or (not self.rows.steps.has_counter and self.rows.steps.last < 1)
+            if count.rank == EPOCH or self._is_announced(count)
         ]
         if fields.mode not in _NO_EVALUATION and (is_short or fields.counts):
             counts = [count for count in counts if count.rank != UNNAMED]
@@ -177,6 +177,15 @@ class TextLines:
             self._mode = fields.mode if is_short else ""
         if counts:
             self._context = self._with_epoch(tuple(counts))
+
+    def _is_announced(self, count: Count) -> bool:
+        """Return whether a count in a heading is that of the rows below it."""
+        steps = self.rows.steps
+        if not steps.has_counter:
+            return steps.last < 1
+        if count.name != steps.name or count.total != self._total:
+            return False
+        return not self._counts_itself or count.value >= self._value
 
     def _with_epoch(self, counts: tuple[Count, ...]) -> tuple[Count, ...]:
         """Return counts with the epoch that an earlier line has announced, if they lack it."""
@@ -198,6 +207,13 @@ class TextLines:
             if is_test or (bar.value == bar.total and self._is_summary(counts)):
                 counts = tuple(count for count in counts if count is not bar)
         if counts:
+            is_unnamed = all(count.rank in {UNNAMED, EPOCH} for count in counts)
+            if is_unnamed and bar in counts and not self._has_known(fields.pairs):
+                return  # what else is done in steps, such as extracting features
+            inner = [count for count in counts if count.rank != EPOCH]
+            self._counts_itself = bool(inner)
+            if inner:
+                self._total, self._value = inner[0].total, inner[0].value
             counts = self._with_epoch(counts)
             self._context = tuple(count for count in counts if is_step(count.value))
         else:
@@ -236,6 +252,9 @@ class TextLines:
             values, counts = self._waiting
             self._waiting = None
             self._give(values, counts, record)
+
+    def _has_known(self, pairs: Sequence[Pair]) -> bool:
+        return any(self._names(pair.name).collection for pair in pairs)
 
     def _is_summary(self, counts: Sequence[Count]) -> bool:
         """Return whether a full bar sums up an epoch that an earlier line has announced."""
@@ -368,6 +387,8 @@ class TextLogSource(LineSource):
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
         """Pass the numbers of lines on; see `LineSource`."""
         for number, line in enumerate(lines, first):
+            if len(line) >= _HEADING and not _DIGIT_OR_NAN.search(line):
+                continue
             if line and self.delivered.is_new(line):
                 self._text.add_line(line, record)
                 for problem in self._text.problems:

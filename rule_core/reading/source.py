@@ -57,3 +57,15 @@ class FinishingSource(Source, Protocol):
     def finish(self, record: "SourceRecord") -> None:
         """Pass on what was kept, since the run has ended. Files may grow nevertheless."""
         ...
+
+
+@runtime_checkable
+class DecidingSource(Source, Protocol):
+    """A source that decides something that users may want to override, such as its steps."""
+
+    def decisions(self) -> list[str]:
+        """Return each decision so far with its reason, for ``trial show`` and ``doctor``.
+
+        Such as ``steps: epoch x 124 iterations, from 'epoch' and 'iter'``.
+        """
+        ...

@@ -30,7 +30,7 @@ from rule_core.model.segments import (
 from rule_core.modes import ModeKeys
 from rule_core.reading.file_problems import TrialFileProblems
 from rule_core.reading.saved_tensors import SavedTensors
-from rule_core.reading.source import FinishingSource, Source
+from rule_core.reading.source import DecidingSource, FinishingSource, Source
 from rule_core.reading.source_record import (
     NUMBER,
     WORKER,
@@ -71,11 +71,13 @@ class SourceIndex:
     sources
         The sources, each with the key of its file or folder.
     name
-        Returns the mode and collection of a tensor.
+        Returns what the written name of a series says.
     parameter
         Returns the collection of a tensor in a checkpoint; "" for none.
     find_more
         Returns sources of the same run that appeared later, such as its first checkpoint.
+    unused
+        Returns a sentence for each option that fits nothing in the sources.
 
     Attributes
     ----------
@@ -97,6 +99,7 @@ class SourceIndex:
         window: int = 1000,
         parameter: Callable[[str], str] = parameter_collection,
         find_more: Callable[[], Sequence[KeyedSource]] = tuple,
+        unused: Callable[[Sequence[SourceRecord]], Iterable[str]] = lambda _: (),
     ) -> None:
         self.store = store
         self.range_steps = range_steps
@@ -110,6 +113,7 @@ class SourceIndex:
         self._name = name
         self._parameter = parameter
         self._find_more = find_more
+        self._unused = unused
         self._search_due = time.monotonic() + SEARCH_EVERY_S
         self._steps = array("q")
         self.steps: Sequence[int] = self._steps
@@ -204,10 +208,11 @@ class SourceIndex:
         return False in [source.has_ended() for source in self.sources]
 
     def caveats(self) -> Iterator[str]:
-        """Yield a sentence for each source that may hide something."""
+        """Yield a sentence for each source that may hide something, and each unused option."""
         for record in self._records:
             if record.caveat:
                 yield f"{record.key}: {record.caveat}"
+        yield from self._unused(self._records)
 
     def lacks_collections(self) -> bool:
         """Return False: sources have no collections files."""
@@ -361,6 +366,12 @@ class SourceIndex:
         """
         self.loaded_all_steps = True
         self.last_complete_step = self.settled_step = self.steps[-1] if self.steps else -1
+
+    def decisions(self) -> Iterator[list[str]]:
+        """Yield what was decided about each source, with the reasons."""
+        for source, record in zip(self.sources, self._records, strict=True):
+            own = source.decisions() if isinstance(source, DecidingSource) else []
+            yield [*own, *record.decisions()]
 
     def settled(self, steps: Sequence[int]) -> list[int]:
         """Return the settled ones of known steps, ascending."""

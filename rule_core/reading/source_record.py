@@ -6,7 +6,7 @@ A number takes 16 bytes: its step and its value. Nothing else is stored for each
 import math
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ SCALARS: Final = "scalars"  # the collection of numbers that have no other
 NUMBER: Final = Entry(raw=Span(0, 0))  # of a tensor that is a column
 POINTS_AT_ONCE: Final = 8192
 FEW_POINTS: Final = 64  # fewer are added one by one
+NAMES_SHOWN: Final = 10  # in one sentence
 NO_TENSORS: Final = Layout({}, (), {}, has_records=False, first_record=None, end=0)
 _NO_STEPS: Final = np.empty(0, np.int64)
 ReductionKey = tuple[str, bool]
@@ -31,10 +32,25 @@ Reductions = Mapping[ReductionKey, float]
 
 
 class TensorName(NamedTuple):
-    """What the name of a tensor says: its mode, and its collection ("" for none)."""
+    """What the written name of a series says.
+
+    Attributes
+    ----------
+    mode
+        The mode of the tensor.
+    collection
+        Its collection; "" for none.
+    name
+        What the tensor is called; "" if as written.
+    mode_by, collection_by
+        The option that decides the mode or the collection; "" if the name does.
+    """
 
     mode: ModeKeys
     collection: str
+    name: str = ""
+    mode_by: str = ""
+    collection_by: str = ""
 
 
 class Column:
@@ -145,9 +161,10 @@ class SourceRecord:
     prefix
         Distinguishes the lanes of this source from those of others.
     name
-        Returns the mode and collection of a tensor.
+        Returns what the written name of a series says.
     mode
-        The mode of everything in this source; None: that of each name.
+        The mode of everything in this source, unless an option decides it; None: that of each
+        name.
     report
         Called with a key and a sentence for each problem.
     parameter
@@ -160,7 +177,7 @@ class SourceRecord:
     lanes
         By stream and mode.
     columns
-        By name. A name has one mode.
+        By written name. Such a name has one mode.
     members
         The tensors of each collection.
     segment
@@ -171,6 +188,8 @@ class SourceRecord:
         another stream is ahead.
     caveat
         A sentence on what the format may hide, for the results; "" for nothing.
+    steps_from
+        The column that counts the steps, or ``row``; "" unless the source sets it.
     """
 
     def __init__(
@@ -190,6 +209,7 @@ class SourceRecord:
         self.segment = 0
         self.stream = 0
         self.caveat = ""
+        self.steps_from = ""
         self._prefix = prefix
         self._name = name
         self._parameter = parameter
@@ -465,16 +485,56 @@ class SourceRecord:
     def _column(self, name: str) -> Column:
         return self.columns.get(name) or self._add_column(name)
 
-    def _add_column(self, name: str) -> Column:
-        meaning = self._name(name)
-        lane = self._lane(self._mode or meaning.mode)
-        column = Column(name, lane)
+    def _add_column(self, written: str) -> Column:
+        meaning = self._name(written)
+        lane = self._lane(meaning.mode if meaning.mode_by else self._mode or meaning.mode)
+        column = Column(meaning.name or written, lane)
         if not lane.columns and not lane.steps:
             lane.leader = column
             column.steps = lane.steps
-        self.columns[name] = lane.columns[name] = column
-        self.members.setdefault(meaning.collection or SCALARS, set()).add(name)
+        self.columns[written] = column
+        other = lane.columns.get(column.name)
+        if other is None or (meaning.name and self.columns.get(column.name) is other):
+            if other is not None:
+                self._keep_written_name(other, column.name)
+            lane.columns[column.name] = column
+            self.members.setdefault(meaning.collection or SCALARS, set()).add(column.name)
+        else:
+            if meaning.name:
+                self.problem(f"{written!r} is not called {column.name!r}: another series is.")
+            self._keep_written_name(column, written)
         return column
+
+    def _keep_written_name(self, column: Column, written: str) -> None:
+        """Call a column as it is written, since another one of its mode has its name."""
+        column.name = written
+        while column.name in column.lane.columns:
+            column.name += " (as written)"
+        column.lane.columns[column.name] = column
+        self.members.setdefault(SCALARS, set()).add(column.name)
+
+    def decisions(self) -> Iterator[str]:
+        """Yield a sentence for each changed name, each mode and each collection of series."""
+        groups: dict[tuple[bool, str, str], list[str]] = {}
+        for written, column in self.columns.items():
+            meaning, name = self._name(written), column.name
+            mode_by = meaning.mode_by or ("" if self._mode is None else "the file")
+            collection, collection_by = meaning.collection or SCALARS, meaning.collection_by
+            if name != written:
+                yield f"{written!r} is read as {name!r}, by --map"
+            if name != (meaning.name or written):  # the name that it would have is another's
+                collection, collection_by = SCALARS, "--map"
+            groups.setdefault((False, column.lane.mode.name.lower(), mode_by), []).append(name)
+            groups.setdefault((True, collection, collection_by), []).append(name)
+        for (_, group, by), names in sorted(groups.items(), key=lambda item: item[0][0]):
+            by_name = "its name" if len(names) == 1 else "their names"
+            yield f"{group}: {quoted(names)}, by {by or by_name}"
+
+
+def quoted(names: Sequence[str]) -> str:
+    """Return the first names in quotation marks, and the number of the others."""
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return ", ".join(f"{name!r:.100}" for name in names[:NAMES_SHOWN]) + more
 
 
 def is_step(number: float) -> bool:

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 from rule_core.modes import ModeKeys
 from rule_core.reading.source import Source
-from rule_core.sources.options import SourceOptions
+from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage.base import TrialStore
 
 HEAD_BYTES = 1 << 16
@@ -46,12 +46,15 @@ class SourceFolder(NamedTuple):
         none.
     head
         Returns the first `HEAD_BYTES` of a file in it or below; b"" if it cannot be read.
+    options
+        How the user says that sources are read.
     """
 
     key: str
     names: Sequence[str]
     list_folder: Callable[[str], Sequence[str]]
     head: Callable[[str], bytes]
+    options: SourceOptions = DEFAULT
 
     def head_text(self, name: str) -> str:
         """Return the start of a file as text, without the mark of its encoding."""

@@ -4,7 +4,10 @@
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from functools import cache
 from string import digits
 from typing import Final, NamedTuple
@@ -13,7 +16,7 @@ from rule_core.exceptions import SMDebugValueError
 from rule_core.model import patterns
 from rule_core.model.parameter_names import parameter_collection
 from rule_core.modes import ModeKeys
-from rule_core.reading.source_record import TensorName
+from rule_core.reading.source_record import SourceRecord, TensorName, quoted
 from rule_core.sources.options import DEFAULT, NameRule, SourceOptions
 
 ANYWHERE: Final = "anywhere"
@@ -116,25 +119,31 @@ MODE_ROWS: Final = (
 
 
 class NameTable:
-    """Returns the mode and collection of a tensor, by its name.
+    """Returns the name, mode and collection of a tensor, by the written name of its series.
+
+    Rules of the user are about written names; the built-in table is about those of the tensors.
 
     Raises
     ------
     SMDebugValueError
-        If a rule of the user is not valid.
+        If an option of the user is not valid.
     """
 
     def __init__(self, options: SourceOptions = DEFAULT) -> None:
         for rule in options.names:
             check_name_rule(rule)
         self._rules = options.names
+        words = _left_by_right(options.modes, "MODE=GLOB, such as eval=val_*")
+        self._modes = {glob: _mode(word, glob) for glob, word in words.items()}
+        self._ours = _left_by_right(options.map, "OURS=THEIRS, such as loss=my_loss")
+        self._step_column = options.step_column
         self._meanings: dict[str, TensorName] = {}
 
     def __call__(self, name: str) -> TensorName:
-        """Return the mode and collection of a name.
+        """Return what a written name says.
 
-        >>> NameTable()("eval_loss")
-        TensorName(mode=<ModeKeys.EVAL: 2>, collection='losses')
+        >>> NameTable()("eval_loss")[:2]
+        (<ModeKeys.EVAL: 2>, 'losses')
         """
         meaning = self._meanings.get(name)
         if meaning is None:
@@ -142,14 +151,15 @@ class NameTable:
         return meaning
 
     def _meaning(self, name: str) -> TensorName:
+        ours = self._ours.get(name, "")
+        meaning = _built_in(ours or name)._replace(name=ours)
         rule = self._rule(name)
-        mode, collection = _built_in(name)
-        if rule is None:
-            return TensorName(mode, collection)
-        return TensorName(
-            mode if rule.mode is None else ModeKeys[rule.mode],
-            collection if rule.collection is None else rule.collection,
-        )
+        if rule is not None and rule.collection is not None:
+            meaning = meaning._replace(collection=rule.collection, collection_by="Names")
+        if rule is not None and rule.mode is not None:
+            meaning = meaning._replace(mode=ModeKeys[rule.mode], mode_by="Names")
+        mode = next((mode for glob, mode in self._modes.items() if fnmatchcase(name, glob)), None)
+        return meaning if mode is None else meaning._replace(mode=mode, mode_by="--mode")
 
     def parameter(self, name: str) -> str:
         """Return the collection of a tensor in a checkpoint; "" for none."""
@@ -158,10 +168,51 @@ class NameTable:
             return parameter_collection(name)
         return rule.collection
 
+    def unused(self, records: Sequence[SourceRecord]) -> Iterator[str]:
+        """Yield a sentence for each option that names a column or series that no source has."""
+        series = {name for record in records for name in record.columns}
+        for theirs in sorted(self._ours.keys() - series):
+            yield f"No file has a series {theirs!r} to map.{_existing(theirs, series)}"
+        column, counters = self._step_column, {record.steps_from for record in records}
+        if column and column not in counters:
+            existing = _existing(column, series | counters - {""})
+            yield f"No file counts its steps by a column {column!r}.{existing}"
+
     def _rule(self, name: str) -> NameRule | None:
         return next(
             (rule for rule in self._rules if patterns.search(whole(rule.pattern), name)), None
         )
+
+
+def _left_by_right(options: Iterable[str], form: str) -> dict[str, str]:
+    """Return the left sides of options ``LEFT=RIGHT`` by the right ones, which occur once."""
+    sides: dict[str, str] = {}
+    for option in options:
+        left, _, right = option.partition("=")
+        if not (left and right):
+            msg = f"{option!r} must have the form {form}."
+            raise SMDebugValueError(msg)
+        if sides.setdefault(right, left) != left:
+            msg = f"{right!r} is given both {sides[right]!r} and {left!r}. Choose one."
+            raise SMDebugValueError(msg)
+    return sides
+
+
+def _mode(word: str, glob: str) -> ModeKeys:
+    modes = {mode.name.lower(): mode for mode in ModeKeys}
+    if word.lower() in modes:
+        return modes[word.lower()]
+    near = get_close_matches(word.lower(), modes, n=1)
+    hint = f" Did you mean '{near[0]}={glob}'?" if near else ""
+    msg = f"The mode of series {glob!r} must be one of {', '.join(modes)}, got {word!r}.{hint}"
+    raise SMDebugValueError(msg)
+
+
+def _existing(name: str, names: AbstractSet[str]) -> str:
+    """Return sentences on the names that exist; "" if there are none."""
+    near = get_close_matches(name, names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"{hint} There are {quoted(sorted(names))}." if names else ""
 
 
 def check_name_rule(rule: NameRule) -> None:

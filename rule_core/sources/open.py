@@ -49,8 +49,9 @@ def open_sources(
         return []
 
     names = NameTable(options)
+    sources = opened(opened_items)
     return SourceIndex(
-        store, opened(opened_items), names, range_steps, window, names.parameter, find_more
+        store, sources, names, range_steps, window, names.parameter, find_more, names.unused
     )
 
 

@@ -195,6 +195,7 @@ def _inner(folder: SourceFolder, name: str) -> SourceFolder:
         folder.list_folder(name),
         lambda inner: folder.list_folder(name + inner),
         lambda inner: folder.head(name + inner),
+        folder.options,
     )
 
 

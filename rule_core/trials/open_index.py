@@ -127,7 +127,7 @@ def _open_place(
     """Return the index over files of other formats; None if there is no run, or several."""
     from rule_core.sources.open import open_sources
 
-    find = partial(find_runs, place, address.kind)
+    find = partial(find_runs, place, address.kind, options)
     recognition = find()
     runs = recognition.runs
     if place.file and not runs and address.kind:
@@ -151,7 +151,7 @@ def _open_place(
     return index
 
 
-def find_runs(place: TrialPlace, kind: str = "") -> Recognition:
+def find_runs(place: TrialPlace, kind: str = "", options: SourceOptions = DEFAULT) -> Recognition:
     """Return the runs at a place in formats of others.
 
     Raises
@@ -159,7 +159,7 @@ def find_runs(place: TrialPlace, kind: str = "") -> Recognition:
     SMDebugValueError
         If the format that the user named cannot be used.
     """
-    folder = source_folder(place.store, "", place.file or None)
+    folder = source_folder(place.store, "", place.file or None)._replace(options=options)
     return recognize(folder, {kind: format_named(kind)} if kind else None)
 
 

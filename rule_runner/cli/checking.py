@@ -6,6 +6,7 @@ import click
 
 from rule_runner.cli.evaluation import FAIL_ON, FOLLOW, TAG_RUN
 from rule_runner.cli.options import endpoint_option, flag, takes, text, without
+from rule_runner.cli.reading import Sources, takes_reading
 from rule_runner.cli.reporting import reporting, results_alone
 
 
@@ -28,6 +29,7 @@ from rule_runner.cli.reporting import reporting, results_alone
 @endpoint_option
 @reporting
 @results_alone()
+@takes_reading
 def check(
     paths: tuple[str, ...],
     follow: bool,
@@ -39,6 +41,7 @@ def check(
     fail_on: Literal["error", "warning"] | None,
     fail_on_issues: bool,
     tag_run: bool,
+    sources: Sources,
 ) -> int:
     """Judge each trial at or below PATH by the rules that fit it.
 
@@ -54,6 +57,7 @@ def check(
     if output is not None:
         check_is_local(output, "--output of check")
     request = EvaluationRequest(
+        sources=sources,
         wait=follow,
         output=output,
         overwrite=overwrite,

@@ -1,6 +1,7 @@
 """evaluate, and the options that other commands share with it."""
 
 from functools import wraps
+from itertools import filterfalse
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -10,6 +11,7 @@ from rule_runner.cli import completion
 from rule_runner.cli.options import (
     POSITIVE,
     Command,
+    Option,
     endpoint_option,
     flag,
     number,
@@ -18,6 +20,7 @@ from rule_runner.cli.options import (
     texts,
     without,
 )
+from rule_runner.cli.reading import MODE_HELP, STEPS_AND_NAMES, source_options
 from rule_runner.cli.reporting import reporting, results_alone
 from rule_runner.config import defaults
 from rule_runner.errors import UsageError
@@ -56,13 +59,6 @@ _RULES: Final = (
         "parameters",
         shell_complete=completion.rule_parameters,
     ),
-    texts(
-        "--mode",
-        "[ID=]enforce|observe",
-        "What a finding does: 'observe' only reports it, without actions or exit code 10.",
-        "modes",
-        shell_complete=completion.modes,
-    ),
     click.option("--start-step", type=click.IntRange(0), help="First global step to judge."),
     click.option(
         "--end-step",
@@ -77,6 +73,21 @@ _RULES: Final = (
     ),
     flag("--keep-going", "Continue after the first finding of a rule."),
 )
+
+
+def _modes(more_forms: str = "", more_help: str = "") -> Option:
+    """Return the option for modes of rules, which may have a second meaning."""
+    return texts(
+        "--mode",
+        f"[ID=]enforce|observe{more_forms}",
+        "What a finding does: 'observe' only reports it, without actions or exit code 10."
+        f"{more_help}",
+        "modes",
+        shell_complete=completion.modes,
+    )
+
+
+_READING: Final = (*STEPS_AND_NAMES, _modes("|MODE=GLOB", f" Or: {MODE_HELP}"))
 _WAITS: Final = (
     without("wait", "Judge the steps saved so far; do not wait for more."),
     number("--wait-for-trial", "Wait this long for the trial to appear.", 0),
@@ -224,16 +235,16 @@ _EVALUATE: Final = (
     *_JOB,
     flag("--check", "With --job: only check the rules, and print what is wrong."),
     flag("--allow-code", "With --check: allow Python files to be run."),
-    *(*_RULES, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS, TAG_RUN, _isolate, _retention),
-    *_MEASURING,
+    *(*_RULES, *_READING, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS),
+    *(TAG_RUN, _isolate, _retention, *_MEASURING),
 )
-MEASURE: Final = (text("--trial", "PATH", _TRIAL_HELP), *_JOB, *_RULES, endpoint_option)
+MEASURE: Final = (text("--trial", "PATH", _TRIAL_HELP), *_JOB, *_RULES, _modes(), endpoint_option)
 DOCKER: Final = (
     *(text("--trial", "PATH", _TRIAL_HELP), _profiler_trial),
-    *(*_RULES, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS),
+    *(*_RULES, *_READING, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS),
 )
-PLAN: Final = (*_JOB, *_RULES, *_LIMITS, _REPORT, *_MESSAGES, _isolate, endpoint_option)
-TRAIN: Final = (*_JOB, *_RULES, *_LIMITS, *_RESULTS, endpoint_option, _isolate)
+PLAN: Final = (*_JOB, *_RULES, *_READING, *_LIMITS, _REPORT, *_MESSAGES, _isolate, endpoint_option)
+TRAIN: Final = (*_JOB, *_RULES, _modes(), *_LIMITS, *_RESULTS, endpoint_option, _isolate)
 _JOB_ONLY: Final = {
     "only": "--only",
     "exclude": "--except",
@@ -241,7 +252,9 @@ _JOB_ONLY: Final = {
     "allow_code": "--allow-code",
 }
 _NOT_WITH_JOB: Final = {"rule": "--rule", "source": "--source", "parameters": "--param"}
-_SOURCES: Final = frozenset({"request", "rule", "source", "job", "only", "exclude"})
+_SOURCES: Final = frozenset(
+    {"request", "rule", "source", "job", "only", "exclude", "step_column", "maps"}
+)
 
 
 def with_request(command: Command) -> Command:
@@ -271,7 +284,7 @@ def request_of(context: click.Context) -> "EvaluationRequest":
     from msgspec.structs import replace
 
     from rule_runner.config.request import EvaluationRequest, read_request
-    from rule_runner.config.rule_options import parse_requests
+    from rule_runner.config.rule_options import is_of_series, parse_requests
 
     values = context.params
     path = values.get("request")
@@ -281,6 +294,11 @@ def request_of(context: click.Context) -> "EvaluationRequest":
         for name in request.__struct_fields__
         if name in values and context.get_parameter_source(name) is not ParameterSource.DEFAULT
     }
+    if "step_column" in values:
+        of_series = [*filter(is_of_series, values["modes"])]
+        sources = source_options(values["step_column"], values["maps"], of_series)
+        fields["sources"] = sources.over(request.sources)
+        fields["modes"] = tuple(filterfalse(is_of_series, values["modes"])) or request.modes
     request = replace(request, **fields)
     configure(-1 if request.quiet else request.verbose, as_json=request.format != "table")
     _check_stdout(request)

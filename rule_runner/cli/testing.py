@@ -3,6 +3,7 @@
 import click
 
 from rule_runner.cli.options import endpoint_option, flag, text
+from rule_runner.cli.reading import Sources, takes_reading
 from rule_runner.cli.reporting import quiet_reporting
 
 
@@ -36,7 +37,8 @@ def test(paths: tuple[str, ...], update: bool, junit: str | None, isolate: str) 
 @click.option("--output", "-o", required=True, metavar="FILE", help="A new .npz file.")
 @endpoint_option
 @quiet_reporting
-def record(path: str, tensors: str, steps: str, output: str) -> None:
+@takes_reading
+def record(path: str, tensors: str, steps: str, output: str, sources: Sources) -> None:
     """Record tensors of the trial at PATH for a rule test.
 
     PATH may be an address, s3://bucket/prefix. The file holds the values of the chosen tensors by
@@ -44,4 +46,4 @@ def record(path: str, tensors: str, steps: str, output: str) -> None:
     """
     from rule_runner.commands.record_case import record as record_case
 
-    record_case(path, tensors, steps, output)
+    record_case(path, tensors, steps, output, sources)

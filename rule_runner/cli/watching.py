@@ -8,6 +8,7 @@ import click
 
 from rule_runner.cli.evaluation import FAIL_ON
 from rule_runner.cli.options import choice, endpoint_option, flag, takes, text, texts
+from rule_runner.cli.reading import Sources, takes_reading
 from rule_runner.cli.reporting import reporting, results_alone, verbose_reporting
 from rule_runner.errors import UsageError
 
@@ -32,6 +33,7 @@ _WATCHED: Final = (
 @endpoint_option
 @verbose_reporting
 @results_alone()
+@takes_reading
 def watch(
     roots: tuple[str, ...],
     config: str | None,
@@ -40,6 +42,7 @@ def watch(
     once: bool,
     fail_on: Literal["error", "warning"] | None,
     fail_on_issues: bool,
+    sources: Sources,
 ) -> int:
     """Judge the trials at and below each ROOT as they appear.
 
@@ -54,7 +57,9 @@ def watch(
     if fails_on is not None and not once:
         msg = "Options --fail-on and --fail-on-issues require --once."
         raise UsageError(msg)
-    return command.watch(roots, config, database, rebuild=rebuild, once=once, fails_on=fails_on)
+    return command.watch(
+        roots, config, database, sources, rebuild=rebuild, once=once, fails_on=fails_on
+    )
 
 
 @click.command()
@@ -100,6 +105,7 @@ def watch(
 @endpoint_option
 @verbose_reporting
 @results_alone()
+@takes_reading
 def serve(
     roots: tuple[str, ...],
     config: str | None,
@@ -116,6 +122,7 @@ def serve(
     user_header: str | None,
     hosts: tuple[str, ...],
     max_streams: int,
+    sources: Sources,
 ) -> int:
     """Judge trials as 'watch' does, and show them in a browser.
 
@@ -143,7 +150,7 @@ def serve(
         max_streams=max_streams,
     )
     return command.serve(
-        roots, config, database, settings, rebuild=rebuild, is_watching=is_watching
+        roots, config, database, settings, sources, rebuild=rebuild, is_watching=is_watching
     )
 
 

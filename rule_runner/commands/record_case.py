@@ -9,6 +9,7 @@ from rule_core.exceptions import SMDebugError
 from rule_core.format import paths
 from rule_core.model import patterns
 from rule_core.model.segments import segment_of
+from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_runner.commands.trial.export import read_index
 from rule_runner.config.model import check_is_local
 from rule_runner.errors import OutputError, TrialError, UsageError, counted
@@ -17,7 +18,9 @@ from rule_runner.export.saved_parts import Omissions, SavedPart, saved_parts
 from rule_runner.rule_tests.saved_case import SavedCase, members_of, save_npz
 
 
-def record(path: str, tensors: str, steps: str, output: str) -> None:
+def record(
+    path: str, tensors: str, steps: str, output: str, sources: SourceOptions = DEFAULT
+) -> None:
     """Write the values of some tensors and steps of a trial to an .npz file.
 
     Parameters
@@ -26,6 +29,8 @@ def record(path: str, tensors: str, steps: str, output: str) -> None:
         A regular expression that matches anywhere in the names.
     steps
         ``A:B``, ``A <= step < B``; each may be missing.
+    sources
+        How to read outputs of other writers.
 
     Raises
     ------
@@ -47,7 +52,7 @@ def record(path: str, tensors: str, steps: str, output: str) -> None:
     if target.exists():
         msg = f"Output {output!r} exists. Choose another path, or remove it."
         raise OutputError(msg)
-    index, _ = read_index(path)
+    index, _ = read_index(path, sources)
     omissions = Omissions()
     case = SavedCase()
     for saved in saved_parts(index, omissions):

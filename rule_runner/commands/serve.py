@@ -14,6 +14,7 @@ from typing import Final
 import uvicorn
 
 from rule_core.clock import SystemClock
+from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_runner.commands.watch import stopping, watching
 from rule_runner.errors import EXIT_SIGNAL, ClientError, OutputError, RuleRunnerError, UsageError
 from rule_runner.file_descriptors import raise_limit
@@ -89,6 +90,7 @@ def serve(
     config_path: str | None,
     database: str | None,
     settings: ServiceSettings,
+    sources: SourceOptions = DEFAULT,
     *,
     rebuild: bool = False,
     is_watching: bool = True,
@@ -97,7 +99,7 @@ def serve(
 
     Parameters
     ----------
-    roots, config_path, database, rebuild
+    roots, config_path, database, sources, rebuild
         As for `rule_runner.commands.watch.watch`.
     is_watching
         Whether to judge trials as well. If not, `database` is the index of another process.
@@ -121,13 +123,21 @@ def serve(
             msg = "Option --no-watch needs --database FILE, and takes no ROOT and no --config."
             raise UsageError(msg)
         service = Service(settings=settings, database=Path(database), clock=SystemClock())
+        service.series.sources = sources
         return _serve(service, None)
     commands = Commands()
     with watching(
-        roots, config_path, database, rebuild=rebuild, intervals=_INTERVALS, commands=commands
+        roots,
+        config_path,
+        database,
+        sources,
+        rebuild=rebuild,
+        intervals=_INTERVALS,
+        commands=commands,
     ) as controller:
         path = controller.database.path
         service = Service(settings=settings, database=path, clock=SystemClock(), commands=commands)
+        service.series.sources = controller.sources
         return _serve(service, controller)
 
 

@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace as with_sources
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 
 from rule_core.clock import SystemClock
 from rule_core.severity import Severity
+from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage.uri import is_s3
 from rule_runner.config.job_file.definition import JobDefinition
 from rule_runner.config.job_file.reader import read_job_file
@@ -46,6 +48,7 @@ def watch(
     roots: Sequence[str],
     config_path: str | None,
     database: str | None,
+    sources: SourceOptions = DEFAULT,
     *,
     rebuild: bool = False,
     once: bool = False,
@@ -60,6 +63,8 @@ def watch(
         In addition to those of the configuration.
     config_path, database
         Files; None: the defaults.
+    sources
+        How to read outputs of other writers; it precedes that of the configuration.
     rebuild
         Whether to make the database again from the results.
     once
@@ -79,7 +84,7 @@ def watch(
         If options contradict each other, or the library of the executor is not installed.
     """
     with watching(
-        roots, config_path, database, rebuild=rebuild, once=once, intervals=intervals
+        roots, config_path, database, sources, rebuild=rebuild, once=once, intervals=intervals
     ) as controller:
         with stopping(controller.stop) as numbers:
             controller.run()
@@ -93,6 +98,7 @@ def watching(
     roots: Sequence[str],
     config_path: str | None,
     database: str | None,
+    sources: SourceOptions = DEFAULT,
     *,
     rebuild: bool = False,
     once: bool = False,
@@ -100,13 +106,13 @@ def watching(
     commands: Commands | None = None,
 ) -> Iterator[Controller]:
     """Return a controller that is ready to run, with its alerts; see `watch`."""
-    config = _config(roots, config_path)
+    config = _config(roots, config_path, sources)
     options = WatchOptions(
         _jobs(config), once, _retention(config), intervals or Intervals(), commands or Commands()
     )
     services = services_of(config.alerts) if config.alerts else {}
     path = _database_path(config, database)
-    places = [parse_root(text) for text in config.roots]
+    places = [with_sources(parse_root(text), sources=config.sources) for text in config.roots]
     with ExitStack() as stack:
         folder = path.with_name(f"{path.name}-evaluations")
         evaluations = stack.enter_context(open_evaluations(config, folder, options.intervals))
@@ -128,7 +134,7 @@ def watching(
         yield controller
 
 
-def _config(roots: Sequence[str], path: str | None) -> WatchConfig:
+def _config(roots: Sequence[str], path: str | None, sources: SourceOptions) -> WatchConfig:
     """Return the configuration with all roots, checked as far as that is possible without trials.
 
     Raises
@@ -144,6 +150,7 @@ def _config(roots: Sequence[str], path: str | None) -> WatchConfig:
         config,
         roots=tuple(dict.fromkeys((*config.roots, *roots))),
         output=output if is_s3(output) else str(Path(output).absolute()),
+        sources=sources.over(config.sources),
     )
     if not config.roots:
         msg = "No root was given: give a folder or s3:// address with trials, or --config FILE."

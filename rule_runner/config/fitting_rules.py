@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rule_core.exceptions import SMDebugError
 from rule_core.reading.source_index import SourceIndex
-from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage import StorageUnavailableError
 from rule_core.trials import Trial
@@ -102,21 +101,22 @@ def choose_rules(
     return RuleChoice(tuple(name for name in names if name not in unfit), unfit)
 
 
-def has_ended(folder: TrialFolder) -> bool:
+def has_ended(folder: TrialFolder, sources: SourceOptions = DEFAULT) -> bool:
     """Return whether the training job of a trial has ended, by its end marks alone.
 
     A trial that cannot be read counts as ended.
     """
     try:
-        tensors = folder.tensors and not _index_has_ended(open_trial(folder.path).index)
+        tensors = folder.tensors and not _tensors_have_ended(folder.path, sources)
         profiler = folder.profiler and not open_profiler_trial(folder.path, None).job_finished()
     except (StorageUnavailableError, SMDebugError, TrialError):
         return True
     return not (tensors or profiler)
 
 
-def _index_has_ended(index: TrialIndex) -> bool:
+def _tensors_have_ended(path: str, sources: SourceOptions) -> bool:
     """Return whether a trial has ended; files in other formats tell it only once they are read."""
+    index = open_trial(path, sources=sources).index
     if isinstance(index, SourceIndex):
         index.refresh()
     return index.has_ended()

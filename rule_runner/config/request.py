@@ -244,10 +244,7 @@ class EvaluationRequest(
         """How to read outputs of other writers: as the request says, then as its job says."""
         if self.job is None:
             return self.sources
-        job = self.job.sources
-        return SourceOptions(
-            self.sources.names + job.names, self.sources.log_patterns + job.log_patterns
-        )
+        return self.sources.over(self.job.sources)
 
     @property
     def own_processes(self) -> bool:

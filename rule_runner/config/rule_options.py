@@ -129,6 +129,17 @@ def parse_modes(texts: Sequence[str], ids: Sequence[str]) -> dict[str, RuleMode]
     return {rule_id: modes.get(rule_id, default) for rule_id in ids}
 
 
+def is_of_series(mode: str) -> bool:
+    """Return whether a ``--mode`` is ``MODE=GLOB``, not a perhaps misspelt one of a rule.
+
+    >>> is_of_series("eval=val_*"), is_of_series("eval=observe"), is_of_series("loss=obsreve")
+    (True, False, False)
+    """
+    from rule_core.rules.params import did_you_mean
+
+    return "=" in mode and not did_you_mean(mode.rpartition("=")[2], RuleMode)
+
+
 def _mode(word: str) -> RuleMode:
     try:
         return RuleMode(word)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from rule_core.sources.address import address_of
+from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.trials.open_index import LOOKED_FOR
 from rule_runner.errors import TrialError
 from rule_runner.loading.trial_search import TRIALS, TrialFolder, find_trials
@@ -33,7 +34,10 @@ class TrialList(NamedTuple):
 
 
 def list_trials(
-    paths: Sequence[str], limit: int = TRIALS, folder_limit: int | None = None
+    paths: Sequence[str],
+    limit: int = TRIALS,
+    folder_limit: int | None = None,
+    sources: SourceOptions = DEFAULT,
 ) -> TrialList:
     """Return the trials at and below paths, in the order of the paths and then of their own.
 
@@ -43,7 +47,7 @@ def list_trials(
     problems: list[str] = []
     for path in paths:
         try:
-            search = find_trials(path, limit, folder_limit)
+            search = find_trials(path, limit, folder_limit, sources)
         except TrialError as err:
             problems.append(str(err))
             continue

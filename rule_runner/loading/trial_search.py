@@ -19,6 +19,7 @@ from rule_core.profiler.files.one_file import one_file
 from rule_core.reading.source_index import SourceIndex
 from rule_core.sources.address import TrialAddress, address_of
 from rule_core.sources.formats import format_named
+from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.sources.recognize import SourceRun, folder_of, recognize
 from rule_core.storage import StorageUnavailableError, open_store
 from rule_core.storage.base import TrialStore
@@ -82,7 +83,12 @@ class TrialSearch(NamedTuple):
     problems: tuple[str, ...] = ()
 
 
-def find_trials(path: str, limit: int = TRIALS, folder_limit: int | None = None) -> TrialSearch:
+def find_trials(
+    path: str,
+    limit: int = TRIALS,
+    folder_limit: int | None = None,
+    sources: SourceOptions = DEFAULT,
+) -> TrialSearch:
     """Search a path and the folders below it, level by level, for trials.
 
     Links below the path and hidden folders are skipped. The search ends after `LEVELS` levels,
@@ -96,6 +102,8 @@ def find_trials(path: str, limit: int = TRIALS, folder_limit: int | None = None)
         The largest number of trials to return.
     folder_limit
         The largest number of folders to list; by default `LOCAL_FOLDERS` or `S3_FOLDERS`.
+    sources
+        How to read outputs of other writers.
 
     Raises
     ------
@@ -103,13 +111,13 @@ def find_trials(path: str, limit: int = TRIALS, folder_limit: int | None = None)
         If the path does not exist or cannot be listed; the message suggests the nearest name.
     """
     address = trial_address(path)
-    opened = _open(address.path)
+    opened = _open(address.path)._replace(sources=sources)
     if folder_limit is not None:
         opened = opened._replace(limit=folder_limit)
     try:
         top = sorted(opened.names(""))
     except (FileNotFoundError, NotADirectoryError):
-        trials = _file_trials(address, opened.store)
+        trials = _file_trials(address, opened)
         if not trials:
             raise TrialError(missing(path)) from None
         return TrialSearch(trials[:limit], len(trials) <= limit)
@@ -123,7 +131,7 @@ def find_trials(path: str, limit: int = TRIALS, folder_limit: int | None = None)
 
 
 def find_new_trials(
-    path: str, passes_over: Callable[[str], bool], seconds: float
+    path: str, passes_over: Callable[[str], bool], seconds: float, sources: SourceOptions = DEFAULT
 ) -> Iterator[TrialFolder]:
     """Search as `find_trials` does, but not in folders that are known; yield what is found.
 
@@ -136,6 +144,8 @@ def find_new_trials(
         Tells by its relative path whether not to look into a folder.
     seconds
         The longest time to wait for storage in total.
+    sources
+        How to read outputs of other writers.
 
     Raises
     ------
@@ -143,7 +153,7 @@ def find_new_trials(
         If the path does not exist, cannot be listed, or storage does not answer in time.
     """
     address = trial_address(path)
-    opened = _open(address.path, seconds, MANY_ENTRIES)
+    opened = _open(address.path, seconds, MANY_ENTRIES)._replace(sources=sources)
     try:
         top = sorted(opened.names(""))
     except (OSError, StorageUnavailableError, WaitEndedError) as err:
@@ -159,7 +169,7 @@ def _is_absent(err: Exception) -> bool:
     return isinstance(err, FileNotFoundError | NotADirectoryError)
 
 
-def _file_trials(address: TrialAddress, store: TrialStore) -> list[TrialFolder]:
+def _file_trials(address: TrialAddress, opened: "_Opened") -> list[TrialFolder]:
     """Return the trial that a path to a file means; none if there is no such file.
 
     Raises
@@ -170,12 +180,12 @@ def _file_trials(address: TrialAddress, store: TrialStore) -> list[TrialFolder]:
     if profiles.has_known_name(address.path):
         return [TrialFolder(address.path.strip(), tensors=False, profiler=True)]
     try:
-        place = find_place(address.path, store, open_store)
+        place = find_place(address.path, opened.store, open_store)
         if not place.file:
             return []
-        if _is_profile(address, store):
+        if _is_profile(address, opened.store):
             return [TrialFolder(address.path.strip(), tensors=False, profiler=True)]
-        index = open_index(str(address))
+        index = open_index(str(address), options=opened.sources)
     except StorageUnavailableError as err:
         msg = f"{address.path!r} cannot be read: {err.reason}."
         raise TrialError(msg) from err
@@ -295,6 +305,7 @@ class _Search:
         self._passes_over = passes_over
         self._entries = opened.entries
         self._store = opened.store
+        self._sources = opened.sources
         self._remaining = opened.limit
         self._formats = {kind: format_named(kind)} if kind else None
         self.complete = True
@@ -333,7 +344,8 @@ class _Search:
             ours |= {marks.TENSORBOARD}
         owned = ours if tensors or profiler else frozenset[str]()
         if not tensors or self._formats:
-            recognition = recognize(folder_of(self._store, folder, names, listed), self._formats)
+            inside = folder_of(self._store, folder, names, listed)
+            recognition = recognize(inside._replace(options=self._sources), self._formats)
             self.problems |= dict.fromkeys(recognition.problems)
             if recognition.runs or self._formats:
                 runs = list(_trials_of(recognition.runs, folder, named=bool(self._formats)))
@@ -411,6 +423,7 @@ class _Opened(NamedTuple):
     store: TrialStore
     limit: int
     entries: int
+    sources: SourceOptions = DEFAULT
 
 
 def _open(path: str, seconds: float = math.inf, entries: int | None = None) -> _Opened:

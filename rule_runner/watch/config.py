@@ -12,6 +12,8 @@ from msgspec.structs import replace
 
 from rule_core.rules.params import did_you_mean
 from rule_core.severity import Severity
+from rule_core.sources.names import NameTable
+from rule_core.sources.options import SourceOptions
 from rule_core.storage.uri import is_s3
 from rule_runner.config.defaults import FITTING_RULES
 from rule_runner.config.documents import TextError, parse, read_text
@@ -110,6 +112,8 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         is ignored.
     output
         The output of each trial; see `OutputTemplate`.
+    sources
+        How to read outputs of other writers.
     sinks, actions
         As the options of ``evaluate``.
     executor
@@ -137,6 +141,7 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     roots: Texts = ()
     judge: tuple[Assignment, ...] = (Assignment(rules=(FITTING_RULES,)),)
     output: str = DEFAULT_OUTPUT
+    sources: SourceOptions = SourceOptions()
     sinks: Texts = ()
     actions: Texts = ()
     executor: str = LOCAL
@@ -228,6 +233,7 @@ def _check(config: WatchConfig) -> None:
             msg = f"{name} {err}"
             raise ValueError(msg) from err
     check_output(config.output)
+    NameTable(config.sources)
     _check_executor(config.executor)
     for sink in () if config.alerts is None else config.alerts.sinks:
         if not sink.removeprefix(KIND) or not sink.startswith(KIND):

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from rule_core.sources.options import LogPattern, NameRule, SourceOptions
 from rule_runner.results.json_text import dump_json
 from rule_runner.watch.config import AlertsConfig, Assignment, WatchConfig
 
@@ -15,7 +16,7 @@ _HEADER: Final = {
     "$id": "urn:rule-runner:fleet:1",
     "title": "Configuration of rule-runner watch (fleet.yaml)",
 }
-_STRUCTS: Final = (WatchConfig, Assignment, AlertsConfig)
+_STRUCTS: Final = (WatchConfig, Assignment, AlertsConfig, SourceOptions, NameRule, LogPattern)
 # Fields whose default depends on the machine.
 _OF_MACHINE: Final = ("max_concurrent",)
 _ONE_OF: Final = [

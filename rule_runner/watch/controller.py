@@ -49,6 +49,7 @@ class Controller:
         options: WatchOptions,
     ) -> None:
         self.database = database
+        self.sources = config.sources
         self._evaluations = evaluations
         self._clock = clock
         self._waiter = waiter

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
 from rule_core.sources.address import address_of
+from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage.uri import is_s3
 from rule_runner.index.database import NewTrial
 from rule_runner.index.outputs import base_of, output_of
@@ -30,11 +31,14 @@ class WatchRoot:
         The folder or address before the first part with a wildcard.
     patterns
         The parts from there on.
+    sources
+        How to read outputs of other writers.
     """
 
     text: str
     base: str
     patterns: tuple[str, ...] = ()
+    sources: SourceOptions = field(default=DEFAULT, repr=False)
 
     @property
     def is_local(self) -> bool:
@@ -92,7 +96,7 @@ def new_trials(root: WatchRoot, known: Container[str], output: str) -> Iterator[
             return True
         return path in known and not (root.is_local and _has_new_profile(path, known))
 
-    for folder in find_new_trials(root.base, passes_over, SEARCH_S):
+    for folder in find_new_trials(root.base, passes_over, SEARCH_S, root.sources):
         path = address_of(folder.path).canonical
         place = address_of(path).path
         if path not in known and root.holds(place.removeprefix(base)):

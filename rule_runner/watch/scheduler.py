@@ -207,6 +207,7 @@ class Scheduler:
             profiler_trial=trial.path if trial.profiler else None,
             parameters=assignment.parameters,
             modes=assignment.modes,
+            sources=self._config.sources,
             wait=follow,
             as_it_is=not follow,
             idle_timeout=self._config.quiet_s,

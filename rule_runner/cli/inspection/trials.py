@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from rule_runner.cli.options import endpoint_option, flag, text
+from rule_runner.cli.reading import Sources, takes_reading
 from rule_runner.cli.reporting import quiet_reporting, reporting
 
 
@@ -19,15 +20,17 @@ def trial() -> None:
 @flag("--all", "Show every row of each table.", "everything")
 @endpoint_option
 @quiet_reporting
-def trial_show(path: str, form: str, everything: bool) -> None:
+@takes_reading
+def trial_show(path: str, form: str, everything: bool, sources: Sources) -> None:
     """Show what the trial at PATH holds.
 
-    These are steps, workers, collections, tensors and sizes. PATH may be an address,
+    These are steps, workers, collections, tensors and sizes; of outputs of other writers also
+    each decision of the reader and its reason. PATH may be an address,
     s3://bucket/prefix.
     """
     from rule_runner.commands.trial.show import show_trial
 
-    show_trial(path, form, everything=everything)
+    show_trial(path, form, everything=everything, sources=sources)
 
 
 @trial.command("export")
@@ -43,21 +46,23 @@ def trial_show(path: str, form: str, everything: bool) -> None:
 @text("--output", "PATH", "A new file or folder.", required=True)
 @endpoint_option
 @quiet_reporting
-def trial_export(path: str, form: str, output: str) -> None:
+@takes_reading
+def trial_export(path: str, form: str, output: str, sources: Sources) -> None:
     """Write the values of a trial in another format.
 
     PATH may be an address, s3://bucket/prefix.
     """
     from rule_runner.commands.trial.export import export_trial
 
-    export_trial(path, form, output)
+    export_trial(path, form, output, sources)
 
 
 @click.command()
 @click.argument("path", required=False)
 @endpoint_option
 @quiet_reporting
-def doctor(path: str | None) -> int:
+@takes_reading
+def doctor(path: str | None, sources: Sources) -> int:
     """Diagnose the installation and the trial at PATH.
 
     Each problem comes with a remedy. PATH may be an address, s3://bucket/prefix: then credentials
@@ -65,7 +70,7 @@ def doctor(path: str | None) -> int:
     """
     from rule_runner.commands.doctor.command import run_doctor
 
-    return run_doctor(path)
+    return run_doctor(path, sources)
 
 
 @click.command()

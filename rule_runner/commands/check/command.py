@@ -12,6 +12,7 @@ from msgspec.structs import replace as with_fields
 from rule_core.clock import SystemClock
 from rule_core.severity import Severity
 from rule_core.sources.address import address_of
+from rule_core.sources.options import SourceOptions
 from rule_runner import errors
 from rule_runner.commands.check.tables import CheckedTrial, CheckResult, print_results, ranked
 from rule_runner.commands.evaluate import evaluate_request
@@ -54,7 +55,7 @@ def check_trials(
     stdout = sys.stdout
     output_folder = Path(request.output or default_output("check"))
     with redirect_stdout(sys.stderr), Signals() as signals:  # rules may print
-        folders, problems = _find(paths)
+        folders, problems = _find(paths, request.sources)
         if not folders:
             raise errors.TrialError(" ".join(problems))
         trials = [*_check_each(folders, output_folder, request, signals)]
@@ -80,13 +81,13 @@ def check_trials(
     return errors.worst_exit_code(codes)
 
 
-def _find(paths: Sequence[str]) -> tuple[dict[str, TrialFolder], list[str]]:
+def _find(paths: Sequence[str], sources: SourceOptions) -> tuple[dict[str, TrialFolder], list[str]]:
     """Return the trials at and below paths, each once, and sentences on wrong paths.
 
     The keys are the names of the trials' folders of results.
     """
     trials: dict[str, TrialFolder] = {}
-    listed, problems = list_trials(paths)
+    listed, problems = list_trials(paths, sources=sources)
     for folder, trial_path, path in listed:
         trials[_new_name(trial_path, path, trials, several=len(paths) > 1)] = folder
     return trials, problems
@@ -114,7 +115,7 @@ def _check_each(
     The end grace for files of slow workers runs once for all ended trials, not once for each.
     """
     clock = SystemClock()
-    running = {name for name, folder in folders.items() if not has_ended(folder)}
+    running = {name for name, folder in folders.items() if not has_ended(folder, request.sources)}
     grace_end = clock.monotonic() + DEFAULT_END_GRACE_S
     several = len(folders) > 1
     for number, name in enumerate(sorted(folders, key=running.__contains__), 1):

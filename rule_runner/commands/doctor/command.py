@@ -2,22 +2,23 @@
 
 from collections.abc import Iterator
 
+from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_runner.commands.doctor.checks import Diagnosis, Grade, wrong
 from rule_runner.commands.doctor.installation import examine_installation
 from rule_runner.errors import counted
 
 
-def run_doctor(path: str | None) -> int:
+def run_doctor(path: str | None, sources: SourceOptions = DEFAULT) -> int:
     """Print all diagnoses; return 1 if there is a problem, otherwise 0."""
     problems = 0
-    for check in _checks(path):
+    for check in _checks(path, sources):
         _print(check)
         problems += check.grade is Grade.WRONG
     print(f"{counted(problems, 'problem') if problems else 'No problems'} found.")
     return 1 if problems else 0
 
 
-def _checks(path: str | None) -> Iterator[Diagnosis]:
+def _checks(path: str | None, sources: SourceOptions) -> Iterator[Diagnosis]:
     """Examine the installation, and a trial if the installation allows it."""
     yield from examine_installation()
     if path is None:
@@ -30,7 +31,7 @@ def _checks(path: str | None) -> Iterator[Diagnosis]:
             f"({type(err).__name__}). Repair it first."
         )
     else:
-        yield from examine_trial(path)
+        yield from examine_trial(path, sources)
 
 
 def _print(check: Diagnosis) -> None:

@@ -13,6 +13,7 @@ from rule_core.model.collection import CollectionKeys
 from rule_core.reading.source_index import QUIET_VARIABLE, SourceIndex
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.address import address_of
+from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage import ByteRange, ObjectNotFoundError, StorageUnavailableError
 from rule_core.trials import Trial
 from rule_runner.commands.doctor.checks import Diagnosis, Grade, good, warning, wrong
@@ -40,7 +41,7 @@ _PLAIN: Final = {stat.S_IFREG, stat.S_IFDIR}
 _OF_A_TRIAL: Final = ("collections", "index", "events", paths.END_OF_JOB, CLAIM)
 
 
-def examine_trial(path: str) -> Iterator[Diagnosis]:
+def examine_trial(path: str, sources: SourceOptions = DEFAULT) -> Iterator[Diagnosis]:
     """Yield the checks of the trial at `path`."""
     if address_of(path).is_in_s3:
         checks = [*examine_address(address_of(path).path)]
@@ -51,7 +52,7 @@ def examine_trial(path: str) -> Iterator[Diagnosis]:
         if not address_of(path).kind and holds_converted(path, only_file=True):
             yield from _profiler_data(path)
             return
-        trial = open_trial(path)
+        trial = open_trial(path, sources=sources)
         exists = is_there(trial)
     except TrialError as err:
         yield wrong(printable(err))
@@ -116,9 +117,11 @@ def _sources(index: SourceIndex) -> Iterator[Diagnosis]:
     except (StorageUnavailableError, SMDebugError) as err:
         yield wrong(printable(err))
         return
-    for source in index.sources:
+    for source, decisions in zip(index.sources, index.decisions(), strict=True):
         yield good(f"Recognised as {source.kind}: {printable(source.description)}")
+        yield from (good(printable(f"Decided: {decision}.")) for decision in decisions)
     yield from (good(printable(text)) for text in index.set_aside)
+    yield from (warning(printable(text)) for text in index.caveats())
     steps, starts = len(index.steps), len(index.segments)
     resumed = f" of {starts} starts: it was resumed, or its steps go back" if starts > 1 else ""
     if not steps:

@@ -10,6 +10,7 @@ from rule_core.exceptions import SMDebugValueError
 from rule_core.failures import OnError
 from rule_core.format.paths import END_OF_JOB
 from rule_core.reading.trial_index import TrialIndex
+from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage import StorageUnavailableError
 from rule_runner.config.model import check_is_local
 from rule_runner.errors import OutputError, TrialError
@@ -42,8 +43,8 @@ FORMATS: Final[dict[str, Callable[[Path, TrialIndex], Exporter]]] = {
 }
 
 
-def export_trial(path: str, form: str, output: str) -> None:
-    """Write the trial at `path` in another format.
+def export_trial(path: str, form: str, output: str, sources: SourceOptions = DEFAULT) -> None:
+    """Write the trial at `path`, read as `sources` says, in another format.
 
     Raises
     ------
@@ -57,7 +58,7 @@ def export_trial(path: str, form: str, output: str) -> None:
     if target.is_file() or (target.is_dir() and any(target.iterdir())):
         msg = f"Output {output!r} exists. Choose another path, or remove it."
         raise OutputError(msg)
-    index, ended = read_index(path)
+    index, ended = read_index(path, sources)
     omissions = Omissions()
     partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
     try:
@@ -91,7 +92,7 @@ def _remove(partial: Path) -> None:
         partial.unlink(missing_ok=True)
 
 
-def read_index(path: str) -> tuple[TrialIndex, bool]:
+def read_index(path: str, sources: SourceOptions = DEFAULT) -> tuple[TrialIndex, bool]:
     """Return the index of a trial with steps, and whether the trial has ended.
 
     Raises
@@ -99,7 +100,7 @@ def read_index(path: str) -> tuple[TrialIndex, bool]:
     TrialError
         If `path` holds no trial, or one without steps.
     """
-    trial = open_trial(path)
+    trial = open_trial(path, sources=sources)
     if not is_there(trial):
         raise TrialError(absent(trial))
     index = trial.index

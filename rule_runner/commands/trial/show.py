@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_runner.commands.trial import summary
 from rule_runner.errors import counted
 from rule_runner.escape import printable
@@ -12,7 +13,7 @@ from rule_runner.results.json_text import dump_json
 ROW_LIMIT: Final = 20  # rows of a table without --all
 
 
-def show_trial(path: str, form: str, *, everything: bool) -> None:
+def show_trial(path: str, form: str, *, everything: bool, sources: SourceOptions = DEFAULT) -> None:
     """Print the trial at `path`.
 
     Parameters
@@ -21,13 +22,15 @@ def show_trial(path: str, form: str, *, everything: bool) -> None:
         ``table`` or ``json``.
     everything
         Whether to print all rows of long tables.
+    sources
+        How to read outputs of other writers.
 
     Raises
     ------
     TrialError
         If `path` holds no trial.
     """
-    report = summary.report_trial(path)
+    report = summary.report_trial(path, sources)
     if form == "json":
         print(dump_json(report, indent=2))
     else:
@@ -58,7 +61,9 @@ def _source_lines(report: summary.TrialReport) -> Iterator[str]:
     """Yield the lines about a run in other formats."""
     for source in report.sources:
         yield f"recognised: {source.kind}: {printable(source.description)}"
+        yield from (f"  {printable(decision)}" for decision in source.decisions)
     yield from (f"set aside: {printable(text)}" for text in report.set_aside)
+    yield from (f"note: {printable(text)}" for text in report.caveats)
     yield f"ended: {f'yes, {report.why_ended}' if report.ended else 'no, it may still grow'}"
     yield f"tensors: {len(report.tensors)}"
 

@@ -14,6 +14,7 @@ from rule_core.modes import ModeKeys
 from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex, missing_workers
 from rule_core.sources.address import address_of
+from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage import StorageUnavailableError
 from rule_runner.errors import TrialError
 from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent
@@ -72,10 +73,11 @@ class IncompleteStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A file or folder in another format, and why it was recognised."""
+    """A file or folder in another format, why it was recognised, and what was decided about it."""
 
     kind: str
     description: str
+    decisions: list[str] = []
 
 
 class SegmentReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +97,8 @@ class TrialReport(msgspec.Struct, frozen=True, kw_only=True):
         Why a run in another format counts as ended; "" if it does not.
     sources, set_aside
         What is read of a run in other formats, and sentences on what is not.
+    caveats
+        Sentences on what such a run may hide, and on options that fit nothing in it.
     segments
         Of a run that was resumed; [] of one that was not.
     """
@@ -114,10 +118,11 @@ class TrialReport(msgspec.Struct, frozen=True, kw_only=True):
     why_ended: str = ""
     sources: list[SourceReport] = []
     set_aside: list[str] = []
+    caveats: list[str] = []
     segments: list[SegmentReport] = []
 
 
-def report_trial(path: str) -> TrialReport:
+def report_trial(path: str, sources: SourceOptions = DEFAULT) -> TrialReport:
     """Return a summary of the trial at `path`.
 
     Raises
@@ -125,7 +130,7 @@ def report_trial(path: str) -> TrialReport:
     TrialError
         If the folder does not exist, or holds no trial.
     """
-    trial = open_trial(path)
+    trial = open_trial(path, sources=sources)
     if not is_there(trial):
         raise TrialError(absent(trial))
     index = trial.index
@@ -163,10 +168,11 @@ def _source_fields(index: SourceIndex) -> dict[str, Any]:
     return {
         "why_ended": index.why_ended(),
         "sources": [
-            SourceReport(kind=source.kind, description=source.description)
-            for source in index.sources
+            SourceReport(kind=source.kind, description=source.description, decisions=decisions)
+            for source, decisions in zip(index.sources, index.decisions(), strict=True)
         ],
         "set_aside": list(index.set_aside),
+        "caveats": list(index.caveats()),
         "segments": list(_segments(index)),
     }
 

@@ -257,7 +257,7 @@ def _check(job: RuleJobConfig, scope: JobScope) -> None:
         with suppress(RuleFailedError):  # it needs its trials, which are not open yet
             construct(bound, None, [None for _ in (*scope.request.other_trials, *own)])
     for path in own if scope.look else ():
-        trial = open_trial(path)
+        trial = open_trial(path, sources=scope.request.source_options)
         if not is_there(trial):
             raise TrialError(absent(trial))
         reject_parent(trial)

@@ -1,10 +1,10 @@
-"""Reads the section `Sources` of a job file: names and log patterns of other writers."""
+"""Reads the section `Sources` of a job file: how to read outputs of other writers."""
 
 from collections.abc import Mapping
 from typing import Final
 
 from rule_core.exceptions import SMDebugValueError
-from rule_core.sources.names import check_name_rule
+from rule_core.sources.names import NameTable, check_name_rule
 from rule_core.sources.options import LogPattern, NameRule, SourceOptions
 from rule_runner.config.job_file.sections import ABSENT, check_fields, compiled, listed, texts_of
 from rule_runner.errors import JobError
@@ -12,6 +12,10 @@ from rule_runner.errors import JobError
 SECTION: Final = "Sources"
 _NAMES: Final = "Names"
 _LOG_PATTERNS: Final = "LogPatterns"
+_STEP_COLUMN: Final = "StepColumn"
+_MAP: Final = "Map"
+_MODES: Final = "Modes"
+_FIELDS: Final = (_NAMES, _LOG_PATTERNS, _STEP_COLUMN, _MAP, _MODES)
 _PATTERN: Final = "Pattern"
 _MODE: Final = "Mode"
 _COLLECTION: Final = "Collection"
@@ -37,23 +41,40 @@ def source_options(section: object, place: str) -> SourceOptions:
     if section in ABSENT:
         return SourceOptions()
     if not isinstance(section, Mapping):
-        msg = f"{SECTION} of {place} must be an object with {_NAMES} or {_LOG_PATTERNS}."
+        msg = f"{SECTION} of {place} must be an object with {', '.join(_FIELDS)}."
         raise JobError(msg)
-    check_fields(section, (_NAMES, _LOG_PATTERNS), f"{SECTION} of {place}")
+    check_fields(section, _FIELDS, f"{SECTION} of {place}")
 
-    names, patterns = (
+    names, patterns, maps, modes = (
         [
             (item, f"{SECTION}.{field}[{number}] of {place}")
             for number, item in enumerate(
                 listed(section.get(field), f"{SECTION}.{field} of {place}")
             )
         ]
-        for field in (_NAMES, _LOG_PATTERNS)
+        for field in (_NAMES, _LOG_PATTERNS, _MAP, _MODES)
     )
-    return SourceOptions(
+    column = section.get(_STEP_COLUMN)
+    options = SourceOptions(
         tuple(_name_rule(*item) for item in names),
         tuple(_log_pattern(*item) for item in patterns),
+        "" if column in ABSENT else _text(column, f"{SECTION}.{_STEP_COLUMN} of {place}"),
+        tuple(_text(*item) for item in maps),
+        tuple(_text(*item) for item in modes),
     )
+    try:
+        NameTable(options)
+    except SMDebugValueError as err:
+        msg = f"{SECTION} of {place} is not valid. {err}"
+        raise JobError(msg) from err
+    return options
+
+
+def _text(value: object, where: str) -> str:
+    if isinstance(value, str):
+        return value
+    msg = f"{where} must be a string, got {value!r:.100}."
+    raise JobError(msg)
 
 
 def _name_rule(raw: object, where: str) -> NameRule:

@@ -4,12 +4,14 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final, TypeVar
 
 import msgspec
 
 from rule_core.clock import Clock, SystemClock
 from rule_core.failures import attempt
+from rule_core.sources.options import DEFAULT
 from rule_runner.errors import RuleRunnerError
 from rule_runner.escape import printable
 from rule_runner.index.records import TrialRecord
@@ -128,10 +130,16 @@ class SeriesCache:
         Bounds the time of each answer.
     profiles
         Whether the curves are those of profiles, over time, instead of those over steps.
+
+    Attributes
+    ----------
+    sources
+        How to read outputs of other writers.
     """
 
     def __init__(self, clock: Clock | None = None, *, profiles: bool = False) -> None:
         self._clock = clock or SystemClock()
+        self.sources = DEFAULT
         self._profiles = profiles
         self._lock = threading.Lock()
         self._readers = threading.BoundedSemaphore(READERS)
@@ -163,7 +171,8 @@ class SeriesCache:
             if not self._profiles:
                 cached.read_measured(trial)
             if self._profiles or trial.tensors:
-                open_curves = ProfileCurves if self._profiles else TrialCurves
+                of_steps = partial(TrialCurves, sources=self.sources)
+                open_curves = ProfileCurves if self._profiles else of_steps
                 cached.read(trial, lambda path: open_curves(path, self._clock), READ_S)
         finally:
             self._readers.release()

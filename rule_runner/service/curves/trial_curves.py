@@ -16,6 +16,7 @@ from rule_core.model.segments import step_in_segment
 from rule_core.reading.file_problems import UNREADABLE
 from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex
+from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_runner.loading.trials import open_trial, reject_parent
 from rule_runner.service.curves.points import CurveItem, Points
 from rule_runner.service.curves.reader import CurveReader
@@ -80,11 +81,11 @@ class TrialCurves(CurveReader):
     last_step = -1
     left_out = 0
 
-    def __init__(self, path: str, clock: Clock) -> None:
+    def __init__(self, path: str, clock: Clock, sources: SourceOptions = DEFAULT) -> None:
         self.points: dict[str, Points] = {}
         self.kinds: dict[str, CurveKind] = {}
         super().__init__(clock)
-        self._trial = open_trial(path, patience=self._waits)
+        self._trial = open_trial(path, sources=sources, patience=self._waits)
         self._read_step = -1  # global; of this step and those before everything was read
         self._named = -1
 

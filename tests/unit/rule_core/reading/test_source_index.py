@@ -183,3 +183,25 @@ def test_a_step_that_was_queried_gets_what_is_read_of_it_later() -> None:
     index.refresh()
     assert trial.tensor_names(step=5, mode=ModeKeys.EVAL) == ["loss"]
     assert trial.tensor("loss").value(5, ModeKeys.EVAL)[0] == 2.0
+
+
+class _Deciding(ListSource):
+    """A source that says how it counts steps."""
+
+    def decisions(self) -> list[str]:
+        """Return a sentence; see `DecidingSource`."""
+        return ["steps: epoch x 2 iterations, from 'epoch' and 'iter'"]
+
+
+def test_the_decisions_of_a_source_precede_those_about_its_names() -> None:
+    index = source_index(_Deciding(*ROWS), ListSource((0, {"val_acc": 1.0})))
+    index.refresh()
+    assert [*index.decisions()] == [
+        [
+            "steps: epoch x 2 iterations, from 'epoch' and 'iter'",
+            "train: 'loss', 'lr', by their names",
+            "losses: 'loss', by its name",
+            "learning_rates: 'lr', by its name",
+        ],
+        ["eval: 'val_acc', by its name", "metrics: 'val_acc', by its name"],
+    ]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rule_core.model.segments import MAX_SEGMENTS, global_step
 from rule_core.modes import ModeKeys
-from rule_core.reading.source_record import SourceRecord, TensorName, is_step
+from rule_core.reading.source_record import SourceRecord, TensorName, is_step, quoted
 
 
 def name(text: str) -> TensorName:
@@ -251,3 +251,60 @@ def test_the_only_lane_shares_its_steps() -> None:
 @pytest.mark.parametrize("number", [-1, 0.5, math.nan, math.inf, 2**48])
 def test_some_numbers_are_no_steps(number: float) -> None:
     assert not is_step(number)
+
+
+MAPPED = {"my_loss": "loss", "other": "loss", "eval_mine": "loss"}
+
+
+def mapped(text: str) -> TensorName:
+    return name(text)._replace(name=MAPPED.get(text, ""), collection="losses")
+
+
+@pytest.mark.parametrize("names", [("loss", "my_loss"), ("my_loss", "loss")])
+def test_a_mapped_series_takes_the_name_of_another(
+    names: tuple[str, str], problems: list[tuple[str, str]]
+) -> None:
+    record = SourceRecord("log", "", mapped, lambda *problem: problems.append(problem))
+    for step in (1, 2):
+        record.row(step, {name: float(name == "my_loss") for name in names})
+    record.row(2, {"eval_mine": 3.0})
+    columns = record.lanes[0, ModeKeys.TRAIN].columns
+    assert {name: [*column.values] for name, column in columns.items()} == {
+        "loss": [1.0, 1.0],
+        "loss (as written)": [0.0, 0.0],
+    }
+    assert [*record.lanes[0, ModeKeys.EVAL].columns] == ["loss"]
+    assert record.members == {"losses": {"loss"}, "scalars": {"loss (as written)"}}
+    assert not problems
+    decisions = [*record.decisions()]
+    assert "'my_loss' is read as 'loss', by --map" in decisions
+    assert "'loss' is read as 'loss (as written)', by --map" in decisions
+    assert "scalars: 'loss (as written)', by --map" in decisions
+
+
+def test_of_two_series_with_one_name_the_second_keeps_its_own(
+    problems: list[tuple[str, str]],
+) -> None:
+    record = SourceRecord("log", "", mapped, lambda *problem: problems.append(problem))
+    record.row(1, {"my_loss": 1.0, "other": 2.0})
+    assert [*record.lanes[0, ModeKeys.TRAIN].columns] == ["loss", "other"]
+    assert problems == [("log", "'other' is not called 'loss': another series is.")]
+
+
+def test_an_option_decides_the_mode_before_the_file() -> None:
+    def decided(text: str) -> TensorName:
+        return name(text)._replace(mode_by="--mode" if text == "lr" else "")
+
+    record = SourceRecord("log", "", decided, print, ModeKeys.EVAL)
+    record.row(1, {"lr": 0.1, "loss": 1.0, "other_loss": 1.0})
+    assert [*record.decisions()] == [
+        "train: 'lr', by --mode",
+        "eval: 'loss', 'other_loss', by the file",
+        "scalars: 'lr', by its name",
+        "losses: 'loss', 'other_loss', by their names",
+    ]
+
+
+def test_long_lists_of_names_are_cut() -> None:
+    assert quoted([f"n{number}" for number in range(12)]).endswith("'n8', 'n9' and 2 more")
+    assert len(quoted(["n" * 1000])) == 100

@@ -8,6 +8,7 @@ import pytest
 from memory_store import MemoryStore
 
 from rule_core.sources.format import Recognized, SourceFolder
+from rule_core.sources.options import SourceOptions
 from rule_core.sources.recognize import SourceRun, recognize, source_folder
 
 
@@ -158,3 +159,17 @@ def test_head_of_a_file_is_read_once(tmp_path: Path) -> None:
     assert (folder.names, folder.head("b"), folder.head("b")) == (["b"], b"12", b"12")
     assert (folder.head("no"), list(folder.list_folder("no/"))) == (b"", [])
     assert reads == ["a/b", "a/no"]
+
+
+def test_formats_see_the_options_of_the_user() -> None:
+    columns = []
+
+    class Seeing(NamedFormat):
+        def recognize(self, folder: SourceFolder) -> Iterator[Recognized]:
+            columns.append(folder.options.step_column)
+            yield from super().recognize(folder)
+
+    folder = source_folder(MemoryStore({"runs/a.csv": b""}), "runs/")
+    options = SourceOptions(step_column="when")
+    recognize(folder._replace(options=options), {"csv": Seeing("csv", ending=".csv")})
+    assert columns == ["when"]

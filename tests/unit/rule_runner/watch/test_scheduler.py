@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from watched import Watch, log, result, save
 
+from rule_core.sources.options import SourceOptions
 from rule_runner.errors import TemporaryError
 from rule_runner.index.commands import Command, TrialAction
 from rule_runner.index.reader import IndexReader
@@ -292,3 +293,13 @@ def test_a_queued_trial_is_cancelled_before_it_starts(watch: Watch) -> None:
     watch.end(trials[0])
     watch.tick()
     assert watch.trial(trials[2]).output not in watch.evaluations.requests
+
+
+def test_evaluations_read_sources_as_the_configuration_says(tmp_path: Path, clock: Any) -> None:
+    (tmp_path / "runs").mkdir()
+    sources = SourceOptions(step_column="when")
+    watch = Watch(tmp_path, clock, sources=sources)
+    trial = log(watch.runs)
+    watch.tick()
+    (request,) = watch.evaluations.requests[watch.trial(trial).output]
+    assert request.sources == sources

@@ -21,6 +21,7 @@ from jsonschema import Draft202012Validator
 from profiler_writer import END, cpu
 from referencing import Registry, Resource
 
+from rule_core.sources.options import SourceOptions
 from rule_runner.cli import main
 from rule_runner.commands.check import command as checking
 from rule_runner.config.model import EvaluationConfig
@@ -240,9 +241,12 @@ def test_folders_of_results_have_stable_names(tmp_path: Path) -> None:
     for name in ("a/out", "b/out", "a-out", "c d/\u00e9"):
         rawtrial.write(tmp_path / "runs" / name, files(PLAIN, 1))
     runs = str(tmp_path / "runs")
-    assert [*checking._find([runs])[0]] == ["a-out", "a-out-2", "b-out", "c-d"]
-    assert [*checking._find([f"{runs}/a", f"{runs}/b/", f"{runs}/a/out"])[0]] == ["a-out", "b-out"]
-    assert [*checking._find([f"{runs}/a-out"])[0]] == ["a-out"]
+    assert [*checking._find([runs], SourceOptions())[0]] == ["a-out", "a-out-2", "b-out", "c-d"]
+    assert [*checking._find([f"{runs}/a", f"{runs}/b/", f"{runs}/a/out"], SourceOptions())[0]] == [
+        "a-out",
+        "b-out",
+    ]
+    assert [*checking._find([f"{runs}/a-out"], SourceOptions())[0]] == ["a-out"]
 
 
 @pytest.mark.usefixtures("runs")

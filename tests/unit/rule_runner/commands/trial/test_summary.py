@@ -110,6 +110,7 @@ def test_everything_that_is_in_a_trial(tmp_path: Path) -> None:
         "why_ended": "",
         "sources": [],
         "set_aside": [],
+        "caveats": [],
         "segments": [],
     }
 

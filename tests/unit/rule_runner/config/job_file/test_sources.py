@@ -22,6 +22,9 @@ Sources:
     - Name: mine
       Pattern: 'it (?P<step>\d+) loss (?P<loss>\S+)'
     - Pattern: '(?P<step>\d+)'
+  StepColumn: when
+  Map: [loss=my_loss]
+  Modes: ["eval=val_*"]
 DebugRuleConfigurations:
   - RuleConfigurationName: A
     RuleParameters: {rule_to_invoke: LossNotDecreasing}
@@ -32,6 +35,9 @@ OPTIONS = SourceOptions(
         LogPattern("mine", r"it (?P<step>\d+) loss (?P<loss>\S+)"),
         LogPattern("job", r"(?P<step>\d+)"),
     ),
+    "when",
+    ("loss=my_loss",),
+    ("eval=val_*",),
 )
 
 
@@ -44,12 +50,18 @@ def test_a_job_file_has_names_and_log_patterns(tmp_path: Path) -> None:
 def test_the_names_of_a_request_precede_those_of_its_job(tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text(JOB)
-    own = SourceOptions((NameRule("critic/x", None, "metrics"),), (LogPattern("a", "b"),))
+    own = SourceOptions(
+        (NameRule("critic/x", None, "metrics"),), (LogPattern("a", "b"),), "row", ("a=my_loss",)
+    )
     request = EvaluationRequest(job=read_job_file(str(path)), sources=own)
     again = read_request(request.to_json())
     assert again == request
     assert again.source_options == SourceOptions(
-        own.names + OPTIONS.names, own.log_patterns + OPTIONS.log_patterns
+        own.names + OPTIONS.names,
+        own.log_patterns + OPTIONS.log_patterns,
+        "row",
+        ("a=my_loss",),
+        ("eval=val_*",),
     )
     assert EvaluationRequest(sources=own).source_options == own
 
@@ -64,12 +76,32 @@ def test_nothing_is_the_default(section: Any) -> None:
 @pytest.mark.parametrize(
     ("section", "problem"),
     [
-        ([], "Sources of the job must be an object with Names or LogPatterns."),
+        (
+            [],
+            (
+                "Sources of the job must be an object with Names, LogPatterns, StepColumn, Map, "
+                "Modes."
+            ),
+        ),
+        ({"StepColumn": 3}, "Sources.StepColumn of the job must be a string, got 3."),
+        ({"Map": "a=b"}, "Sources.Map of the job must be a list, got text."),
+        ({"Map": [{}]}, "Sources.Map[0] of the job must be a string, got {}."),
+        (
+            {"Map": ["a=x", "b=x"]},
+            "Sources of the job is not valid. 'x' is given both 'a' and 'b'. Choose one.",
+        ),
+        (
+            {"Modes": ["evl=x"]},
+            (
+                "Sources of the job is not valid. The mode of series 'x' must be one of train, "
+                "eval, predict, global, got 'evl'. Did you mean 'eval=x'?"
+            ),
+        ),
         (
             {"names": []},
             (
                 "Sources of the job has an unknown field 'names'. Did you mean 'Names'? "
-                "Fields: Names, LogPatterns."
+                "Fields: Names, LogPatterns, StepColumn, Map, Modes."
             ),
         ),
         ({"Names": {"Pattern": "a"}}, "Sources.Names of the job must be a list, got an object."),

@@ -33,6 +33,7 @@ _LIST: Final = re.compile(
 _UNIT: Final = re.compile(r"(?<=[\d.])\s?(?:%|[kKMG]i?B?|s|ms|m|it/s)$")
 _WRAPPED: Final = re.compile(r"\w+(?:\.\w+)*\(([^()]*)\)")
 _DIGIT_OR_NAN: Final = re.compile(r"\d|[Nn]a[nN]\b|inf\b")
+_MAY_COUNT: Final = re.compile(r"\d|[Nn]a[nN]\b|inf\b|  |\t|\|")  # or name columns
 _HEADING: Final = 60  # characters of a line without numbers that names the next ones
 _TQDM: Final = re.compile(r"\d{1,3}%\|[^|]*\|\s*(\d+)/(\d+)\s\[")
 _HEADER: Final = re.compile(r"(?:[^\W\d]|[#%])[^:=,;\d]{0,40}(?:\d[\w-]*)?[^:=,;]{0,8}")
@@ -183,9 +184,10 @@ class TextLines:
         steps = self.rows.steps
         if not steps.has_counter:
             return steps.last < 1
-        if count.name != steps.name or count.total != self._total:
-            return False
-        return not self._counts_itself or count.value >= self._value
+        if not self._counts_itself:
+            return count.name == steps.name
+        is_same = count.name == steps.name and count.total == self._total
+        return is_same and count.value >= self._value
 
     def _with_epoch(self, counts: tuple[Count, ...]) -> tuple[Count, ...]:
         """Return counts with the epoch that an earlier line has announced, if they lack it."""
@@ -387,7 +389,7 @@ class TextLogSource(LineSource):
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
         """Pass the numbers of lines on; see `LineSource`."""
         for number, line in enumerate(lines, first):
-            if len(line) >= _HEADING and not _DIGIT_OR_NAN.search(line):
+            if len(line) >= _HEADING and not _MAY_COUNT.search(line):
                 continue
             if line and self.delivered.is_new(line):
                 self._text.add_line(line, record)

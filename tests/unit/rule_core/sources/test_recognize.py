@@ -1,5 +1,6 @@
 """Which files of a folder are one run, and in which format they are read."""
 
+import gzip
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -158,3 +159,10 @@ def test_head_of_a_file_is_read_once(tmp_path: Path) -> None:
     assert (folder.names, folder.head("b"), folder.head("b")) == (["b"], b"12", b"12")
     assert (folder.head("no"), list(folder.list_folder("no/"))) == (b"", [])
     assert reads == ["a/b", "a/no"]
+
+
+def test_compressed_heads_and_rotated_names() -> None:
+    files = {"a.log": b"", "a.log.1": b"", "b.csv.gz": gzip.compress(b"step,loss\n"), "c.gz": b"x"}
+    folder = source_folder(MemoryStore(files), "")
+    assert folder.names == ["a.log", "b.csv.gz", "c.gz"]
+    assert (folder.head_text("b.csv.gz"), folder.head_text("c.gz")) == ("step,loss\n", "")

@@ -40,12 +40,14 @@ class SourceFolder(NamedTuple):
     key
         The folder with a final slash, relative to the root; "" for the root.
     names
-        The sorted names of its files, and of its folders with a final slash.
+        The sorted names of its files, and of its folders with a final slash; without older parts
+        of rotated logs, which are read with the newest, and copies that are compressed.
     list_folder
         Returns the names in a folder below it, given as a name with a final slash; [] if there is
         none.
     head
-        Returns the first `HEAD_BYTES` of a file in it or below; b"" if it cannot be read.
+        Returns the first `HEAD_BYTES` of the content of a file in it or below, decompressed if its
+        name says so; b"" if it cannot be read.
     options
         How the user says that sources are read.
     """
@@ -57,8 +59,10 @@ class SourceFolder(NamedTuple):
     options: SourceOptions = DEFAULT
 
     def head_text(self, name: str) -> str:
-        """Return the start of a file as text, without the mark of its encoding."""
-        return self.head(name).decode("utf-8", "replace").removeprefix("\ufeff")
+        """Return the start of a file as text, as `LineReader` reads it; "" for a binary file."""
+        from rule_core.sources.rows.line_reader import head_text
+
+        return head_text(self.head(name))
 
 
 class FileSource:

@@ -7,11 +7,13 @@ from functools import cache
 from itertools import islice
 from typing import Final, NamedTuple
 
+from rule_core.exceptions import SMDebugValueError
 from rule_core.failures import attempt
 from rule_core.sources.format import HEAD_BYTES, Recognized, SourceFolder, SourceFormat
 from rule_core.sources.formats import CHECKPOINTS, MODULES, formats, reason_of
+from rule_core.sources.text.compressed_file import read_head
+from rule_core.sources.text.rotated_file import without_parts
 from rule_core.storage.base import (
-    ByteRange,
     ObjectNotFoundError,
     StorageUnavailableError,
     TrialStore,
@@ -92,11 +94,11 @@ def folder_of(
 
     @cache
     def head(name: str) -> bytes:
-        with suppress(ObjectNotFoundError, StorageUnavailableError):
-            return bytes(store.read(key + name, ByteRange(0, HEAD_BYTES)))
+        with suppress(ObjectNotFoundError, StorageUnavailableError, SMDebugValueError):
+            return read_head(store, key + name, HEAD_BYTES)
         return b""
 
-    return SourceFolder(key, names, cache(list_below), head)
+    return SourceFolder(key, without_parts(names), cache(list_below), head)
 
 
 def recognize(

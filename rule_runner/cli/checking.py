@@ -45,7 +45,8 @@ def check(
 ) -> int:
     """Judge each trial at or below PATH by the rules that fit it.
 
-    A PATH is a folder or s3://bucket/prefix; trials hold tensors, profiler data or both. A built-in
+    A PATH is a folder, a file, s3://bucket/prefix, or - for a log that is piped to standard input
+    and judged as it grows. Trials hold tensors, profiler data or both. A built-in
     rule fits a trial that holds its inputs. A trial that has not ended is judged up to its last
     step. One table shows the verdicts of all trials, findings first; a report has the details.
     """
@@ -53,12 +54,13 @@ def check(
     from rule_runner.commands.check.command import check_trials
     from rule_runner.config.model import check_is_local
     from rule_runner.config.request import EvaluationRequest
+    from rule_runner.loading.standard_input import STANDARD_INPUT
 
     if output is not None:
         check_is_local(output, "--output of check")
     request = EvaluationRequest(
         sources=sources,
-        wait=follow,
+        wait=follow or STANDARD_INPUT in paths,
         output=output,
         overwrite=overwrite,
         report=report,

@@ -35,7 +35,7 @@ ISSUES: Final = ("error", "warning")
 ISOLATIONS: Final = tuple(isolation.value for isolation in defaults.Isolation)
 
 
-_TRIAL_HELP: Final = "Root of the trial, or s3://bucket/prefix."
+_TRIAL_HELP: Final = "Root of the trial, s3://bucket/prefix, or - for standard input."
 _profiler_trial: Final = text(
     "--profiler-trial",
     "PATH",

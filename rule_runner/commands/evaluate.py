@@ -20,6 +20,7 @@ from rule_runner.engine.outcome import EvaluationOutcome, exit_code
 from rule_runner.engine.stop_requests import PAUSED, Signals
 from rule_runner.errors import EXIT_SIGNAL, UsageError
 from rule_runner.escape import printable
+from rule_runner.loading.standard_input import STANDARD_INPUT, standard_input
 from rule_runner.logs import get_logger
 from rule_runner.notify.event import check_source
 from rule_runner.notify.sinks import EventSink
@@ -61,6 +62,9 @@ class Evaluation(NamedTuple):
 def evaluate_trial(request: EvaluationRequest) -> int:
     """Evaluate, print the results, and return the exit code."""
     results = sys.stdout
+    if request.trial == STANDARD_INPUT:
+        name = request.trial_name or "standard-input"
+        request = with_fields(request, trial=standard_input(), trial_name=name)
     with redirect_stdout(sys.stderr), Signals() as signals:  # what rules print
         evaluation = evaluate_request(request, results, signals)
         _print(request, evaluation, results)

@@ -305,16 +305,23 @@ def _counts(text: str) -> tuple[list[_CountPlace], str]:
             found.append((after.span(), _unnamed(after, value, total)))
     if all(place.rank == UNNAMED and place.total[0] < 0 for _, place in found):  # a batch size
         found = _found_unnamed(text)
-    elif all(place.rank == EPOCH for _, place in found) and (match := _BRACKET.search(text)):
-        if not any(start < match.end() and end > match.start() for (start, end), _ in found):
-            value, total = (1, 2) if match[1] else (3, 4)
-            found.append((match.span(), _unnamed(match, value, total)))
+    elif all(place.rank == EPOCH for _, place in found):
+        found += _found_beside(text, max(end for (_, end), _ in found))
     for (start, end), _ in found:
         modes = _MODES.search(text[start:end])
         word = range(modes.start() + start, modes.end() + start) if modes else ()
         kept = "".join(text[place] if place in word else "\t" for place in range(start, end))
         text = f"{text[:start]}{kept}{text[end:]}"
     return [place for _, place in found], text
+
+
+def _found_beside(text: str, start: int) -> list[tuple[_Span, _CountPlace]]:
+    """Return the counter within the epoch that follows it, such as ``[20/100]``; it has no name."""
+    match = _BRACKET.search(text, start)
+    if match is None:
+        return []
+    value, total = (1, 2) if match[1] else (3, 4)
+    return [(match.span(), _unnamed(match, value, total))]
 
 
 def _rank_of(match: re.Match[str], text: str) -> int:
@@ -406,8 +413,8 @@ def name_before(gap: str, *, is_first: bool = False) -> _Span:
     piece = gap[start:end]
     start += len(piece) - len(piece.lstrip(_AROUND))
     end -= len(piece) - len(piece.rstrip(_AROUND))
-    while match := _END_OF_NAME.search(gap, start, max(start, end)):
-        end = match.start()
+    while ending := _END_OF_NAME.search(gap, start, max(start, end)):
+        end = ending.start()
     words = gap[start:end].lower().split()
     if not 0 < len(words) <= _MAX_WORDS or end - start > _MAX_NAME:
         return 0, 0

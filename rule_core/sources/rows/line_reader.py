@@ -4,11 +4,13 @@ import io
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from rule_core.sources.text.decoder import TextDecoder
+from rule_core.sources.text.envelopes import Envelopes
+from rule_core.sources.text.rotated_file import RotatedFile
 from rule_core.storage.base import TrialStore
-from rule_core.storage.growing_file import PIECE_BYTES, GrowingFile
+from rule_core.storage.growing_file import PIECE_BYTES
 
 MAX_LINE_BYTES: Final = 8 << 20  # longer lines are skipped
-_BOM: Final = "\ufeff"
 
 
 class NewLines(NamedTuple):
@@ -16,8 +18,8 @@ class NewLines(NamedTuple):
 
     Attributes
     ----------
-    lines
-        The lines without their ends.
+    text
+        The lines, each with its end, for searches in all of them at once.
     first
         The number of the first line; the file's first line is 1.
     restarted
@@ -28,20 +30,33 @@ class NewLines(NamedTuple):
         Whether any bytes were read.
     """
 
-    lines: Iterator[str]
+    text: str
     first: int
     restarted: bool
     skipped: int
     has_read: bool
 
+    @property
+    def lines(self) -> Iterator[str]:
+        """The lines without their ends."""
+        return (line.removesuffix("\n") for line in io.StringIO(self.text))
+
 
 class LineReader:
-    """Reads a file line by line; a partial last line is kept for the next call.
+    """Reads a log and its older parts line by line; a partial last line is kept for the next call.
+
+    Any of newline, carriage return or both ends a line. Lines are given without the envelopes of
+    collectors and launchers; see `Envelopes`.
 
     Attributes
     ----------
     modified
         When the file was last written, in seconds since the epoch; 0 before the first look.
+
+    Raises
+    ------
+    SMDebugValueError
+        If the package that decompresses the file is missing.
     """
 
     def __init__(self, store: TrialStore, key: str) -> None:
@@ -52,13 +67,20 @@ class LineReader:
 
     def rewind(self) -> None:
         """Read the file from its start again."""
-        self._file = GrowingFile(self._store, self._key)
+        self._file = RotatedFile(self._store, self._key)
         self._begin()
 
     def _begin(self) -> None:
-        self._partial = bytearray()
+        self._decoder = TextDecoder()
+        self._envelopes = Envelopes()
+        self._partial = ""
         self._number = 1  # of the next line
         self._skipping = False
+
+    @property
+    def problem(self) -> str:
+        """A sentence on the encoding or on damage; "" if there is none."""
+        return self._decoder.problem or self._file.problem
 
     def read(self) -> NewLines:
         """Return the lines of the next piece of the file; see `GrowingFile.read` for errors."""
@@ -66,55 +88,52 @@ class LineReader:
         self.modified = self._file.modified
         if new.restarted:
             self._begin()
-        data = bytes(new.data)
+        content = self._decoder.decode(bytes(new.data))
         skipped = 0
-        if not self._skipping and len(self._partial) + data.find(b"\n") > MAX_LINE_BYTES:
+        if not self._skipping and len(self._partial) + content.find("\n") > MAX_LINE_BYTES:
             skipped = self._number
             self._skip_line()
         if self._skipping:
-            data = self._after_skipped(data)
-        lines, first = self._complete_lines(data)
+            content = self._after_skipped(content)
+        content = self._partial + content
+        end = content.rfind("\n") + 1
+        self._partial = content[end:]
+        first, text = self._unwrapped(content[:end])
         if len(self._partial) > MAX_LINE_BYTES:
             skipped = skipped or self._number
             self._skip_line()
-        return NewLines(lines, first, new.restarted, skipped, has_read=bool(new.data))
+        return NewLines(text, first, new.restarted, skipped, has_read=bool(new.data))
 
     def finish(self) -> NewLines:
         """Return the last line if it has no end; what is appended to it later is skipped."""
-        first = self._number
-        line = self._decoded(self._partial)
+        ending = self._decoder.decode(b"", is_last=True)
+        content = "" if self._skipping else self._partial + ending
+        first, text = self._unwrapped(content, is_last=True)
         if self._partial:
             self._skip_line()
-        return NewLines(_split(line), first, restarted=False, skipped=0, has_read=bool(line))
+        return NewLines(text, first, restarted=False, skipped=0, has_read=bool(content))
 
-    def _complete_lines(self, data: bytes) -> tuple[Iterator[str], int]:
+    def _unwrapped(self, content: str, *, is_last: bool = False) -> tuple[int, str]:
+        """Return the number of the first line, and lines without envelopes."""
         first = self._number
-        end = data.rfind(b"\n") + 1
-        if not end:
-            self._partial += data
-            return iter(()), first
-        text = self._decoded(self._partial + data[:end])
-        self._partial = bytearray(data[end:])
-        self._number += text.count("\n")
-        return _split(text), first
-
-    def _decoded(self, data: bytes | bytearray) -> str:
-        text = data.decode("utf-8", "replace")
-        return text.removeprefix(_BOM) if self._number == 1 else text
+        content = self._envelopes.unwrap(content, is_last=is_last)
+        self._number += content.count("\n")
+        return first, content
 
     def _skip_line(self) -> None:
-        self._partial = bytearray()
+        self._partial = ""
         self._skipping = True
 
-    def _after_skipped(self, data: bytes) -> bytes:
+    def _after_skipped(self, content: str) -> str:
         """Return what follows the end of a line that is skipped."""
-        end = data.find(b"\n") + 1
+        end = content.find("\n") + 1
         if not end:
-            return b""
+            return ""
         self._skipping = False
         self._number += 1
-        return data[end:]
+        return content[end:]
 
 
-def _split(text: str) -> Iterator[str]:
-    return (line.rstrip("\r\n") for line in io.StringIO(text))
+def head_text(head: bytes) -> str:
+    """Return the start of a file as `LineReader` reads it; "" for a binary file."""
+    return Envelopes().unwrap(TextDecoder().decode(head), is_last=True)

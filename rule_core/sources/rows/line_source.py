@@ -65,6 +65,8 @@ class LineSource(FileSource, ABC):
             self.restart()
         if not self._pass_on(new, record):
             return True
+        if self._lines.problem:
+            self.report_once(record, self._lines.problem, "", self._lines.problem)
         if new.skipped:
             text = f"It has more than {MAX_LINE_BYTES >> 20} MiB. Such lines are skipped."
             self.report_once(record, "length", f"line {new.skipped}", text)

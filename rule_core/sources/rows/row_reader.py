@@ -15,7 +15,14 @@ from rule_core.sources.rows.row_fields import (
     to_number,
     to_time,
 )
-from rule_core.sources.rows.row_steps import NO_COUNTER, Count, RowSteps, counter_rank, to_count
+from rule_core.sources.rows.row_steps import (
+    NO_COUNTER,
+    ROW,
+    Count,
+    RowSteps,
+    counter_rank,
+    to_count,
+)
 
 MAX_NAMES: Final = 10_000  # of one file; rows with further names are cut
 
@@ -36,7 +43,7 @@ class RowReader:
 
     def __init__(self, options: SourceOptions = DEFAULT) -> None:
         self.steps = RowSteps()
-        self._column = getattr(options, "step_column", "")
+        self._column = options.step_column
         self._names = NameTable(options)
         self._last: dict[str, int] = {}  # the last step of each name
 
@@ -97,8 +104,9 @@ class RowReader:
             return ""
         if prefix:
             values = {prefix + name: value for name, value in values.items()}
-        if self._column == "row":
-            counts = ()
+        if self._column:
+            counts, values = self._counted_by_user(values, counts)
+            record.steps_from = self._column if counts or self._column == ROW else ""
         is_training = any(self._names(name).mode is not ModeKeys.EVAL for name in values)
         last = self.steps.last
         step = self.steps.step_of(counts, is_training=is_training)
@@ -114,6 +122,16 @@ class RowReader:
         elif new:
             record.row(step, new, time)
         return ""
+
+    def _counted_by_user(
+        self, values: Mapping[str, float], counts: Sequence[Count]
+    ) -> tuple[Sequence[Count], Mapping[str, float]]:
+        """Return the count that the user has named, and the other numbers of a row."""
+        value = values.get(self._column)
+        if value is not None:
+            others = {name: number for name, number in values.items() if name != self._column}
+            return [Count(self._column, 0, value)], others
+        return [count for count in counts if count.name == self._column], values
 
     def _rank(self, name: str) -> int:
         if not self._column:

@@ -18,12 +18,13 @@ from rule_core.sources.rows.line_source import LineFormat, LineSource
 from rule_core.sources.rows.row_fields import brief, is_undefined, to_number, to_step
 from rule_core.sources.rows.row_reader import RowReader
 from rule_core.sources.rows.row_steps import EPOCH, NO_COUNTER, UNNAMED, Count, counter_rank
+from rule_core.sources.text.compressed_file import plain_name
+from rule_core.sources.text.terminal import plain_text
 
 MAX_SEARCHED: Final = 1 << 16  # characters of a line
 _NAMES: Final = re.compile(
     r"(?i).*\.(log|out|err|txt|info|text|dat|stdout|stderr|output|res|[oe]\d+)(\.\d+)?|[^.]*"
 )
-_ESCAPES: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # colours and movements of terminals
 _BOXES: Final = str.maketrans("║│┃", "|||")
 _RULER: Final = re.compile(r"[\s|+\-=_*#~╔╗╚╝╠╣╦╩╬═║─│┌┐└┘├┤┬┴┼━┏┓┗┛┡┩]{4,}")
 _CELLS: Final = re.compile(r"\s{2,}|\t|\s*\|\s*")
@@ -98,11 +99,9 @@ class TextLines:
 
     def add_line(self, line: str, record: SourceRecord) -> None:
         """Read a line; `record` gets its numbers."""
-        if "\x1b" in line:
-            line = _ESCAPES.sub("", line)
-        for piece in line.split("\r"):
-            text = piece[:MAX_SEARCHED].rstrip()
-            if text and not (self._matchers and self._add_matched(text, record)):
+        for piece in plain_text(line[:MAX_SEARCHED]):
+            text = piece.rstrip()
+            if not (self._matchers and self._add_matched(text, record)):
                 self._add_text(text, record)
 
     def _add_matched(self, text: str, record: SourceRecord) -> bool:
@@ -167,9 +166,7 @@ class TextLines:
         """Remember what a line without numbers says of those that follow."""
         is_short = fields.words <= _FEWEST_CELLS
         counts = [
-            count
-            for count in fields.counts
-            if count.rank == EPOCH or self._is_announced(count)
+            count for count in fields.counts if count.rank == EPOCH or self._is_announced(count)
         ]
         if fields.mode not in _NO_EVALUATION and (is_short or fields.counts):
             counts = [count for count in counts if count.rank != UNNAMED]
@@ -430,12 +427,12 @@ def what_counts(text: str, options: SourceOptions = DEFAULT) -> str:
 
 
 def _reason(folder: SourceFolder, name: str) -> str:
-    if not _NAMES.fullmatch(name) or name.endswith("/"):
+    if not _NAMES.fullmatch(plain_name(name)) or name.endswith("/"):
         return ""
     text = folder.head_text(name)
     if "\0" in text or json_head(text):
         return ""
-    return what_counts(text)
+    return what_counts(text, folder.options)
 
 
 @lru_cache(maxsize=64)

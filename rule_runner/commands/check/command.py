@@ -23,7 +23,8 @@ from rule_runner.config.output_names import folder_name
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.engine.stop_requests import Signals
 from rule_runner.escape import printable
-from rule_runner.loading.trial_lists import list_trials
+from rule_runner.loading.standard_input import STANDARD_INPUT, standard_input
+from rule_runner.loading.trial_lists import ListedTrial, list_trials
 from rule_runner.loading.trial_search import TrialFolder
 from rule_runner.logs import get_logger
 from rule_runner.results.file_names import REPORT
@@ -87,7 +88,12 @@ def _find(paths: Sequence[str], sources: SourceOptions) -> tuple[dict[str, Trial
     The keys are the names of the trials' folders of results.
     """
     trials: dict[str, TrialFolder] = {}
-    listed, problems = list_trials(paths, sources=sources)
+    listed, problems = list_trials(
+        [path for path in paths if path != STANDARD_INPUT], sources=sources
+    )
+    if STANDARD_INPUT in paths:
+        piped = standard_input()
+        listed.append(ListedTrial(TrialFolder(piped, tensors=True, profiler=False), piped, piped))
     for folder, trial_path, path in listed:
         trials[_new_name(trial_path, path, trials, several=len(paths) > 1)] = folder
     return trials, problems

@@ -1,5 +1,6 @@
 """Which files of a folder are one run, and in which format they are read."""
 
+import gzip
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -173,3 +174,10 @@ def test_formats_see_the_options_of_the_user() -> None:
     options = SourceOptions(step_column="when")
     recognize(folder._replace(options=options), {"csv": Seeing("csv", ending=".csv")})
     assert columns == ["when"]
+
+
+def test_compressed_heads_and_rotated_names() -> None:
+    files = {"a.log": b"", "a.log.1": b"", "b.csv.gz": gzip.compress(b"step,loss\n"), "c.gz": b"x"}
+    folder = source_folder(MemoryStore(files), "")
+    assert folder.names == ["a.log", "b.csv.gz", "c.gz"]
+    assert (folder.head_text("b.csv.gz"), folder.head_text("c.gz")) == ("step,loss\n", "")

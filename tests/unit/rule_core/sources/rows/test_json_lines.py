@@ -69,7 +69,7 @@ def test_an_evaluation_with_its_epoch_alone_belongs_to_the_step_before() -> None
             b'{"step": 2, "los',
             'It is not a JSON object: \'{"step": 2, "los\'. Such lines are skipped.',
         ),
-        (b"\xff\x00", "It is not a JSON object: '\ufffd\\x00'. Such lines are skipped."),
+        (b"\xff\x00", "It is not a JSON object: '\xff\\x00'. Such lines are skipped."),
         (
             b'{"lr": 1}',
             (

@@ -1,10 +1,18 @@
 """LineReader: complete lines only, none twice, and never a long one in memory."""
 
+import bz2
+import gzip
+from collections.abc import Callable
+from unittest import mock
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from memory_store import MemoryStore
 
 from rule_core.sources.rows import line_reader
-from rule_core.sources.rows.line_reader import LineReader
+from rule_core.sources.rows.line_reader import LineReader, head_text
+from rule_core.sources.text.decoder import NOT_UTF8
 
 
 def lines_of(reader: LineReader) -> list[str]:
@@ -38,11 +46,12 @@ def test_what_follows_a_last_line_that_was_given_is_skipped_up_to_its_end() -> N
     [
         (b"\xef\xbb\xbfa\r\nb\r\n", ["a", "b"]),
         (b"a\n\n b \n", ["a", "", " b "]),
-        (b"\xff\x00\n", ["\ufffd\x00"]),
+        (b"\xff\x7f a\n", ["\xff\x7f a"]),
+        (b"\ra\rb\r\nc\n", ["", "a", "b", "c"]),
         ("a\u2028b\x0bc\n".encode(), ["a\u2028b\x0bc"]),
     ],
 )
-def test_lines_end_with_a_newline_alone(content: bytes, expected: list[str]) -> None:
+def test_newlines_and_carriage_returns_end_lines(content: bytes, expected: list[str]) -> None:
     assert lines_of(LineReader(MemoryStore({"log": content}), "log")) == expected
 
 
@@ -72,3 +81,57 @@ def test_a_file_that_was_restarted_starts_with_line_1() -> None:
     assert (new.restarted, new.first, [*new.lines]) == (True, 1, ["new"])
     reader.rewind()
     assert lines_of(reader) == ["new"]
+
+
+PRINTED = st.text(
+    st.sampled_from("a\n\r 0:1[]{}é損\ufeff\x1b") | st.characters(exclude_characters="\0"),
+    max_size=60,
+)
+ENCODINGS: dict[str, Callable[[str], bytes]] = {
+    "log": lambda text: text.encode("utf-8", "replace"),
+    "utf-16": lambda text: text.encode("utf-16", "replace"),
+    "log.gz": lambda text: gzip.compress(text.encode("utf-8", "replace")),
+    "log.bz2": lambda text: bz2.compress(text.encode("utf-8", "replace")),
+}
+
+
+def all_lines(content: bytes, key: str, piece: int, *, to_end: bool = True) -> list[str]:
+    with mock.patch.object(line_reader, "PIECE_BYTES", piece):
+        reader = LineReader(MemoryStore({key: content}), key)
+        lines: list[str] = []
+        while (new := reader.read()).has_read:
+            assert new.first == len(lines) + 1
+            lines += new.lines
+        return lines + [*reader.finish().lines] * to_end
+
+
+@given(PRINTED, st.sampled_from(sorted(ENCODINGS)), st.integers(1, 9))
+def test_encoding_compression_and_pieces_change_no_line(text: str, key: str, piece: int) -> None:
+    text = text.lstrip("\ufeff")
+    lines = all_lines(ENCODINGS["log"](text), "log", 1 << 20)
+    assert all_lines(ENCODINGS[key](text), key, piece) == lines
+
+
+@given(PRINTED, st.sampled_from(sorted(ENCODINGS)), st.data())
+def test_a_file_that_is_cut_gives_the_first_lines(text: str, key: str, data: st.DataObject) -> None:
+    content = ENCODINGS[key](text)
+    cut = content[: data.draw(st.integers(0, len(content)))]
+    lines = all_lines(content, key, 1 << 20)
+    first = all_lines(cut, key, 1 << 20, to_end=False)
+    assert first == lines[: len(first)]
+
+
+def test_the_head_is_what_is_read() -> None:
+    content = "[rank1]:step 1 ä\r[rank0]:step 1 ä\r\nend".encode("utf-16")
+    assert head_text(content).split("\n") == ["", "step 1 ä", "end"]
+    assert all_lines(content, "log", 100) == ["", "step 1 ä", "end"]
+    assert head_text(b"\x80\x04\0\0text\n") == ""
+
+
+def test_problems_of_encoding_and_compression_are_named() -> None:
+    files = {"log": b"na\xefve\n", "log.gz": b"no gzip file"}
+    for key, problem in (("log", NOT_UTF8), ("log.gz", "It is damaged: ")):
+        reader = LineReader(MemoryStore(files), key)
+        assert reader.problem == ""
+        assert lines_of(reader) == ["naïve"] * (key == "log")
+        assert reader.problem.startswith(problem)

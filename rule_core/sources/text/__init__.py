@@ -1,0 +1,1 @@
+"""From the bytes of text files to their lines."""

@@ -1,0 +1,129 @@
+"""CompressedFile: the content of a compressed file that may grow, in bounded memory."""
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable
+from typing import Any, Final
+
+from rule_core.exceptions import SMDebugValueError
+from rule_core.storage.base import ByteRange, TrialStore
+from rule_core.storage.growing_file import PIECE_BYTES, GrowingFile, NewBytes
+
+MEMORY_BYTES: Final = 256 << 20  # that xz may use
+_ERRORS: Final[set[type[Exception]]] = {zlib.error, lzma.LZMAError, OSError}
+
+
+def _zstd_decompressor() -> Any:
+    try:
+        from compression import zstd  # type: ignore[import-not-found]  # since Python 3.14
+    except ImportError:
+        from backports import zstd  # type: ignore[import-not-found]
+    _ERRORS.add(zstd.ZstdError)
+    return zstd.ZstdDecompressor()
+
+
+# The decompressor of one member.
+_METHODS: Final[dict[str, Callable[[], Any]]] = {
+    ".gz": lambda: zlib.decompressobj(31),
+    ".bz2": bz2.BZ2Decompressor,
+    ".xz": lambda: lzma.LZMADecompressor(memlimit=MEMORY_BYTES),
+    ".zst": _zstd_decompressor,
+}
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a file without the ending of its compression.
+
+    >>> plain_name("metrics.csv.gz"), plain_name("metrics.csv")
+    ('metrics.csv', 'metrics.csv')
+    """
+    stem, dot, ending = name.rpartition(".")
+    return stem if stem and dot + ending.lower() in _METHODS else name
+
+
+def open_file(store: TrialStore, key: str) -> "GrowingFile | CompressedFile":
+    """Return a file of which the content is read, decompressed if its name says so.
+
+    Raises
+    ------
+    SMDebugValueError
+        If the package that decompresses it is missing.
+    """
+    ending = key[len(plain_name(key)) :].lower()
+    if not ending:
+        return GrowingFile(store, key)
+    try:
+        _METHODS[ending]()
+    except ImportError as err:
+        msg = f"File {key!r} is compressed. To read it, install the package backports.zstd."
+        raise SMDebugValueError(msg) from err
+    return CompressedFile(store, key, _METHODS[ending])
+
+
+def read_head(store: TrialStore, key: str, limit: int) -> bytes:
+    """Return the first bytes of the content of a file; raises as `open_file` and its `read`."""
+    if plain_name(key) == key:
+        return bytes(store.read(key, ByteRange(0, limit)))
+    head, file = b"", open_file(store, key)
+    while len(head) < limit and (data := file.read(limit - len(head)).data):
+        head += data
+    return head
+
+
+class CompressedFile:
+    """The content of a compressed file, which may have several members, and not yet its end.
+
+    Attributes
+    ----------
+    key, modified
+        As those of `GrowingFile`.
+    problem
+        A sentence on damage, at which the content ends; "" if there is none.
+    """
+
+    def __init__(self, store: TrialStore, key: str, new_member: Callable[[], Any]) -> None:
+        self.key = key
+        self.modified = 0.0
+        self._file = GrowingFile(store, key)
+        self._new_member = new_member
+        self._begin()
+
+    def _begin(self) -> None:
+        self.problem = ""
+        self._member: Any = None
+        self._input = b""
+
+    def read(self, limit: int = PIECE_BYTES) -> NewBytes:
+        """Return at most `limit` bytes of the content; see `GrowingFile.read`."""
+        restarted, content = False, self._decompressed(limit)
+        while not content:
+            new = self._file.read(limit)
+            self.modified = self._file.modified
+            if new.restarted:
+                self._begin()
+                restarted = True
+            if not new.data:
+                break
+            self._input += new.data
+            content = self._decompressed(limit)
+        return NewBytes(memoryview(content), restarted)
+
+    def _decompressed(self, limit: int) -> bytes:
+        content = b""
+        while not content and not self.problem:
+            if self._member is None:
+                self._input = self._input.lstrip(b"\0")  # padding
+                if not self._input:
+                    break
+                self._member = self._new_member()
+            try:
+                content = self._member.decompress(self._input, limit)
+            except (*_ERRORS,) as err:
+                self.problem = f"It is damaged: {err}. What follows is not read."
+                break
+            if not self._member.eof:
+                self._input = getattr(self._member, "unconsumed_tail", b"")
+                break
+            self._input, self._member = self._member.unused_data, None
+        return content

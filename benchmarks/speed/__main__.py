@@ -38,6 +38,7 @@ OWN_TABLES = {  # what has a module with a `run`, which prints
     "s3": "bench_s3",  # requests and bytes; starts a server
     "safetensors": "bench_safetensors",  # checkpoints, beside loading them: time and memory
     "tensorboard": "bench_tensorboard",  # event files; beside other readers, if installed
+    "wandb": "bench_wandb",  # the log of a run, beside parsing its values; memory
 }
 CLOCKS = {"wall": lambda took: took.seconds, "CPU": lambda took: took.cpu_seconds or took.seconds}
 

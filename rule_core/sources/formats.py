@@ -18,6 +18,7 @@ CHECKPOINTS: Final = "safetensors"
 # If several describe one run, the first is read: those that are written at once and in full
 # precision come before those that are written rarely or rounded.
 MODULES: Final = {
+    "wandb": "wandb.format",
     "tensorboard": "tensorboard",
     "mlflow": "mlflow.format",
     "jsonl": "rows.json_lines",

@@ -22,6 +22,9 @@ from rule_core.storage.base import (
 
 ENTRIES: Final = 10_000  # looked at in one folder
 TRAINER: Final = "trainer-state"
+WANDB: Final = "wandb"
+# Folders of its runs: the console and whatever the training saves, and the client's own logs.
+WANDB_FILES, WANDB_LOGS = "files/", "logs/"
 # Folders in which a trainer keeps the logs of the checkpoints beside them.
 _LOG_FOLDERS: Final = ("runs/", "logs/", "log/", "tensorboard/", "tb/", "tb_logs/")
 _WORD: Final = re.compile(r"[A-Za-z]+|\d+")
@@ -126,7 +129,14 @@ def recognize(
         items = _ask(source_format, folder, problems.append)
         if items:
             recognized[kind] = items
-    owned = {below for items in recognized.values() for below in _folders_of(items, folder.key)}
+    owned: set[str] = set()
+    if WANDB in recognized:
+        owned |= {WANDB_FILES, WANDB_LOGS}
+        files = _inner(folder, WANDB_FILES)
+        for kind, source_format in by_kind.items():
+            if items := _ask(source_format, files, problems.append):
+                recognized.setdefault(kind, []).extend(items)
+    owned |= {below for items in recognized.values() for below in _folders_of(items, folder.key)}
     if CHECKPOINTS in recognized or TRAINER in recognized:
         owned |= {name for name in folder.names if _is_checkpoint(name)}
         _add_logs_below(recognized, owned, folder, by_kind)

@@ -35,8 +35,8 @@ _RUN_ID: Final = re.compile("[0-9a-f]{32}")
 SAID_SO: Final = "you said so"
 LOOKED_FOR: Final = (
     "The formats are TensorBoard event files, trainer_state.json, CSV and JSON lines with a step "
-    "or epoch, text logs with known lines, MLflow runs and safetensors. If it is one of them, say "
-    "so, as in text-log:PATH."
+    "or epoch, text logs with known lines, runs of MLflow and W&B, and safetensors. If it is one "
+    "of them, say so, as in text-log:PATH."
 )
 
 

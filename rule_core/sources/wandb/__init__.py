@@ -1,0 +1,1 @@
+"""Runs of Weights & Biases, from the log that it writes beside them."""

@@ -46,8 +46,8 @@ class SourceFolder(NamedTuple):
         Returns the names in a folder below it, given as a name with a final slash; [] if there is
         none.
     head
-        Returns the first `HEAD_BYTES` of the content of a file in it or below, decompressed if its
-        name says so; b"" if it cannot be read.
+        Returns the first `HEAD_BYTES` of the content of a file in it or below, or as many as the
+        second argument says, decompressed if its name says so; b"" if it cannot be read.
     options
         How the user says that sources are read.
     """
@@ -55,14 +55,14 @@ class SourceFolder(NamedTuple):
     key: str
     names: Sequence[str]
     list_folder: Callable[[str], Sequence[str]]
-    head: Callable[[str], bytes]
+    head: Callable[..., bytes]
     options: SourceOptions = DEFAULT
 
-    def head_text(self, name: str) -> str:
+    def head_text(self, name: str, size: int = HEAD_BYTES) -> str:
         """Return the start of a file as text, as `LineReader` reads it; "" for a binary file."""
         from rule_core.sources.rows.line_reader import head_text
 
-        return head_text(self.head(name))
+        return head_text(self.head(name) if size == HEAD_BYTES else self.head(name, size))
 
 
 class FileSource:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -95,11 +95,15 @@ def folder_of(
 ) -> SourceFolder:
     """Return a folder whose names are known; heads are read once for all formats."""
 
-    @cache
-    def head(name: str) -> bytes:
+    def start(name: str, size: int) -> bytes:
         with suppress(ObjectNotFoundError, StorageUnavailableError, SMDebugValueError):
-            return read_head(store, key + name, HEAD_BYTES)
+            return read_head(store, key + name, size)
         return b""
+
+    first = cache(partial(start, size=HEAD_BYTES))
+
+    def head(name: str, size: int = HEAD_BYTES) -> bytes:
+        return first(name) if size == HEAD_BYTES else start(name, size)
 
     return SourceFolder(key, without_parts(names), cache(list_below), head)
 

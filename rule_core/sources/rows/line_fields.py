@@ -56,7 +56,7 @@ _AFTER_WORD: Final = re.compile(r"\s*(?:[,;|()\]}'\"]|$)|\s\s|\s+[\w./@-]+\s+[-+
 _EPOCHS: Final = "epochs?|epoche|époque|época|эпоха|ep"
 _INNER: Final = (
     "global[ _]steps?|steps?|timesteps|env_steps?|total_timesteps|iterations?|iters?|it|"
-    r"batch(?:es)?|(?:\w+_)?num_updates|updates?|up|episodes?|rounds?|runde|schritt|étape|paso|шаг|tick"
+    r"batch(?:es|_idx|_index)?|minibatch|(?:\w+_)?num_updates|updates?|up|episodes?|rounds?|runde|schritt|étape|paso|шаг|tick"
 )
 _COUNT: Final = re.compile(
     rf"""(?<![\w/?&])(?:(?:train(?:ing)?|current|learning|completed)[\ _])?
@@ -81,7 +81,7 @@ _LEADING: Final = re.compile(
 _BRACKET: Final = re.compile(r"\[\s*(\d+)\s*/\s*(\d+)\b[^\]\[]*\]|(?<=[\s|])(\d+)/(\d+)\s*\[")
 _SIZES: Final = re.compile(r"\b([\d.]+)([kM]?)it/([\d.]+)([kM]?)it\b")
 _WORD_COUNT: Final = re.compile(
-    r"(train\w*|test\w*|val\w*|eval\w*):\s+(\d+)\s+(?=\[\s*\d+\s*/)", re.IGNORECASE
+    r"(train\w*|test\w*|val\w*|eval\w*):?\s+(\d+)(?=\s*\[\s*\d+\s*/|,\s)", re.IGNORECASE
 )
 _MODES: Final = re.compile(
     r"(?<![a-z])(?:(?P<eval>eval(?:uation|uating|uate)?|vali?(?:d(?:ation|ating|ate)?)?|va|dev|"

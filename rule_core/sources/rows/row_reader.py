@@ -46,6 +46,7 @@ class RowReader:
         self._column = options.step_column
         self._names = NameTable(options)
         self._last: dict[str, int] = {}  # the last step of each name
+        self._values: dict[str, float] = {}  # and its number
 
     def add_fields(
         self,
@@ -91,6 +92,14 @@ class RowReader:
                     values[name] = number
         return self.add(values, counts or context, record, prefix, time)
 
+    def repeats(self, values: Mapping[str, float]) -> bool:
+        """Return whether all of some names have another number at the latest step."""
+        last = self.steps.last
+        return all(
+            self._last.get(name, -1) == last and self._values.get(name) != value
+            for name, value in values.items()
+        )
+
     def add(
         self,
         values: Mapping[str, float],
@@ -116,6 +125,7 @@ class RowReader:
             is_behind = False
         new = {name: value for name, value in values.items() if self._last.get(name, -1) < step}
         self._last.update(dict.fromkeys(new, step))
+        self._values.update(new)
         if is_behind:  # such as a line of another kind that counts from 0, not 1
             for name, value in new.items():
                 record.point(name, step, value, time)

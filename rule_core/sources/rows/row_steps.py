@@ -20,7 +20,8 @@ COUNTERS: Final = (
     (1, "total_timesteps, timesteps_total, num_env_steps, env_step, env_steps, timesteps"),
     (0, "iteration, iterations, iter, iters, it, itr, niter, n_iter, tick, #"),
     (0, "update, updates, up, upd"),
-    (0, "batch, batches, batch_idx, minibatch"),
+    (0, "batch_idx, batch_index, minibatch"),
+    (0, "batch, batches"),
     (2, "samples, tokens"),
     (3, "round, rounds, generation, episode, episodes"),
     (4, "epoch, epochs, ep"),
@@ -195,6 +196,11 @@ class RowSteps:
         rest = inner.total - int(inner.value)
         is_last = 0 < rest <= self._interval and self._epoch is not None
         return self._base + int(inner.value) + (rest if is_last else 0)
+
+    def count_rows(self) -> None:
+        """Count the rows from now on, since several have the same epoch and nothing else."""
+        if self.rank >= EPOCH:
+            self.rank, self._rows_count = NO_COUNTER, True
 
     def decision(self) -> str:
         """Return how the steps were chosen, for ``trial show``."""

@@ -2,14 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.model.patterns import TIME_LIMIT_S, Pattern, compiled
 from rule_core.reading.source_record import SourceRecord, is_step
-from rule_core.sources.format import SourceFolder
+from rule_core.sources.format import HEAD_BYTES, SourceFolder
 from rule_core.sources.names import NameTable
 from rule_core.sources.options import DEFAULT, LogPattern, SourceOptions
 from rule_core.sources.rows.json_lines import json_head
@@ -34,6 +34,24 @@ _LIST: Final = re.compile(
 _UNIT: Final = re.compile(r"(?<=[\d.])\s?(?:%|[kKMG]i?B?|s|ms|m|it/s)$")
 _WRAPPED: Final = re.compile(r"\w+(?:\.\w+)*\(([^()]*)\)")
 _DIGIT_OR_NAN: Final = re.compile(r"\d|[Nn]a[nN]\b|inf\b")
+_FLOAT: Final = r"[-+\d.naife]+"
+# Lines that name their numbers by their places only: those of Darknet and of YOLO's results.txt.
+_HINTS: Final = (
+    LogPattern(
+        "darknet",
+        rf"^\s*(?P<step>\d+): (?P<loss>{_FLOAT}), (?P<avg_loss>{_FLOAT}) avg(?: loss)?, "
+        rf"(?P<learning_rate>{_FLOAT}) rate",
+    ),
+    LogPattern(
+        "yolo-results",
+        rf"^\s*(?P<step>\d+)/\d+\s+[\d.]+G\s+(?P<box_loss>{_FLOAT})\s+(?P<obj_loss>{_FLOAT})\s+"
+        rf"(?P<cls_loss>{_FLOAT})\s+(?P<loss>{_FLOAT})\s+\d+\s+\d+\s+(?P<precision>{_FLOAT})\s+"
+        rf"(?P<recall>{_FLOAT})\s+(?P<mAP50>{_FLOAT})\s+(?P<mAP>{_FLOAT})\s+"
+        rf"(?P<val_box_loss>{_FLOAT})\s+(?P<val_obj_loss>{_FLOAT})\s+(?P<val_cls_loss>{_FLOAT})",
+    ),
+)
+_LONG_HEAD: Final = 4 << 20  # bytes, since progress bars and settings may come first
+_KNOWN: Final = re.compile(r"(?i)loss|acc|error|reward|return|perplexity|ppl|cost|objective|score")
 _MAY_COUNT: Final = re.compile(r"\d|[Nn]a[nN]\b|inf\b|  |\t|\|")  # or name columns
 _HEADING: Final = 60  # characters of a line without numbers that names the next ones
 _TQDM: Final = re.compile(r"\d{1,3}%\|[^|]*\|\s*(\d+)/(\d+)\s\[")
@@ -84,13 +102,14 @@ class TextLines:
         self.rows = RowReader(options)
         self.evidence: Counter[tuple[str, ...]] = Counter()
         self._names = NameTable(options)
-        self._matchers = [*matchers(options.log_patterns)]
+        self._matchers = [*matchers((*options.log_patterns, *_HINTS))]
         self._context: tuple[Count, ...] = ()
         self._mode = ""
         self._header: list[str] = []
         self._box: list[tuple[str, object]] | None = None
         self._group = ""
         self._last = -1
+        self._given: Sequence[Count] = ()  # the counters of the latest row
         self._counts_itself = False  # whether the latest line with a count has numbers
         self._total = 0  # of that count
         self._value = 0.0
@@ -101,7 +120,7 @@ class TextLines:
         """Read a line; `record` gets its numbers."""
         for piece in plain_text(line[:MAX_SEARCHED]):
             text = piece.rstrip()
-            if not (self._matchers and self._add_matched(text, record)):
+            if not self._add_matched(text, record):
                 self._add_text(text, record)
 
     def _add_matched(self, text: str, record: SourceRecord) -> bool:
@@ -207,7 +226,11 @@ class TextLines:
                 counts = tuple(count for count in counts if count is not bar)
         if counts:
             is_unnamed = all(count.rank in {UNNAMED, EPOCH} for count in counts)
-            if is_unnamed and bar in counts and not self._has_known(fields.pairs):
+            if (
+                is_unnamed
+                and bar in counts
+                and not self.has_known(pair.name for pair in fields.pairs)
+            ):
                 return  # what else is done in steps, such as extracting features
             inner = [count for count in counts if count.rank != EPOCH]
             self._counts_itself = bool(inner)
@@ -233,7 +256,7 @@ class TextLines:
             self._wait(values, counts, record)
         else:
             self.end_row(record)
-            self._give(values, counts, record, is_sure=is_sure)
+            self._give(values, counts, record, is_sure=is_sure, is_counted=bool(fields.counts))
 
     def _wait(
         self, values: dict[str, float], counts: tuple[Count, ...], record: SourceRecord
@@ -252,8 +275,13 @@ class TextLines:
             self._waiting = None
             self._give(values, counts, record)
 
-    def _has_known(self, pairs: Sequence[Pair]) -> bool:
-        return any(self._names(pair.name).collection for pair in pairs)
+    def has_known(self, names: Iterable[str]) -> bool:
+        """Return whether one of some names has a meaning."""
+        return any(self._names(name).collection for name in names)
+
+    def _has_loss(self, names: Iterable[str]) -> bool:
+        """Return whether one of some names is that of a loss or a metric."""
+        return any(self._names(name).collection in _LOSSES for name in names)
 
     def _is_summary(self, counts: Sequence[Count]) -> bool:
         """Return whether a full bar sums up an epoch that an earlier line has announced."""
@@ -288,16 +316,21 @@ class TextLines:
         record: SourceRecord,
         *,
         is_sure: bool = True,
+        is_counted: bool = True,
     ) -> None:
         if not values:
             return
+        is_again = not is_counted and counts == self._given
+        if is_again and self.rows.repeats(values) and self._has_loss(values):
+            self.rows.steps.count_rows()
+        self._given = counts
         self.rows.add(values, counts, record)
         step = self.rows.steps.last
         if step == self._last and self.evidence:
             return
         self._last = step
         names = tuple(values)
-        if is_sure and any(self._names(name).collection in _LOSSES for name in names):
+        if is_sure and self._has_loss(names):
             self.evidence[()] += 1
         if any(not value.is_integer() for value in values.values()):
             self.evidence[names] += 1
@@ -357,8 +390,7 @@ class TextLines:
             self._last = self.rows.steps.last
             names = tuple(name for name, _ in fields)
             has_counter = any(counter_rank(name) < NO_COUNTER for name in names)
-            is_known = any(self._names(name).collection in _LOSSES for name in names)
-            self.evidence[() if has_counter and is_known else names] += 1
+            self.evidence[() if has_counter and self._has_loss(names) else names] += 1
 
     def _add_list(self, text: str, record: SourceRecord) -> bool:
         """Read a series that was printed as a list; return whether it is one."""
@@ -418,12 +450,16 @@ def what_counts(text: str, options: SourceOptions = DEFAULT) -> str:
     lines = TextLines(options)
     for line in text.split("\n"):
         lines.add_line(line, _Ignored())  # type: ignore[arg-type]  # a part of a record
+        if () in lines.evidence:
+            break
     lines.end(_Ignored())  # type: ignore[arg-type]
-    sure = lines.evidence.pop((), 0)
-    others = lines.evidence.most_common(1)
-    if not sure and not (lines.rows.steps.has_counter and others and others[0][1] >= _FEWEST_ROWS):
-        return ""
-    return f"its lines count {lines.rows.steps.name or 'rows'}, with numbers beside the count"
+    steps = lines.rows.steps
+    if () in lines.evidence:
+        return f"its lines count {steps.name or 'rows'}, with numbers beside the count"
+    for names, rows in lines.evidence.items():
+        if rows >= _FEWEST_ROWS and (steps.has_counter or lines.has_known(names)):
+            return f"numbers such as {names[0]!r} recur in its lines"
+    return ""
 
 
 def _reason(folder: SourceFolder, name: str) -> str:
@@ -432,7 +468,12 @@ def _reason(folder: SourceFolder, name: str) -> str:
     text = folder.head_text(name)
     if "\0" in text or json_head(text):
         return ""
-    return what_counts(text, folder.options)
+    reason = what_counts(text, folder.options)
+    if not reason and len(folder.head(name)) == HEAD_BYTES:  # it begins with something else
+        text = folder.head_text(name, _LONG_HEAD)
+        if _KNOWN.search(text):
+            reason = what_counts(text, folder.options)
+    return reason
 
 
 @lru_cache(maxsize=64)

@@ -110,8 +110,8 @@ MODE_ROWS: Final = (
     PhraseRow(
         ModeKeys.EVAL,
         ANYWHERE,
-        "eval, evaluation, validation, holdout, prüfverlust, 验证损失, 测试损失, metrics map, metrics precision, metrics recall, "
-        "metrics accuracy top",
+        "eval, evaluation, validation, holdout, prüfverlust, 验证损失, 测试损失, metrics map, "
+        "metrics precision, metrics recall, metrics accuracy top",
     ),
     PhraseRow(ModeKeys.EVAL, FIRST_OF_A_PART, "val, vali, valid, va, test, dev"),
     PhraseRow(ModeKeys.EVAL, LAST, "val, valid, test"),

@@ -26,7 +26,8 @@ _NOISE: Final = re.compile(
     | \([\w.]+[:\ ]\d+\)\s?:? | [\w.]+:\w+:\d+\s-\s
     | \b(?:pid|PID|RANK|[Rr]ank|worker|gpu|GPU)[=:\s]\s?\d+\]?
     | \b(?:INFO|DEBUG|WARNING|NOTICE)\s\d{6,}\]?
-    | (?<![\w.])[\d.?]+\s?(?:it|s|samples|tokens|tok|img|images|steps)/(?:it|s|sec|step)\b(?!\s*[:=])
+    | (?<![\w.])[\d.?]+\s?(?:it|s|samples|tokens|tok|img|images|steps)/(?:it|s|sec|step)\b
+      (?!\s*[:=])
     | \d{1,3}%\|[^|]*\| | \(\s*\d+(?:\.\d+)?%\)
     | \[[=>.\#\s*-]{5,}\] | [━╸╺─█▏▎▍▌▋▊▉░▒▓]{2,}
     """,
@@ -64,7 +65,8 @@ _COUNT: Final = re.compile(
         ['"]?(?:\(\w+\))?\.?\s*[:=\#]{{0,2}}\s*['"]?[\[(]?\s*
         (?:\d+\s*-\s*)?(?P<value>\d[\d,]*(?:\.\d+)?(?:e[+]?\d+)?)(?![\w.]*\w)
         (?:\s*(?:/|\bof\b|\bvon\b|\bde\b)\s*(?P<total>\d+))?['"]?[\])]?
-    |   (?<![\w.])(?:\d+-|第)?(?P<before>\d+)(?:/(?P<before_total>\d+))?\s?(?P<unit>epoch|batch|轮|步)(?![a-z])(?:/共\d+(?:轮|步))?
+    |   (?<![\w.])(?:\d+-|第)?(?P<before>\d+)(?:/(?P<before_total>\d+))?\s?
+        (?P<unit>epoch|batch|轮|步)(?![a-z])(?:/共\d+(?:轮|步))?
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -76,7 +78,8 @@ _BRACKETS: Final = re.compile(
 )
 _PAIR: Final = re.compile(r"\s*\[\s*(\d+),\s*(\d+)\]")
 _LEADING: Final = re.compile(
-    r"[\s|>*@-]*(?:(\d+)\s*/\s*(\d+)(?=[\s:,|-]|$)|\[\s*(\d+)\s*(?:/\s*(\d+)\s*)?\]|(\d+)(?=:?[\t ]+[^\W\d]|$))"
+    r"[\s|>*@-]*(?:(\d+)\s*/\s*(\d+)(?=[\s:,|-]|$)|\[\s*(\d+)\s*(?:/\s*(\d+)\s*)?\]|"
+    r"(\d+)(?=:?[\t ]+[^\W\d]|$))"
 )
 _BRACKET: Final = re.compile(r"\[\s*(\d+)\s*/\s*(\d+)\b[^\]\[]*\]|(?<=[\s|])(\d+)/(\d+)\s*\[")
 _SIZES: Final = re.compile(r"\b([\d.]+)([kM]?)it/([\d.]+)([kM]?)it\b")
@@ -368,7 +371,7 @@ def _found_unnamed(text: str) -> list[tuple[_Span, _CountPlace]]:
 
 
 def _pairs(text: str) -> tuple[list[_PairPlace], int, str]:
-    """Return the numbers with names, the number of words that belong to none, and the first mode."""
+    """Return the numbers with names, how many words belong to none, and the first mode."""
     pairs: list[_PairPlace] = []
     words = end = 0
     mode = ""

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 from rule_core.reading.source_record import is_step
 
 NO_CLASS: Final = 5  # of rows that nothing counts
-# What counts rows, the preferred first; those of one class are on one axis. Of a row that has several,
-# the first is its step; the epoch says when a counter that restarts was begun anew.
+# What counts rows, the preferred first, with classes: counters of one class are on one axis. The
+# first one of a row is its step; the epoch says when a counter that restarts was begun anew.
 COUNTERS: Final = (
     (0, "step, steps"),
     (0, "global_step, global_steps"),

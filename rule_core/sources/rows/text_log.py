@@ -102,7 +102,7 @@ class TextLines:
         self.rows = RowReader(options)
         self.evidence: Counter[tuple[str, ...]] = Counter()
         self._names = NameTable(options)
-        self._matchers = [*matchers((*options.log_patterns, *_HINTS))]
+        self._matchers = [*matchers(options.log_patterns)]
         self._context: tuple[Count, ...] = ()
         self._mode = ""
         self._header: list[str] = []
@@ -125,7 +125,8 @@ class TextLines:
 
     def _add_matched(self, text: str, record: SourceRecord) -> bool:
         """Pass on the numbers that the patterns of the user find; return whether there are any."""
-        for matcher in self._matchers:
+        hints = matchers(_HINTS) if text.lstrip()[:1].isdecimal() else ()
+        for matcher in (*self._matchers, *hints):
             try:
                 groups = matcher.read(text)
             except TimeoutError:
@@ -212,51 +213,69 @@ class TextLines:
         return counts + tuple(count for count in self._context if count.rank == EPOCH)
 
     def _add_fields(self, fields: LineFields, record: SourceRecord) -> None:
-        counts, mode = fields.counts, fields.mode
-        bar = next((count for count in counts if count.rank == UNNAMED and count.total), None)
-        is_drawn_over = fields.is_tqdm or fields.is_bar
+        """Pass on the numbers of a line, or keep them if later lines may draw over it."""
         if fields.counts:
-            self._mode = mode
+            self._mode = fields.mode
+        mode = fields.mode or self._mode
+        is_test = mode not in _NO_EVALUATION
+        bar = next(
+            (count for count in fields.counts if count.rank == UNNAMED and count.total), None
+        )
+        counts = fields.counts
         if bar is not None:
-            if is_drawn_over and (not bar.value or (fields.is_bar and bar.value < bar.total)):
+            is_other = not self.has_known(pair.name for pair in fields.pairs)
+            if is_other or self._is_unfinished(fields, bar):
                 return
-            is_test = mode not in _NO_EVALUATION
-            is_drawn_over |= is_test
             if is_test or (bar.value == bar.total and self._is_summary(counts)):
                 counts = tuple(count for count in counts if count is not bar)
-        if counts:
-            is_unnamed = all(count.rank in {UNNAMED, EPOCH} for count in counts)
-            if (
-                is_unnamed
-                and bar in counts
-                and not self.has_known(pair.name for pair in fields.pairs)
-            ):
-                return  # what else is done in steps, such as extracting features
-            inner = [count for count in counts if count.rank != EPOCH]
-            self._counts_itself = bool(inner)
-            if inner:
-                self._total, self._value = inner[0].total, inner[0].value
-            counts = self._with_epoch(counts)
-            self._context = tuple(count for count in counts if is_step(count.value))
-        else:
-            counts, mode = self._context, mode or self._mode
-        pairs = self._named(fields.pairs, mode)
-        if not fields.counts:
-            pairs = [pair for pair in pairs if self._is_row(pair, fields, counts)]
+        counts = self._in_context(counts)
+        values = self._values_of(fields, counts, mode)
+        if is_test:
+            counts = tuple(count for count in counts if count.name or count.rank == EPOCH)
+        if fields.is_tqdm or fields.is_bar or (is_test and (bar or self._waits_for(fields))):
+            self._wait(values, counts, record)
+            return
+        self.end_row(record)
+        is_sure = bool(counts) and fields.words <= _FEWEST_CELLS + 2 * len(values)
+        is_counted = bool(fields.counts)
+        self._give(values, counts, record, is_sure=is_sure, is_counted=is_counted)
+
+    def _waits_for(self, fields: LineFields) -> bool:
+        """Return whether a line sums up the evaluation whose row waits."""
+        return self._waiting is not None and not fields.counts
+
+    @staticmethod
+    def _is_unfinished(fields: LineFields, bar: Count) -> bool:
+        """Return whether a bar has nothing done yet, or shows a mean that is not final."""
+        if fields.is_bar and bar.value < bar.total:
+            return True
+        return (fields.is_tqdm or fields.is_bar) and not bar.value
+
+    def _in_context(self, counts: tuple[Count, ...]) -> tuple[Count, ...]:
+        """Return the counters that hold for a line, which become those of the next ones."""
+        if not counts:
+            return self._context
+        inner = [count for count in counts if count.rank != EPOCH]
+        self._counts_itself = bool(inner)
+        if inner:
+            self._total, self._value = inner[0].total, inner[0].value
+        counts = self._with_epoch(counts)
+        self._context = tuple(count for count in counts if is_step(count.value))
+        return counts
+
+    def _values_of(
+        self, fields: LineFields, counts: Sequence[Count], mode: str
+    ) -> dict[str, float]:
+        """Return the numbers of a line, by names that say their modes."""
         values: dict[str, float] = {}
-        for pair in pairs:
+        for pair in self._named(fields.pairs, mode if not fields.counts else fields.mode):
+            if not fields.counts and not self._is_row(pair, fields, counts):
+                continue
             text = pair.average if pair.average and mode not in _NO_EVALUATION else pair.number
             number = to_number(text.replace(",", ""))
             if number is not None:
                 values.setdefault(pair.name, number)
-        if mode not in _NO_EVALUATION:
-            counts = tuple(count for count in counts if count.name or count.rank == EPOCH)
-        is_sure = bool(counts) and fields.words <= _FEWEST_CELLS + 2 * len(pairs)
-        if is_drawn_over or (self._waiting and not fields.counts and mode not in _NO_EVALUATION):
-            self._wait(values, counts, record)
-        else:
-            self.end_row(record)
-            self._give(values, counts, record, is_sure=is_sure, is_counted=bool(fields.counts))
+        return values
 
     def _wait(
         self, values: dict[str, float], counts: tuple[Count, ...], record: SourceRecord
@@ -418,7 +437,7 @@ class TextLogSource(LineSource):
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
         """Pass the numbers of lines on; see `LineSource`."""
         for number, line in enumerate(lines, first):
-            if len(line) >= _HEADING and not _MAY_COUNT.search(line):
+            if not (self.options.log_patterns or len(line) < _HEADING or _MAY_COUNT.search(line)):
                 continue
             if line and self.delivered.is_new(line):
                 self._text.add_line(line, record)

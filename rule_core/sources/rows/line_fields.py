@@ -56,7 +56,7 @@ _PLURALS: Final = frozenset(("epochs", "steps", "iters", "iterations", "batches"
 _AFTER_WORD: Final = re.compile(r"\s*(?:[,;|()\]}'\"]|$)|\s\s|\s+[\w./@-]+\s+[-+]?[\d.n]")
 _EPOCHS: Final = "epochs?|epoche|époque|época|эпоха|ep"
 _INNER: Final = (
-    "global[ _]steps?|steps?|timesteps|env_steps?|total_timesteps|iterations?|iters?|it|"
+    r"global[ _]steps?|steps?|timesteps|env_steps?|total_timesteps|iterations?|iters?|it(?=\s?[:=\[])|"
     r"batch(?:es|_idx|_index)?|minibatch|(?:\w+_)?num_updates|updates?|up|episodes?|rounds?|runde|schritt|étape|paso|шаг|tick"
 )
 _COUNT: Final = re.compile(
@@ -125,6 +125,7 @@ _THOUSANDS: Final = 3  # digits of a group
 _FACTORS: Final = {"": 1, "k": 1000, "M": 1_000_000}
 _Span = tuple[int, int]
 _NOWHERE: Final = (-1, -1)
+_CALL: Final = re.compile(r"\w\($")
 _SYMBOL: Final = re.compile(r"\|+\w+\|+$")
 _LETTERS: Final = re.compile(r"[^\W\d_]")
 _WORDS: Final = re.compile(r"[^\W\d_]{3,}")
@@ -403,6 +404,8 @@ def name_before(gap: str, *, is_first: bool = False) -> _Span:
     >>> [", train acc "[slice(*name_before(", train acc "))], name_before(" / ")]
     ['train acc', (0, 0)]
     """
+    if _CALL.search(gap):
+        return 0, 0
     symbol = _SYMBOL.search(gap.rstrip(" :=~>-"))
     if symbol:
         return symbol.span()

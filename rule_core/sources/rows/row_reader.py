@@ -46,6 +46,7 @@ class RowReader:
         self._column = options.step_column
         self._names = NameTable(options)
         self._last: dict[str, int] = {}  # the last step of each name
+        self._lags = False  # whether some names are behind others
         self._values: dict[str, float] = {}  # and its number
 
     def add_fields(
@@ -126,7 +127,8 @@ class RowReader:
         new = {name: value for name, value in values.items() if self._last.get(name, -1) < step}
         self._last.update(dict.fromkeys(new, step))
         self._values.update(new)
-        if is_behind:  # such as a line of another kind that counts from 0, not 1
+        self._lags = self._lags or is_behind
+        if self._lags:  # such as lines of two kinds, of which one counts from 0
             for name, value in new.items():
                 record.point(name, step, value, time)
         elif new:

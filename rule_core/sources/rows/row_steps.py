@@ -101,12 +101,13 @@ class RowSteps:
         self.name = ""
         self._last: int | None = None  # step
         self._epoch: float | None = None  # the latest
-        self._rows_count = False  # whether an epoch with a fraction was seen
+        self._fraction = 0.0  # the latest epoch with a fraction
         self._begin(NO_COUNTER)
 
     def _begin(self, rank: int) -> None:
         """Count by another counter from now on."""
         self.rank = rank
+        self._rows_count = False  # whether rows are counted, since an epoch had a fraction
         self._base = 0
         self._inner: Count | None = None  # the last count of the counter
         self._inner_epoch: float | None = None
@@ -135,8 +136,9 @@ class RowSteps:
             Whether it has numbers of the training, and not of an evaluation only.
         """
         whole = [count for count in counts if is_step(count.value)]
-        if not self._rows_count and len(whole) < len(counts):
-            self._rows_count = all(count.rank == EPOCH for count in counts)
+        fraction = max((count.value for count in counts if count not in whole), default=0.0)
+        if fraction and all(count.rank == EPOCH for count in counts):
+            self._rows_count = self._rows_count or self.rank >= EPOCH
         epochs = [count.value for count in whole if count.rank == EPOCH]
         others = [count for count in whole if count.rank != EPOCH]
         if epochs and not self._rows_count:
@@ -145,7 +147,10 @@ class RowSteps:
         if inner is not None and _CLASSES[inner.rank] <= _CLASSES[self.rank]:
             self._last = self._counted(inner)
         elif self.rank < EPOCH:
-            self._last = self._end_of_epoch() if not is_training else self._last
+            if not is_training:
+                self._last = self._end_of_epoch()
+            elif fraction > self._fraction > 0:  # rows that something else counts now and then
+                self._last = (self._last or 0) + 1
         elif epochs and not self._rows_count:
             self.rank, self.name = EPOCH, "epoch"
             self._last = int(epochs[0])
@@ -153,6 +158,8 @@ class RowSteps:
             self._last = 0
         elif is_training and (self.rank == NO_COUNTER or self._rows_count):
             self._last += 1
+        if is_training:
+            self._fraction = fraction or self._fraction
         return self._last or 0
 
     def _counted(self, inner: Count) -> int:

@@ -23,7 +23,7 @@ from rule_core.sources.text.terminal import plain_text
 
 MAX_SEARCHED: Final = 1 << 16  # characters of a line
 _NAMES: Final = re.compile(
-    r"(?i).*\.(log|out|err|txt|info|text|dat|stdout|stderr|output|res|[oe]\d+)(\.\d+)?|[^.]*"
+    r"(?i).*\.(log|out|err|txt|info|text|dat|stdout|stderr|output|res|[oe]?\d+)(\.\d+)?|[^.]*"
 )
 _BOXES: Final = str.maketrans("║│┃", "|||")
 _RULER: Final = re.compile(r"[\s|+\-=_*#~╔╗╚╝╠╣╦╩╬═║─│┌┐└┘├┤┬┴┼━┏┓┗┛┡┩]{4,}")
@@ -57,6 +57,7 @@ _HEADING: Final = 60  # characters of a line without numbers that names the next
 _TQDM: Final = re.compile(r"\d{1,3}%\|[^|]*\|\s*(\d+)/(\d+)\s\[")
 _HEADER: Final = re.compile(r"(?:[^\W\d]|[#%])[^:=,;\d]{0,40}(?:\d[\w-]*)?[^:=,;]{0,8}")
 _FEWEST_CELLS: Final = 3
+_MOST_WORDS: Final = 8  # of a line, and a few for each number
 _FEWEST_ROWS: Final = 3  # that prove a counter which has no known metric beside it
 _FEWEST_NUMBERS: Final = 4  # of a printed list
 _LOSSES: Final = frozenset({"losses", "metrics"})
@@ -222,9 +223,13 @@ class TextLines:
             (count for count in fields.counts if count.rank == UNNAMED and count.total), None
         )
         counts = fields.counts
+        is_known = self.has_known(pair.name for pair in fields.pairs)
+        if counts and not is_known and all(count.rank in {UNNAMED, EPOCH} for count in counts):
+            return  # what else is counted, such as features that are extracted
+        if fields.words > _MOST_WORDS + 4 * len(fields.pairs):
+            return  # prose
         if bar is not None:
-            is_other = not self.has_known(pair.name for pair in fields.pairs)
-            if is_other or self._is_unfinished(fields, bar):
+            if self._is_unfinished(fields, bar):
                 return
             if is_test or (bar.value == bar.total and self._is_summary(counts)):
                 counts = tuple(count for count in counts if count is not bar)
@@ -295,8 +300,8 @@ class TextLines:
             self._give(values, counts, record)
 
     def has_known(self, names: Iterable[str]) -> bool:
-        """Return whether one of some names has a meaning."""
-        return any(self._names(name).collection for name in names)
+        """Return whether one of some names has a meaning, or names a set such as ``val``."""
+        return any(self._names(name).collection or any(mode_words(name)) for name in names)
 
     def _has_loss(self, names: Iterable[str]) -> bool:
         """Return whether one of some names is that of a loss or a metric."""
@@ -325,7 +330,7 @@ class TextLines:
         """Return whether a number without a counter in its line belongs to the training."""
         collection = self._names(pair.name).collection
         if counts:
-            return bool(collection) or fields.words <= _FEWEST_CELLS
+            return self.has_known([pair.name]) or fields.words <= _FEWEST_CELLS
         return collection in _LOSSES
 
     def _give(

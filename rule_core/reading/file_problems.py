@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from rule_core.exceptions import CorruptFileError, TrialFileError
 from rule_core.format.paths import StepFile
 from rule_core.logger import warn_once
+from rule_core.model.secret_names import without_secrets
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.wait_budget import WaitEndedError
 
@@ -40,7 +41,7 @@ class TrialFileProblems:
 
     def report(self, key: str, reason: object, step_file: StepFile | None = None) -> None:
         """Record a problem and log it once; `step_file` if it makes a step unreadable."""
-        text = str(reason)
+        text = without_secrets(f"{key}\0{reason}").partition("\0")[2]
         if self.problems.get(key) != text:
             if len(self.problems) < PROBLEMS_KEPT:
                 self.problems[key] = text

@@ -3,13 +3,15 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import islice
 from typing import Final, NamedTuple
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.failures import attempt
-from rule_core.sources.format import HEAD_BYTES, Recognized, SourceFolder, SourceFormat
+from rule_core.modes import ModeKeys
+from rule_core.sources import names as meanings
+from rule_core.sources.format import HEAD_BYTES, Recognized, Refused, SourceFolder, SourceFormat
 from rule_core.sources.formats import CHECKPOINTS, MODULES, formats, reason_of
 from rule_core.sources.text.compressed_file import read_head
 from rule_core.sources.text.rotated_file import without_parts
@@ -23,16 +25,26 @@ from rule_core.storage.base import (
 ENTRIES: Final = 10_000  # looked at in one folder
 TRAINER: Final = "trainer-state"
 WANDB: Final = "wandb"
-# Folders of its runs: the console and whatever the training saves, and the client's own logs.
-WANDB_FILES, WANDB_LOGS = "files/", "logs/"
+WANDB_LOGS: Final = "logs/"  # of its client
+HEADS: Final = 256  # kept of one folder
 # Folders in which a trainer keeps the logs of the checkpoints beside them.
 _LOG_FOLDERS: Final = ("runs/", "logs/", "log/", "tensorboard/", "tb/", "tb_logs/")
 _WORD: Final = re.compile(r"[A-Za-z]+|\d+")
 # Words in which the files of one run differ.
-_MODES: Final = frozenset(
-    ("train", "training", "trn", "eval", "evaluation", "val", "valid", "validation", "test", "dev")
+_MODES: Final = {
+    **dict.fromkeys(("train", "training", "trn", "learn"), ModeKeys.TRAIN),
+    **dict.fromkeys(
+        ("eval", "evaluation", "val", "valid", "validation", "test", "dev"), ModeKeys.EVAL
+    ),
+}
+# Words of metrics, in which files with one metric each differ. Logs are named "error" too.
+_METRICS: Final = frozenset(
+    word for row in meanings.ROWS if row.meaning for word in re.findall("[a-z]{2,}", row.phrases)
 )
+_LOGS: Final = ("log", "out", "err", "txt")
+_SIBLINGS: Final = frozenset({*_MODES, "files", "log", "logs"})  # folders with files of one run
 Read = tuple[SourceFormat, Recognized]
+Found = dict[str, list[Recognized]]  # by kind
 
 
 class SourceRun(NamedTuple):
@@ -65,11 +77,14 @@ class Recognition(NamedTuple):
         The names of folders that belong to them, in which no other run is looked for.
     problems
         Sentences on formats of other packages that failed.
+    refused
+        The files that formats looked at, and that none of them reads.
     """
 
     runs: Sequence[SourceRun]
     owned: frozenset[str] = frozenset()
     problems: Sequence[str] = ()
+    refused: Sequence[Refused] = ()
 
 
 def source_folder(store: TrialStore, key: str, only: str | None = None) -> SourceFolder:
@@ -78,7 +93,7 @@ def source_folder(store: TrialStore, key: str, only: str | None = None) -> Sourc
     Parameters
     ----------
     only
-        The name of the only file to look at; None: all.
+        The name of the only file to look at, with those of the same run; None: all.
     """
 
     def names(folder: str) -> Sequence[str]:
@@ -86,8 +101,11 @@ def source_folder(store: TrialStore, key: str, only: str | None = None) -> Sourc
             return sorted(islice(list_folder(store, key + folder), ENTRIES))
         return ()
 
-    listed = names("") if only is None else (only,)
-    return folder_of(store, key, listed, names if only is None else lambda _: ())
+    if only is None:
+        return folder_of(store, key, names(""), names)
+    group = _group(only)
+    alike = [name for name in names("") if name[-1:] != "/" and _group(name) == group]
+    return folder_of(store, key, alike if only in alike else (only,), lambda _: ())
 
 
 def folder_of(
@@ -100,7 +118,7 @@ def folder_of(
             return read_head(store, key + name, size)
         return b""
 
-    first = cache(partial(start, size=HEAD_BYTES))
+    first = lru_cache(HEADS)(partial(start, size=HEAD_BYTES))
 
     def head(name: str, size: int = HEAD_BYTES) -> bytes:
         return first(name) if size == HEAD_BYTES else start(name, size)
@@ -115,8 +133,8 @@ def recognize(
 
     Several formats of numbers may describe one run: the first one in `formats` is read, the others
     are set aside, so that no value counts twice. Checkpoints belong to the run beside them. Files
-    of one format are separate runs, unless their names differ only in a mode, such as `train.csv`
-    and `val.csv`.
+    of one format are separate runs, unless their names or folders differ only in words of modes
+    and metrics, such as ``train.csv`` and ``val.csv`` or ``train/loss.tsv`` and ``eval/acc.tsv``.
 
     Parameters
     ----------
@@ -128,23 +146,20 @@ def recognize(
         available = formats()
         by_kind = available.by_kind
         problems += available.problems.values()
-    recognized: dict[str, list[Recognized]] = {}
-    for kind, source_format in by_kind.items():
-        items = _ask(source_format, folder, problems.append)
-        if items:
-            recognized[kind] = items
-    owned: set[str] = set()
-    if WANDB in recognized:
-        owned |= {WANDB_FILES, WANDB_LOGS}
-        files = _inner(folder, WANDB_FILES)
-        for kind, source_format in by_kind.items():
-            if items := _ask(source_format, files, problems.append):
-                recognized.setdefault(kind, []).extend(items)
-    owned |= {below for items in recognized.values() for below in _folders_of(items, folder.key)}
-    if CHECKPOINTS in recognized or TRAINER in recognized:
+    refused: dict[str, Refused] = {}
+    ask = partial(_ask_all, by_kind, refused, problems.append)
+    recognized = ask(folder)
+    _add_siblings(recognized, folder, ask)
+    owned = {below for items in recognized.values() for below in _folders_of(items, folder.key)}
+    if recognized:
         owned |= {name for name in folder.names if _is_checkpoint(name)}
+    if WANDB in recognized:
+        owned.add(WANDB_LOGS)
+    if CHECKPOINTS in recognized or TRAINER in recognized:
         _add_logs_below(recognized, owned, folder, by_kind)
-    return Recognition(_runs(recognized, folder.key, by_kind), frozenset(owned), problems)
+    read = {item.key for items in recognized.values() for item in items}
+    unread = [item for item in refused.values() if item.key not in read]
+    return Recognition(_runs(recognized, folder.key, by_kind), frozenset(owned), problems, unread)
 
 
 def _is_checkpoint(name: str) -> bool:
@@ -153,14 +168,31 @@ def _is_checkpoint(name: str) -> bool:
     return name.endswith("/") and step_in(name[:-1], is_folder=True) is not None
 
 
+def _ask_all(
+    by_kind: Mapping[str, SourceFormat],
+    refused: dict[str, Refused],
+    report: Callable[[str], None],
+    folder: SourceFolder,
+) -> Found:
+    """Return what formats recognise in a folder; add what they refuse."""
+    found: Found = {}
+    for kind, source_format in by_kind.items():
+        for item in _ask(source_format, folder, report):
+            if isinstance(item, Recognized):
+                found.setdefault(kind, []).append(item)
+            else:
+                refused.setdefault(item.key, item)
+    return found
+
+
 def _ask(
     source_format: SourceFormat, folder: SourceFolder, report: Callable[[str], None]
-) -> list[Recognized]:
-    """Return what a format recognises; nothing, after a report, if it fails."""
+) -> list[Recognized | Refused]:
+    """Return what a format recognises and refuses; nothing, after a report, if it fails."""
     if source_format.kind in MODULES:
         return list(source_format.recognize(folder))
 
-    def failed(err: Exception) -> list[Recognized]:
+    def failed(err: Exception) -> list[Recognized | Refused]:
         report(
             f"Format {source_format.kind!r} failed on folder {folder.key or '.'!r}: "
             f"{reason_of(err)}."
@@ -168,6 +200,27 @@ def _ask(
         return []
 
     return attempt(lambda: list(source_format.recognize(folder)), failed)
+
+
+def _add_siblings(
+    recognized: Found, folder: SourceFolder, ask: Callable[[SourceFolder], Found]
+) -> None:
+    """Add what is in folders of modes, and of loggers in other formats, if all is one run then."""
+    together = {kind: {item.key: item for item in items} for kind, items in recognized.items()}
+    holders = len(recognized.keys() - {CHECKPOINTS})
+    for name in folder.names:
+        if name == WANDB_LOGS and WANDB in recognized:
+            continue
+        if name[-1:] == "/" and name[:-1].lower() in _SIBLINGS:
+            below = ask(_inner(folder, name))
+            below.pop(CHECKPOINTS, None)
+            if name[:-1].lower() in _MODES or together.keys().isdisjoint(below):
+                holders += bool(below)
+                for kind, items in below.items():
+                    together.setdefault(kind, {}).update((item.key, item) for item in items)
+    groups = ({_group(key.removeprefix(folder.key)) for key in keys} for keys in together.values())
+    if holders > 1 and all(len(each) == 1 for each in groups):
+        recognized.update((kind, [*items.values()]) for kind, items in together.items())
 
 
 def _folders_of(items: Iterable[Recognized], folder: str) -> Iterator[str]:
@@ -179,7 +232,7 @@ def _folders_of(items: Iterable[Recognized], folder: str) -> Iterator[str]:
 
 
 def _add_logs_below(
-    recognized: dict[str, list[Recognized]],
+    recognized: Found,
     owned: set[str],
     folder: SourceFolder,
     by_kind: Mapping[str, SourceFormat],
@@ -195,8 +248,9 @@ def _add_logs_below(
     folders = [name for name in _LOG_FOLDERS if name in folder.names]
     for name in folders:
         below = [name, *(name + inner for inner in folder.list_folder(name) if inner[-1:] == "/")]
-        each = ([*tensorboard.recognize(_inner(folder, inner))] for inner in below[:ENTRIES])
-        logs += filter(None, each)
+        each = (tensorboard.recognize(_inner(folder, inner)) for inner in below[:ENTRIES])
+        read = ([item for item in items if isinstance(item, Recognized)] for items in each)
+        logs += filter(None, read)
     if len(logs) == 1:
         recognized["tensorboard"] = logs[0]
         owned |= {*_folders_of(logs[0], folder.key)}
@@ -210,7 +264,7 @@ def _inner(folder: SourceFolder, name: str) -> SourceFolder:
         folder.key + name,
         folder.list_folder(name),
         lambda inner: folder.list_folder(name + inner),
-        lambda inner: folder.head(name + inner),
+        lambda inner, *size: folder.head(name + inner, *size),
         folder.options,
     )
 
@@ -227,19 +281,41 @@ def _runs(
     aside = [item for kind in others for item in recognized[kind]]
     groups: dict[object, list[Read]] = {}
     for item in recognized[first]:
-        groups.setdefault(_group(item, folder), []).append((by_kind[first], item))
+        groups.setdefault(_group(item.key.removeprefix(folder)), []).append((by_kind[first], item))
     if len(groups) == 1:
-        return [SourceRun(folder, [*groups.popitem()[1], *checkpoints], aside)]
-    runs = [SourceRun(sources[0][1].key, sources, aside) for sources in groups.values()]
+        sources = _with_modes(groups.popitem()[1], folder)
+        return [SourceRun(folder, [*sources, *checkpoints], aside)]
+    runs = [
+        SourceRun(sources[0][1].key, _with_modes(sources, folder), aside)
+        for sources in groups.values()
+    ]
     if checkpoints:
         runs.append(SourceRun(folder, checkpoints))
     return sorted(runs, key=lambda run: run.key)
 
 
-def _group(item: Recognized, folder: str) -> object:
-    """Return what the files of one run in a folder have in common."""
-    name = item.key.removeprefix(folder)
-    if not name or "/" in name:  # folders, and files of folders, which the format has joined
+def _with_modes(sources: list[Read], folder: str) -> list[Read]:
+    """Return the sources of a run; of several files, those of an evaluation have its mode.
+
+    A file of the training may hold values of the evaluation too, under names that say so.
+    """
+
+    def with_mode(item: Recognized) -> Recognized:
+        words = _WORD.findall(item.key.removeprefix(folder).lower())
+        mode = next((_MODES[word] for word in words if word in _MODES), None)
+        return item._replace(mode=item.mode or mode) if mode is ModeKeys.EVAL else item
+
+    return [(kind, with_mode(item)) for kind, item in sources] if len(sources) > 1 else sources
+
+
+def _group(name: str) -> object:
+    """Return what the files of one run in a folder have in common.
+
+    Folders, and files of folders that a format has joined, are one run.
+    """
+    above, slash, _ = name.partition("/")
+    if not name or name[-1] == "/" or (slash and above.lower() not in _SIBLINGS):
         return None
     words = _WORD.findall(name.lower())
-    return tuple(word for word in words if word not in _MODES)
+    dropped = _MODES.keys() if words and words[-1] in _LOGS else _MODES.keys() | _METRICS
+    return tuple(word for word in words if word not in dropped)

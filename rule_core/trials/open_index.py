@@ -17,7 +17,14 @@ from rule_core.sources.address import TrialAddress, parse_address
 from rule_core.sources.format import Recognized
 from rule_core.sources.formats import format_named
 from rule_core.sources.options import DEFAULT, SourceOptions
-from rule_core.sources.recognize import Recognition, SourceRun, recognize, source_folder
+from rule_core.sources.recognize import (
+    Recognition,
+    SourceRun,
+    folder_of,
+    recognize,
+    source_folder,
+)
+from rule_core.sources.unread import unread_files
 from rule_core.storage.address_store import AddressStore
 from rule_core.storage.base import (
     FileStatus,
@@ -134,7 +141,7 @@ def _open_place(
         item = Recognized(address.kind, place.file, SAID_SO)
         runs = [SourceRun(place.file, [(format_named(address.kind), item)])]
     if place.file and not runs:
-        _check_young(place, address)
+        _check_young(place, address, recognition)
     elif len(runs) != 1:
         return None
     sources = runs[0].sources if runs else ()
@@ -199,19 +206,22 @@ def _is_native(store: TrialStore) -> bool:
     return has_marks(folder.names, TENSORS, folder.list_folder)
 
 
-def _check_young(place: TrialPlace, address: TrialAddress) -> None:
+def _check_young(place: TrialPlace, address: TrialAddress, recognition: Recognition) -> None:
     """Reject a file that no format reads, unless its first rows may still be written.
 
     Raises
     ------
     SMDebugValueError
-        Says what was looked for.
+        Says why it is not read, and what was looked for.
     """
     status = FileStatus(0, 0.0)
     with suppress(ObjectNotFoundError):
         status = place.store.status(place.file)
     if status.size < YOUNG_BYTES and time.time() - status.modified < YOUNG_S:
         return
-    state = "is in no format that is read as a trial" if status.size else "is empty"
+    refused = [item for item in recognition.refused if item.key == place.file]
+    file = folder_of(place.store, "", (place.file,), lambda _: ())
+    reason = unread_files(file, refused, every=True)[0].reason
+    state = f"is in no format that is read as a trial: {reason}" if status.size else "is empty"
     msg = f"File {str(address)!r} {state}. {LOOKED_FOR}"
     raise SMDebugValueError(msg)

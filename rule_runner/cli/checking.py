@@ -15,6 +15,7 @@ from rule_runner.cli.reporting import reporting, results_alone
 @FOLLOW
 @text("--output", "DIR", "Output folder; by default rule-output/check-TIME.")
 @flag("--overwrite", "Replace results in the output folder.")
+@flag("--again", "Judge trials that have not changed since the last check, too.")
 @without("report", "Write no report.html, and collect no measurements for it.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 @click.option(
@@ -35,6 +36,7 @@ def check(
     follow: bool,
     output: str | None,
     overwrite: bool,
+    again: bool,
     report: bool,
     form: Literal["table", "json"],
     severity: Literal["error", "warning", "note"],
@@ -69,4 +71,4 @@ def check(
         fail_on_issues=fail_on_issues,
         tag_run=tag_run,
     )
-    return check_trials(paths, request, Severity(severity))
+    return check_trials(paths, request, Severity(severity), again=again)

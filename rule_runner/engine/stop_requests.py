@@ -212,6 +212,8 @@ class Signals(Closing):
     def evaluating(self, stops: StopRequests, end_at_once: Callable[[int], None]) -> Iterator[None]:
         """Pass signals to `stops` inside the block; `end_at_once` writes results and exits."""
         self._receive, self._end_at_once = stops.by_signal, end_at_once
+        if self.number:  # it arrived after the evaluation before
+            stops.by_signal(self.number)
         try:
             yield
         finally:

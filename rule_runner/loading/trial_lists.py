@@ -1,12 +1,13 @@
 """list_trials: the trials at and below several paths, each once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from rule_core.sources.address import address_of
+from rule_core.sources.format import Refused
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.trials.open_index import LOOKED_FOR
-from rule_runner.errors import TrialError
+from rule_runner.errors import TrialError, shortened
 from rule_runner.loading.trial_search import TRIALS, TrialFolder, find_trials
 from rule_runner.loading.trials import open_trial, reject_parent
 
@@ -27,10 +28,11 @@ class ListedTrial(NamedTuple):
 
 
 class TrialList(NamedTuple):
-    """The trials below some paths, and sentences on what is wrong with the paths."""
+    """The trials below some paths, what is wrong with the paths, and what was not read."""
 
     trials: list[ListedTrial]
     problems: list[str]
+    not_read: list[Refused]
 
 
 def list_trials(
@@ -38,6 +40,7 @@ def list_trials(
     limit: int = TRIALS,
     folder_limit: int | None = None,
     sources: SourceOptions = DEFAULT,
+    looked: Callable[[], None] = lambda: None,
 ) -> TrialList:
     """Return the trials at and below paths, in the order of the paths and then of their own.
 
@@ -45,27 +48,32 @@ def list_trials(
     """
     trials: dict[str, ListedTrial] = {}
     problems: list[str] = []
+    not_read: dict[str, Refused] = {}
     for path in paths:
         try:
-            search = find_trials(path, limit, folder_limit, sources)
+            search = find_trials(path, limit, folder_limit, sources, looked)
         except TrialError as err:
             problems.append(str(err))
             continue
         if not search.trials:
-            problems.append(_why_empty(path))
+            problems.append(_why_empty(path, search.not_read))
         if not search.complete:
             problems.append(PARTIAL.format(path=path))
         problems += search.problems
+        not_read.update((item.key, item) for item in search.not_read)
         for folder in search.trials:
             trial_path = address_of(folder.path).canonical
             trials.setdefault(trial_path, ListedTrial(folder, trial_path, path))
-    return TrialList([*trials.values()], problems)
+    return TrialList([*trials.values()], problems, [*not_read.values()])
 
 
-def _why_empty(path: str) -> str:
-    """Return a sentence on a path without trials, with what to do about files that are pickles."""
+def _why_empty(path: str, not_read: Sequence[Refused]) -> str:
+    """Return a sentence on a path without trials, with the reasons why files are not read."""
     try:
         reject_parent(open_trial(path))
     except TrialError as err:
         return str(err)
-    return EMPTY.format(path=path)
+    if not not_read:
+        return EMPTY.format(path=path)
+    reasons = [f"{item.key} ({item.reason})" for item in not_read]
+    return f"No trial at {path!r} or below. Not read: {shortened(reasons)}."

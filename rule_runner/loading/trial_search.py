@@ -18,9 +18,11 @@ from rule_core.profiler.converted import format as profiles
 from rule_core.profiler.files.one_file import one_file
 from rule_core.reading.source_index import SourceIndex
 from rule_core.sources.address import TrialAddress, address_of
+from rule_core.sources.format import Refused, SourceFolder
 from rule_core.sources.formats import format_named
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.sources.recognize import SourceRun, folder_of, recognize
+from rule_core.sources.unread import unread_files
 from rule_core.storage import StorageUnavailableError, open_store
 from rule_core.storage.base import TrialStore
 from rule_core.storage.local import LocalStore
@@ -32,15 +34,22 @@ from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
 from rule_core.trials.open_index import LOOKED_FOR, find_place, open_index
 from rule_runner.errors import TrialError
 from rule_runner.loading.trials import trial_address
+from rule_runner.results.file_names import RESULTS
 
-LEVELS: Final = 8  # of folders, below the path
-LOCAL_FOLDERS: Final = 10_000  # listed at most
+LEVELS: Final = 16  # of folders, below the path
+LOCAL_FOLDERS: Final = 100_000  # listed at most
 S3_FOLDERS: Final = 1_000  # listed at most; each costs a request
-ENTRIES: Final = 10_000  # listed at most of one folder
+ENTRIES: Final = 100_000  # listed at most of one folder
 MANY_ENTRIES: Final = 1_000_000  # by a search that is repeated
 TRIALS: Final = 1_000  # returned at most, unless asked for more
 HINT_TIMEOUT_S: Final = 10.0  # to search for a hint in an error message
 HINTED_TRIALS: Final = 50
+HINTED_FOLDERS: Final = 10_000
+UNREAD_FILES: Final = 100_000  # named at most
+# Folders of installed packages and of results, and names that only such folders hold.
+PASSED_OVER: Final = frozenset({"node_modules/", "__pycache__/", "site-packages/", "rule-output/"})
+PASSED_OVER_WITH: Final = frozenset({"pyvenv.cfg", "conda-meta/"})
+_RESULTS_HEAD: Final = b'{\n  "schema_version"'
 
 # Lists a folder, given as "" or with a trailing slash; names of subfolders end with a slash too.
 ListFolder = Callable[[str], Iterable[str]]
@@ -76,11 +85,15 @@ class TrialSearch(NamedTuple):
         Whether the search covered all folders.
     problems
         Sentences on formats that cannot be used.
+    not_read
+        The files that may be outputs of a training and are not read, in folders without a trial,
+        and the folders that cannot be listed; with their paths as keys.
     """
 
     trials: list[TrialFolder]
     complete: bool
     problems: tuple[str, ...] = ()
+    not_read: tuple[Refused, ...] = ()
 
 
 def find_trials(
@@ -88,11 +101,13 @@ def find_trials(
     limit: int = TRIALS,
     folder_limit: int | None = None,
     sources: SourceOptions = DEFAULT,
+    looked: Callable[[], None] = lambda: None,
 ) -> TrialSearch:
     """Search a path and the folders below it, level by level, for trials.
 
-    Links below the path and hidden folders are skipped. The search ends after `LEVELS` levels,
-    after `folder_limit` folders, or once it has `limit` trials.
+    Links below the path, hidden folders, installed packages and results of rule-runner are skipped.
+    The search ends after `LEVELS` levels, after `folder_limit` folders, or once it has `limit`
+    trials.
 
     Parameters
     ----------
@@ -104,6 +119,8 @@ def find_trials(
         The largest number of folders to list; by default `LOCAL_FOLDERS` or `S3_FOLDERS`.
     sources
         How to read outputs of other writers.
+    looked
+        Called after each folder.
 
     Raises
     ------
@@ -127,7 +144,7 @@ def find_trials(
     except StorageUnavailableError as err:
         msg = f"{path!r} cannot be listed: {err.reason}."
         raise TrialError(msg) from err
-    return _collect(address, _Search(opened, address.kind), top, limit)
+    return _collect(address, _Search(opened, address.kind, looked=looked), top, limit)
 
 
 def find_new_trials(
@@ -224,7 +241,13 @@ def _collect(
     trials = [
         trial._replace(path=_with_root(address, trial.path)) for trial in sorted(relative[:limit])
     ]
-    return TrialSearch(trials, search.complete and len(relative) <= limit, tuple(search.problems))
+    if not trials:
+        search.add_unread(folder_of(search.store, "", top, lambda _: ()), every=True)
+    not_read = (
+        Refused(_path_of(address.path, key), reason) for key, reason in search.not_read.items()
+    )
+    complete = search.complete and len(relative) <= limit
+    return TrialSearch(trials, complete, tuple(search.problems), tuple(not_read))
 
 
 def trials_below(path: str, seconds: float = math.inf) -> list[TrialFolder]:
@@ -236,6 +259,7 @@ def trials_below(path: str, seconds: float = math.inf) -> list[TrialFolder]:
     with suppress(TrialError, OSError, StorageUnavailableError, WaitEndedError):
         address = trial_address(path)
         opened = _open(address.path, min(seconds, HINT_TIMEOUT_S))
+        opened = opened._replace(limit=min(opened.limit, HINTED_FOLDERS))
         top = sorted(opened.names(""))
         if not any(
             name in marks.FOLDERS or name == END_OF_JOB or profiles.has_known_name(name)
@@ -293,6 +317,8 @@ class _Search:
         Whether no folder has been skipped so far.
     problems
         Sentences on formats that cannot be used.
+    not_read
+        The reasons why files and folders are not read, by key.
     """
 
     def __init__(
@@ -300,33 +326,45 @@ class _Search:
         opened: "_Opened",
         kind: str = "",
         passes_over: Callable[[str], bool] = lambda _: False,
+        looked: Callable[[], None] = lambda: None,
     ) -> None:
         self._names = opened.names
         self._passes_over = passes_over
         self._entries = opened.entries
-        self._store = opened.store
         self._sources = opened.sources
+        self._looked = looked
+        self.store = opened.store
         self._remaining = opened.limit
         self._formats = {kind: format_named(kind)} if kind else None
         self.complete = True
         self.problems: dict[str, None] = {}
+        self.not_read: dict[str, str] = {}
+
+    def add_unread(
+        self, folder: SourceFolder, refused: Iterable[Refused] = (), *, every: bool = False
+    ) -> None:
+        """Add the files of a folder that are not read; see `unread_files`."""
+        if len(self.not_read) < UNREAD_FILES:
+            for item in unread_files(folder, refused, every=every):
+                self.not_read.setdefault(item.key, item.reason)
 
     def run(self, top: Sequence[str]) -> Iterator[TrialFolder]:
         """Yield the trials; their paths are relative to that of the search."""
-        level = [("", self._bounded(top))]
+        level: Iterable[tuple[str, Sequence[str]]] = [("", self._bounded(top))]
         for _ in range(LEVELS + 1):
             below: list[str] = []
             for folder, names in level:
                 trials, owned = self._look(folder, names)
+                self._looked()
                 yield from trials
                 below += [
                     folder + name
                     for name in names
                     if _may_hold(name, owned) and not self._passes_over(folder + name)
                 ]
-            level = [(folder, self._of(folder)) for folder in below]
-            if not level:
+            if not below:
                 return
+            level = ((folder, self._of(folder)) for folder in below)
         self.complete = False
 
     def _look(self, folder: str, names: Sequence[str]) -> tuple[list[TrialFolder], Container[str]]:
@@ -335,6 +373,9 @@ class _Search:
         def listed(inner: str) -> Sequence[str]:
             return self._of(folder + inner)
 
+        place = folder_of(self.store, folder, names, listed)
+        if _is_passed_over(place):
+            return [], names
         tensors = has_marks(names, marks.TENSORS, listed)
         profiler = has_marks(names, marks.PROFILER, listed) or any(
             map(profiles.has_known_name, names)
@@ -343,10 +384,12 @@ class _Search:
         if tensors:
             ours |= {marks.TENSORBOARD}
         owned = ours if tensors or profiler else frozenset[str]()
+        refused: Sequence[Refused] = ()
         if not tensors or self._formats:
-            inside = folder_of(self._store, folder, names, listed)
-            recognition = recognize(inside._replace(options=self._sources), self._formats)
+            inside = place._replace(options=self._sources)
+            recognition = recognize(inside, self._formats)
             self.problems |= dict.fromkeys(recognition.problems)
+            refused = recognition.refused
             if recognition.runs or self._formats:
                 runs = list(_trials_of(recognition.runs, folder, named=bool(self._formats)))
                 if profiler and not self._formats:
@@ -354,13 +397,22 @@ class _Search:
                 return runs, recognition.owned | owned
         tensors |= END_OF_JOB in names and not profiler  # which may have its end mark here
         if not (tensors or profiler):
+            self.add_unread(place, refused)
             return [], owned
         return [TrialFolder(folder, tensors, profiler)], ours
 
     def _of(self, folder: str) -> Sequence[str]:
         """Return the names in a folder; none if it cannot be listed or the limit is reached."""
         self._remaining -= 1
-        return self._bounded(_list_or_none(self._names, folder) if self._remaining >= 0 else None)
+        try:
+            return self._bounded(sorted(self._names(folder)) if self._remaining >= 0 else None)
+        except (FileNotFoundError, NotADirectoryError):  # removed meanwhile
+            return ()
+        except OSError as err:
+            self.not_read[folder] = f"it cannot be listed: {err.strerror}"
+            return ()
+        except (StorageUnavailableError, WaitEndedError):
+            return self._bounded(None)
 
     def _bounded(self, names: Sequence[str] | None) -> Sequence[str]:
         self.complete &= names is not None and len(names) <= self._entries
@@ -382,7 +434,19 @@ def _trials_of(runs: Sequence[SourceRun], folder: str, *, named: bool) -> Iterat
 
 def _may_hold(name: str, owned: Container[str]) -> bool:
     """Return whether to look for trials in a folder of this name."""
-    return name.endswith("/") and not name.startswith(".") and name not in owned
+    return (
+        name.endswith("/")
+        and not name.startswith(".")
+        and name not in owned
+        and name not in PASSED_OVER
+    )
+
+
+def _is_passed_over(folder: SourceFolder) -> bool:
+    """Return whether a folder holds installed packages, or results of rule-runner."""
+    return not PASSED_OVER_WITH.isdisjoint(folder.names) or (
+        RESULTS in folder.names and folder.head(RESULTS).startswith(_RESULTS_HEAD)
+    )
 
 
 def _list_or_none(names: ListFolder, folder: str) -> list[str] | None:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from rule_core.model.secret_names import MASK, is_secret
 from rule_core.model.segments import global_step, numbers_of, resumed_at, step_in_segment
 from rule_core.rules.evidence import Finding
 from rule_core.severity import Severity
@@ -398,7 +399,10 @@ def rule_result(
         notes_count=state.notes_count,
         muted_count=state.muted_count,
         coverage=_coverage(state),
-        parameters={name: json_scalar(value) for name, value in facts.parameters.items()},
+        parameters={
+            name: MASK if is_secret(name) else json_scalar(value)
+            for name, value in facts.parameters.items()
+        },
         trial=facts.trial,
         other_trials=[*other_trials] or msgspec.UNSET,
         trial_ended=trial_ended,

@@ -56,8 +56,9 @@ _PLURALS: Final = frozenset(("epochs", "steps", "iters", "iterations", "batches"
 _AFTER_WORD: Final = re.compile(r"\s*(?:[,;|()\]}'\"]|$)|\s\s|\s+[\w./@-]+\s+[-+]?[\d.n]")
 _EPOCHS: Final = "epochs?|epoche|époque|época|эпоха|ep"
 _INNER: Final = (
-    r"global[ _]steps?|steps?|timesteps|env_steps?|total_timesteps|iterations?|iters?|it(?=\s?[:=\[])|"
-    r"batch(?:es|_idx|_index)?|minibatch|(?:\w+_)?num_updates|updates?|up|episodes?|rounds?|runde|schritt|étape|paso|шаг|tick"
+    r"global[ _]steps?|steps?|timesteps|env_steps?|total_timesteps|iterations?|iters?|"
+    r"it(?=\s?[:=\[])|batch(?:es|_idx|_index)?|minibatch|(?:\w+_)?num_updates|updates?|up|"
+    r"episodes?|rounds?|runde|schritt|étape|paso|шаг|tick"
 )
 _COUNT: Final = re.compile(
     rf"""(?<![\w/?&])(?:(?:train(?:ing)?|current|learning|completed)[\ _])?

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
+from rule_core.model.secret_names import without_secrets
 from rule_core.reading.source_record import is_step
 
 # The first of these that a file has numbers its rows; the others are not tensors either.
@@ -110,7 +111,7 @@ def mode_prefix(value: object) -> str:
 
 def brief(value: object) -> str:
     """Return the start of a value as it is shown in messages."""
-    return reprlib.repr(value)
+    return reprlib.repr(without_secrets(value) if isinstance(value, str) else value)
 
 
 class RowSteps:

@@ -137,21 +137,18 @@ class RowSteps:
         """
         whole = [count for count in counts if is_step(count.value)]
         fraction = max((count.value for count in counts if count not in whole), default=0.0)
-        if fraction and all(count.rank == EPOCH for count in counts):
-            self._rows_count = self._rows_count or self.rank >= EPOCH
-        epochs = [count.value for count in whole if count.rank == EPOCH]
-        others = [count for count in whole if count.rank != EPOCH]
-        if epochs and not self._rows_count:
-            self._epoch = epochs[0]
-        inner = _preferred(others)
+        if fraction and self.rank >= EPOCH and all(count.rank == EPOCH for count in counts):
+            self._rows_count = True
+        epochs = [] if self._rows_count else [c.value for c in whole if c.rank == EPOCH]
+        self._epoch = epochs[0] if epochs else self._epoch
+        inner = _preferred([count for count in whole if count.rank != EPOCH])
         if inner is not None and _CLASSES[inner.rank] <= _CLASSES[self.rank]:
             self._last = self._counted(inner)
         elif self.rank < EPOCH:
-            if not is_training:
-                self._last = self._end_of_epoch()
-            elif fraction > self._fraction > 0:  # rows that something else counts now and then
-                self._last = (self._last or 0) + 1
-        elif epochs and not self._rows_count:
+            # Several rows in an epoch are told apart by its fraction.
+            is_next = is_training and fraction > self._fraction > 0
+            self._last = self._following(is_training=is_training) + is_next
+        elif epochs:
             self.rank, self.name = EPOCH, "epoch"
             self._last = int(epochs[0])
         elif self._last is None:
@@ -195,10 +192,10 @@ class RowSteps:
         elif value < before.value and epoch is None:
             self._base = 0
 
-    def _end_of_epoch(self) -> int:
-        """Return the step of an evaluation that follows the latest row."""
+    def _following(self, *, is_training: bool) -> int:
+        """Return the latest step, or the end of the epoch for an evaluation after its last row."""
         inner = self._inner
-        if inner is None:
+        if inner is None or is_training:
             return self._last or 0
         rest = inner.total - int(inner.value)
         is_last = 0 < rest <= self._interval and self._epoch is not None

@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Container, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import closing, redirect_stdout
 from itertools import chain, count
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,14 @@ from rule_core.severity import Severity
 from rule_core.sources.address import address_of
 from rule_core.sources.options import SourceOptions
 from rule_runner import errors
-from rule_runner.commands.check.tables import CheckedTrial, CheckResult, print_results, ranked
+from rule_runner.commands.check.earlier import EarlierChecks
+from rule_runner.commands.check.tables import (
+    CheckedTrial,
+    CheckResult,
+    NotRead,
+    print_results,
+    ranked,
+)
 from rule_runner.commands.evaluate import evaluate_request
 from rule_runner.config.defaults import DEFAULT_END_GRACE_S, FITTING_RULES
 from rule_runner.config.fitting_rules import has_ended
@@ -35,7 +43,11 @@ NAME_LENGTH: Final = 100  # characters of a folder's name
 
 
 def check_trials(
-    paths: Sequence[str], request: EvaluationRequest, severity: Severity = Severity.WARNING
+    paths: Sequence[str],
+    request: EvaluationRequest,
+    severity: Severity = Severity.WARNING,
+    *,
+    again: bool = False,
 ) -> int:
     """Judge the trials at and below `paths`, print the results, and return the exit code.
 
@@ -45,6 +57,8 @@ def check_trials(
         How to judge each trial, and where to write and how to print the results of all.
     severity
         The least serious findings that the table lists.
+    again
+        Whether to judge trials that have not changed since the last check.
 
     Raises
     ------
@@ -56,19 +70,26 @@ def check_trials(
     stdout = sys.stdout
     output_folder = Path(request.output or default_output("check"))
     with redirect_stdout(sys.stderr), Signals() as signals:  # rules may print
-        folders, problems = _find(paths, request.sources)
+        folders, problems, not_read = _find(paths, request.sources)
         if not folders:
             raise errors.TrialError(" ".join(problems))
-        trials = [*_check_each(folders, output_folder, request, signals)]
+        shared = output_folder if request.output else output_folder.parent
+        earlier = EarlierChecks(shared, request)
+        trials = [*_check_each(folders, output_folder, request, signals, earlier, again=again)]
+        earlier.write()
         if all(
             trial.exit_code == errors.EXIT_OUTPUT and trial.evaluation is None for trial in trials
         ):
             raise errors.OutputError(trials[0].problem)
         if remaining := len(folders) - len(trials):
             problems.append(f"Stopped by a signal before {remaining} of {len(folders)} trials.")
-        report = _report(trials, output_folder) if request.report else None
+        report = _report(trials, not_read, output_folder) if request.report else None
         result = CheckResult(
-            trials=trials, problems=problems, results=str(output_folder), report=str(report or "")
+            trials=trials,
+            problems=problems,
+            results=trials[0].results if len(folders) == 1 else str(output_folder),
+            report=str(report or ""),
+            not_read=not_read,
         )
         if request.format == "json":
             print(dump_json(result, indent=2), file=stdout)
@@ -82,21 +103,44 @@ def check_trials(
     return errors.worst_exit_code(codes)
 
 
-def _find(paths: Sequence[str], sources: SourceOptions) -> tuple[dict[str, TrialFolder], list[str]]:
-    """Return the trials at and below paths, each once, and sentences on wrong paths.
+def _find(
+    paths: Sequence[str], sources: SourceOptions
+) -> tuple[dict[str, TrialFolder], list[str], list[NotRead]]:
+    """Return the trials at and below paths, each once, what is wrong, and what is not read.
 
     The keys are the names of the trials' folders of results.
     """
     trials: dict[str, TrialFolder] = {}
-    listed, problems = list_trials(
-        [path for path in paths if path != STANDARD_INPUT], sources=sources
-    )
+    named = [path for path in paths if path != STANDARD_INPUT]
+    with closing(_SearchProgress()) as progress:
+        listed, problems, refused = list_trials(named, sources=sources, looked=progress.advance)
     if STANDARD_INPUT in paths:
         piped = standard_input()
         listed.append(ListedTrial(TrialFolder(piped, tensors=True, profiler=False), piped, piped))
     for folder, trial_path, path in listed:
         trials[_new_name(trial_path, path, trials, several=len(paths) > 1)] = folder
-    return trials, problems
+    return trials, problems, [NotRead(item.key, item.reason) for item in refused]
+
+
+class _SearchProgress:
+    """Shows on a terminal how many folders were searched, if that takes longer than a second."""
+
+    def __init__(self) -> None:
+        self._next = SystemClock().monotonic() + 1 if sys.stderr.isatty() else inf
+        self._count = 0
+
+    def advance(self) -> None:
+        """Count a folder."""
+        self._count += 1
+        now = SystemClock().monotonic()
+        if now >= self._next:
+            self._next = now + 0.1
+            text = f"Looking for trials: {errors.counted(self._count, 'folder')}"
+            print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Clear the line."""
+        print("\r\x1b[K" * sys.stderr.isatty(), end="", file=sys.stderr, flush=True)
 
 
 def _new_name(trial_path: str, path: str, names: Container[str], *, several: bool) -> str:
@@ -114,7 +158,13 @@ def _new_name(trial_path: str, path: str, names: Container[str], *, several: boo
 
 
 def _check_each(
-    folders: Mapping[str, TrialFolder], output: Path, request: EvaluationRequest, signals: Signals
+    folders: Mapping[str, TrialFolder],
+    output: Path,
+    request: EvaluationRequest,
+    signals: Signals,
+    earlier: EarlierChecks,
+    *,
+    again: bool,
 ) -> Iterator[CheckedTrial]:
     """Judge trials one after another, ended ones first, until a signal arrives.
 
@@ -125,14 +175,24 @@ def _check_each(
     grace_end = clock.monotonic() + DEFAULT_END_GRACE_S
     several = len(folders) > 1
     for number, name in enumerate(sorted(folders, key=running.__contains__), 1):
+        path = folders[name].path
+        digest = earlier.digest(path)
+        if not again and (outcome := earlier.outcome(path, digest)):
+            yield outcome
+            continue
         grace_left = max(0.0, grace_end - clock.monotonic())
+        folder = str(output / name if several else output)
         own = with_fields(
             request,
-            output=str(output / name if several else output),
+            output=folder,
+            overwrite=request.overwrite or earlier.replaces(path, folder),
             end_grace=DEFAULT_END_GRACE_S if name in running else grace_left,
         )
         title = f"{number} of {len(folders)}, {name}: " if several else ""
-        yield _judge(folders[name], own, title, signals)
+        trial = _judge(folders[name], own, title, signals)
+        if not signals.number:
+            earlier.add(trial, digest)
+        yield trial
         if signals.number:
             return
 
@@ -171,7 +231,9 @@ def _judge(
     )
 
 
-def _report(trials: Sequence[CheckedTrial], output: Path) -> Path | None:
+def _report(
+    trials: Sequence[CheckedTrial], not_read: Sequence[NotRead], output: Path
+) -> Path | None:
     """Write the report on all trials, with links to the report of each, and return its path.
 
     The report on a single trial is its own; None if no report was written.
@@ -182,10 +244,12 @@ def _report(trials: Sequence[CheckedTrial], output: Path) -> Path | None:
         Path(trial.results): trial.evaluation.rules for trial in ranked(trials) if trial.evaluation
     }
     if len(trials) == 1 or not results:
-        page = output / REPORT
-        return page if page.is_file() else None
+        page = Path(trials[0].results, REPORT)
+        return page if results and page.is_file() else None
+    problems = [trial.problem for trial in trials if trial.problem]
+    problems += (f"Not read: {item.path} ({item.reason})." for item in not_read)
     try:
-        return write_overview(results, [trial.problem for trial in trials if trial.problem], output)
+        return write_overview(results, problems, output)
     except errors.OutputError as err:
         _log.warning("report_not_written", path=str(output), reason=str(err))
         return None

@@ -56,6 +56,8 @@ class CheckedTrial(msgspec.Struct, frozen=True, kw_only=True):
         Why it could not be judged, or its results not be written; "" otherwise.
     left_out
         The reason why each of the other rules was not run, by name.
+    unchanged
+        Whether it is the outcome of an earlier check, since nothing has changed.
     """
 
     path: str
@@ -64,6 +66,14 @@ class CheckedTrial(msgspec.Struct, frozen=True, kw_only=True):
     evaluation: EvaluationResult | None = None
     problem: str = ""
     left_out: dict[str, str] = {}
+    unchanged: bool = False
+
+
+class NotRead(msgspec.Struct, frozen=True):
+    """A file or folder that may be of a training, and why it is not read."""
+
+    path: str
+    reason: str
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +85,8 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
         Sentences on what is wrong with the paths.
     results, report
         The folder of all results, and the report on all trials; "" if there is none.
+    not_read
+        What was not read below the paths.
     """
 
     schema_version: int = 1
@@ -82,6 +94,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     problems: list[str] = []
     results: str = ""
     report: str = ""
+    not_read: list[NotRead] = []
 
 
 def print_results(
@@ -99,7 +112,7 @@ def print_results(
         _print_table(trials, stream, severity)
     else:
         for trial in trials:
-            may_grow = "" if _has_ended(trial) else f" ({MAY_GROW})"
+            may_grow = "" if has_ended(trial) else f" ({MAY_GROW})"
             print(f"{_path(trial.path)}: {_headline(trial)}{may_grow}", file=stream)
             for line in verdict_lines(trial, severity):
                 print(f"  {line}", file=stream)
@@ -185,7 +198,7 @@ def _unevaluated_count(trial: CheckedTrial) -> int:
     return outcomes.count(Outcome.NOT_EVALUATED) + len(trial.left_out)
 
 
-def _has_ended(trial: CheckedTrial) -> bool:
+def has_ended(trial: CheckedTrial) -> bool:
     """Return whether a trial has ended; one without an evaluation counts as ended."""
     if trial.evaluation is None:
         return True
@@ -208,6 +221,13 @@ def _footer(result: CheckResult) -> Iterator[str]:
     counts = Counter(map(state, result.trials))
     parts = ", ".join(f"{counts[name]} {name}" for name in _STATES if counts[name])
     yield f"Checked {counted(len(result.trials), 'trial')}: {parts}."
+    if unchanged := sum(trial.unchanged for trial in result.trials):
+        yield f"Unchanged since the last check: {unchanged}. Option --again judges all."
+    if result.not_read:
+        folders = {item.path.rpartition("/")[0] for item in result.not_read}
+        first = result.not_read[0]
+        example = f"{_path(first.path)} ({printable(first.reason)})"
+        yield f"Not read: {counted(len(folders), 'folder')}, for example {example}"
     if result.results:
         yield f"Results: {_path(result.results)}"
     if result.report:
@@ -225,7 +245,7 @@ def _print_table(trials: list[CheckedTrial], stream: TextIO, severity: Severity)
         headline = Text(_headline(trial), style=STYLES[_STATES[state(trial)]])
         lines = [Text(line) for line in verdict_lines(trial, severity)]
         name = Text(_path(trial.path))
-        if not _has_ended(trial):
+        if not has_ended(trial):
             name.append(f"\n{MAY_GROW}", style="dim")
         return name, Text("\n").join([headline, *lines])
 

@@ -77,7 +77,7 @@ def plan(paths: Sequence[str], request: EvaluationRequest, choice: Choice, targe
     if not request.rules and request.job is None:
         request = replace(request, rules=(RuleRequest(name=FITTING_RULES),))
     with redirect_stdout(sys.stderr):
-        listed, problems = list_trials(paths, TRIALS, FOLDERS, request.source_options)
+        listed, problems, _ = list_trials(paths, TRIALS, FOLDERS, request.source_options)
     if not listed and problems:
         raise TrialError(" ".join(problems))
     problems += [_NO_TEXT.format(path=trial.path) for trial in listed if not is_text(trial.path)]

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import os
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -156,7 +157,7 @@ def write_overview(
 def _linked_run(folder: Path, rules: Sequence[RuleResult], output: Path) -> Run:
     jobs = ordered(map(SavedRuleJob, rules))
     own = folder / REPORT
-    link = quote(own.relative_to(output).as_posix()) if own.is_file() else ""
+    link = quote(os.path.relpath(own, output)) if own.is_file() else ""
     return Run(str(folder), rules[0].trial, jobs, page=link)
 
 

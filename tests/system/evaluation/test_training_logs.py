@@ -1,11 +1,14 @@
 """Runs in other formats, judged by the commands and the API as trials are."""
 
 import json
+import math
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,10 @@ import rawtrial
 import rule_runner
 from rule_core.clock import SystemClock
 from rule_runner.cli import main
+from rule_runner.commands.check.earlier import NAME
 from rule_runner.commands.trial.summary import report_trial
 from rule_runner.loading.trial_search import find_trials
+from rule_runner.results.file_names import REPORT
 from smdebug.core.writer import TrialWriter
 
 RULE = "ExplodingTensor"
@@ -97,6 +102,60 @@ def test_check_judges_each_run_once(
     assert RULE in found["sweep/run2.csv"]
     assert found["sweep/run1.csv"] == found["native"] == []
     assert not [rule for rule in result["trials"][0]["left_out"] if rule == "LossNotDecreasing"]
+
+
+def test_interrupted_check_reports_what_it_has_judged(tmp_path: Path) -> None:
+    aged(tmp_path / "runs" / "ended", {"log.jsonl": EXPLODED})
+    rawtrial.write(tmp_path / "runs" / "running", {"log.jsonl": HEALTHY})
+    command = [sys.executable, "-m", "rule_runner", "check", "runs", "--follow", "--output", "out"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    followed = tmp_path / "out" / "running" / "results.json"
+    while not followed.exists():  # which is written when the evaluation begins
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(0.1)
+            raise AssertionError(process.communicate())
+    process.send_signal(signal.SIGINT)
+    said, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    lines = said.splitlines()
+    assert any(line.startswith("runs/ended: ") and "IssuesFound" in line for line in lines)
+    assert "Checked 2 trials: 1 with issues, 1 with errors." in lines
+    assert f"Report: out/{REPORT}" in lines
+    known = json.loads((tmp_path / "out" / NAME).read_text())
+    assert [Path(path).name for path in known] == ["ended"]
+
+
+def test_secrets_of_configurations_reach_no_result(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    key = "sk-0123456789planted4f9a"
+    rows = [
+        {"step": step, "loss": loss, "config": {"wandb_api_key": key, "password": key}}
+        for step, loss in enumerate([3.0, math.nan, math.nan, math.nan])
+    ]
+    records = "\n".join(map(json.dumps, rows)) + f'\n["api_key", "{key}"]\napi_key={key}\n'
+    table = f"step,loss,token\n0,3,1\n1,nan,{key}\n2,nan,{key}\n3,nan,{key}\n"
+    settings = f'{{"api_key": "{key}"}}\n'
+    files = {
+        "a/log.jsonl": records,
+        "b/metrics.csv": table,
+        "b/config.yaml": f"secret: {key}\n",
+        "c/config.json": settings,
+        "c/train.log": f"HF_TOKEN={key}\n",
+    }
+    aged(tmp_path / "runs", {name: text.encode() for name, text in files.items()})
+    with pytest.raises(SystemExit):
+        main.main(["check", "runs", "--output", "out"], standalone_mode=False)
+    said = "".join(capfd.readouterr())
+    assert "***" in said
+    results = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert {"results.json", REPORT, NAME} <= {path.name for path in results}
+    assert [path for path in results if key[-6:] in path.read_text()] == []
+    assert key[-6:] not in said
 
 
 def test_run_that_has_not_begun_is_waited_for_and_followed(tmp_path: Path) -> None:

@@ -81,3 +81,9 @@ def test_nothing_is_remembered_while_no_step_is_judged() -> None:
     failures = FailedReads()
     fail(failures, BUSY)
     assert fails(failures, "events/1", "loss") is None
+
+
+def test_values_of_secrets_are_not_kept() -> None:
+    problems = TrialFileProblems("run")
+    problems.report("log.csv: column 'api_key'", "'planted' in line 3 is not a number.")
+    assert problems.problems == {"log.csv: column 'api_key'": "*** in line 3 is not a number."}

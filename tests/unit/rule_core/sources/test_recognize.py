@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from memory_store import MemoryStore
 
-from rule_core.sources.format import Recognized, SourceFolder
+from rule_core.modes import ModeKeys
+from rule_core.sources.format import Recognized, Refused, SourceFolder
 from rule_core.sources.options import SourceOptions
 from rule_core.sources.recognize import SourceRun, recognize, source_folder
 
@@ -39,6 +40,7 @@ FORMATS = {
         NamedFormat("jsonl", ending=".jsonl"),
         NamedFormat("csv", ending=".csv"),
         NamedFormat("trainer-state", ending="trainer_state.json"),
+        NamedFormat("text-log", ending=".log"),
         NamedFormat("safetensors", ending=".safetensors", folder="checkpoint-"),
     )
 }
@@ -181,3 +183,106 @@ def test_compressed_heads_and_rotated_names() -> None:
     folder = source_folder(MemoryStore(files), "")
     assert folder.names == ["a.log", "b.csv.gz", "c.gz"]
     assert (folder.head_text("b.csv.gz"), folder.head_text("c.gz")) == ("step,loss\n", "")
+
+
+# -- files of one run ------------------------------------------------------------------------------
+
+
+def modes(run: SourceRun) -> dict[str, str | None]:
+    return {item.key: item.mode and item.mode.name for _, item in run.sources}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("learn_error.csv", "test_error.csv"),
+        ("run_train_tag_loss.csv", "run_validation_tag_loss.csv"),
+        ("plots/train/loss.csv", "plots/eval/loss.csv", "plots/learning_rate.csv"),
+        ("train/acc.csv", "train/loss.csv", "val/loss.csv"),
+        ("train.log", "test.log"),
+    ],
+)
+def test_files_that_differ_in_modes_and_metrics_are_one_run(names: tuple[str, ...]) -> None:
+    store = MemoryStore(dict.fromkeys(names, b""))
+    folder = "plots/" if names[0].startswith("plots") else ""
+    (run,) = recognize(source_folder(store, folder), FORMATS).runs
+    assert (run.key, read(run)) == (folder, sorted(names)) or folder
+    evaluated = {name for name, mode in modes(run).items() if mode == "EVAL"}
+    assert evaluated == {name for name in names if "val" in name or "test" in name}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("adam_loss.csv", "sgd_loss.csv"),
+        ("run.log", "run_error.log"),
+        ("metrics.csv", "test/metrics.csv", "train/run1.csv"),
+    ],
+)
+def test_files_that_differ_in_other_words_are_not_one_run(names: tuple[str, ...]) -> None:
+    assert keys(runs(*names)) == {
+        name if len(names) == 2 else "": [name] for name in names if "/" not in name
+    }
+
+
+def test_a_single_file_keeps_the_modes_of_its_names() -> None:
+    (run,) = runs("test.csv")
+    assert modes(run) == {"test.csv": None}
+
+
+def test_a_mode_that_a_format_knows_is_kept() -> None:
+    class Training(NamedFormat):
+        def recognize(self, folder: SourceFolder) -> Iterator[Recognized]:
+            for item in super().recognize(folder):
+                yield item._replace(mode=ModeKeys.PREDICT)
+
+    store = MemoryStore({"train.x": b"", "test.x": b""})
+    found = recognize(source_folder(store, ""), {"x": Training("x", ending=".x")})
+    assert modes(found.runs[0]) == {"test.x": "PREDICT", "train.x": "PREDICT"}
+
+
+def test_a_folder_named_after_a_mode_is_a_run_of_its_own_if_nothing_is_beside_it() -> None:
+    assert runs("test/metrics.csv", "notes.md") == []
+
+
+@pytest.mark.parametrize(
+    ("names", "read_keys", "aside"),
+    [
+        (("metrics.csv", "files/output.log"), ["metrics.csv"], ["files/output.log"]),
+        (("output.log", "logs/metrics.csv"), ["logs/metrics.csv"], ["output.log"]),
+        (("a.log", "logs/b.log"), ["a.log"], []),
+        (("output.log", "logs/adam.csv", "logs/sgd.csv"), ["output.log"], []),
+    ],
+)
+def test_folders_of_loggers_belong_to_the_run_in_other_formats(
+    names: tuple[str, ...], read_keys: list[str], aside: list[str]
+) -> None:
+    found = recognize(source_folder(MemoryStore(dict.fromkeys(names, b"")), ""), FORMATS)
+    assert read(found.runs[0]) == read_keys
+    assert [item.key for item in found.runs[0].set_aside] == aside
+    assert found.owned == ({names[1].split("/")[0] + "/"} if aside else frozenset())
+
+
+def test_checkpoints_below_any_run_belong_to_it() -> None:
+    store = MemoryStore({"metrics.csv": b"", "checkpoint-5/metrics.csv": b""})
+    assert recognize(source_folder(store, ""), FORMATS).owned == {"checkpoint-5/"}
+
+
+def test_one_file_is_looked_at_with_those_of_its_run() -> None:
+    names = ["a_train.csv", "a_val.csv", "b_train.csv", "notes.md"]
+    store = MemoryStore(dict.fromkeys(names, b""))
+    assert source_folder(store, "", "a_val.csv").names == ["a_train.csv", "a_val.csv"]
+    assert source_folder(store, "", "notes.md").names == ["notes.md"]
+
+
+def test_what_a_format_refuses_and_no_other_reads_is_told() -> None:
+    class Refusing(NamedFormat):
+        def recognize(self, folder: SourceFolder) -> Iterator[Any]:
+            for item in super().recognize(folder):
+                yield Refused(item.key, "rows are samples")
+
+    store = MemoryStore({"metrics.csv": b"", "data.json": b""})
+    refusing = {"mine": Refusing("mine", ending="")}
+    found = recognize(source_folder(store, ""), {**refusing, **FORMATS})
+    assert found.refused == [Refused("data.json", "rows are samples")]
+    assert keys(found.runs) == {"": ["metrics.csv"]}

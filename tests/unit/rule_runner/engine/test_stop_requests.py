@@ -159,6 +159,18 @@ def test_second_signal_ends_at_once(timers: list[FakeTimer]) -> None:
     assert len(timers) == 1
 
 
+@pytest.mark.usefixtures("timers")
+def test_signal_between_two_evaluations_stops_the_second() -> None:
+    stops = [requests()[1], requests()[1]]
+    with Signals() as handlers:
+        with handlers.evaluating(stops[0], lambda _: None):
+            pass
+        signal.raise_signal(signal.SIGINT)
+        with handlers.evaluating(stops[1], lambda _: None):
+            reason = stops[1].reason()
+    assert (stops[0].reason(), reason) == (None, StopReason("Stopped by signal SIGINT.", 130))
+
+
 def test_handlers_are_put_back_after_an_exception() -> None:
     before = signal.getsignal(signal.SIGTERM)
     _, stops = requests()

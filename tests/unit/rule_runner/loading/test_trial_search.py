@@ -1,14 +1,22 @@
 """find_trials: trials at and below a path, and the nearest name of a path that does not exist."""
 
+import errno
+import os
+import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import faulty_s3
 import pytest
 import rawtrial
 import s3_objects
 
+from rule_core.sources.format import HEAD_BYTES
+from rule_core.sources.recognize import HEADS
+from rule_core.sources.unread import FILES_NAMED
 from rule_runner.errors import TrialError
 from rule_runner.loading import trial_search
+from rule_runner.loading.trial_lists import list_trials
 from rule_runner.loading.trial_search import find_trials, missing, nearest_path, trials_below
 
 TENSORS = {
@@ -199,3 +207,86 @@ def test_hint_is_not_waited_for_long(aws_endpoint: str, monkeypatch: pytest.Monk
         server.always["list-type=2"] = faulty_s3.SLOW_DOWN
         assert missing("s3://bucket/a/b/c") == "Trial 's3://bucket/a/b/c' does not exist."
         assert trials_below("s3://bucket/a") == []
+
+
+CSV = b"step,loss\n0,3\n1,2\n2,1\n"
+OURS = b'{\n  "schema_version": 1,\n  "summary": "1 IssuesFound"}'
+
+
+def found(path: Path) -> tuple[list[str], dict[str, str]]:
+    """Return the trials below a folder, and what is not read, by relative paths."""
+    search = find_trials(str(path))
+    assert search.complete
+    trials = [str(Path(trial.path).relative_to(path)) for trial in search.trials]
+    return trials, {str(Path(key).relative_to(path)): why for key, why in search.not_read}
+
+
+def test_folders_of_packages_and_of_results_are_passed_over(tmp_path: Path) -> None:
+    folders = {
+        *(".git", ".ipynb_checkpoints", "node_modules", "lib/site-packages", "__pycache__"),
+        *("env/lib", "conda/share", "rule-output/check", "out/run"),
+    }
+    rawtrial.write(tmp_path, {f"{name}/metrics.csv": CSV for name in {*folders, "run"}})
+    marks = {"env/pyvenv.cfg": b"", "conda/conda-meta/history": b"", "out/run/results.json": OURS}
+    rawtrial.write(tmp_path, {**marks, "mine/results.json": b'{"acc": 1}', "mine/metrics.csv": CSV})
+    assert found(tmp_path) == (["mine", "run"], {})
+
+
+def test_what_is_not_read_is_told_of_folders_without_a_trial(tmp_path: Path) -> None:
+    files = {"a/metrics.csv": CSV, "a/other.npz": b"x", "b/table.csv": b"id,x\n1,2\n"}
+    rawtrial.write(tmp_path, {**files, "b/README.md": b"x", "README.md": b"x", "c/x.py": b""})
+    trials, not_read = found(tmp_path)
+    assert (trials, [*not_read]) == (["a"], ["b/table.csv"])
+
+
+def test_every_file_of_a_folder_without_any_trial_is_told(tmp_path: Path) -> None:
+    rawtrial.write(tmp_path, {"config.json": b'{"lr": 0.1}', "below/notes.md": b"x"})
+    trials, not_read = found(tmp_path)
+    assert (trials, [*not_read]) == ([], ["config.json"])
+    assert "one value of each name" in not_read["config.json"]
+
+
+def test_folder_that_cannot_be_listed_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rawtrial.write(tmp_path, {"a/metrics.csv": CSV, "closed/metrics.csv": CSV})
+    scandir = os.scandir
+
+    def denied(path: Path) -> Any:
+        if Path(path).name == "closed":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(trial_search.os, "scandir", denied)
+    assert found(tmp_path) == (["a"], {"closed": "it cannot be listed: Permission denied"})
+
+
+def test_links_give_no_run_twice(tmp_path: Path) -> None:
+    rawtrial.write(tmp_path, {"runs/a/metrics.csv": CSV})
+    (tmp_path / "runs" / "a" / "loop").symlink_to(tmp_path)
+    (tmp_path / "runs" / "latest").symlink_to("a")
+    (tmp_path / "runs" / "b").mkdir()
+    (tmp_path / "runs" / "b" / "metrics.csv").symlink_to("../a/metrics.csv")
+    trials, not_read = found(tmp_path)
+    assert (trials, [*not_read]) == (["runs/a"], ["runs/b/metrics.csv"])
+    listed = list_trials([str(tmp_path), str(tmp_path / "runs" / "latest")])
+    assert [trial.path for trial in listed.trials] == [str(tmp_path / "runs" / "a")]
+
+
+def test_heads_of_many_files_are_not_kept(tmp_path: Path) -> None:
+    rawtrial.write(tmp_path, {f"{number}.csv": b"a,b\n" * (1 << 14) for number in range(400)})
+    tracemalloc.start()
+    try:
+        search = find_trials(str(tmp_path))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(search.not_read) == FILES_NAMED
+    assert peak < (HEADS + 100) * HEAD_BYTES
+
+
+def test_each_folder_is_counted(tmp_path: Path) -> None:
+    rawtrial.write(tmp_path, {"a/b/metrics.csv": CSV, "c/x.py": b""})
+    looked: list[None] = []
+    find_trials(str(tmp_path), looked=lambda: looked.append(None))
+    assert len(looked) == 4

@@ -306,3 +306,8 @@ def test_the_order_of_parameters_does_not_count() -> None:
 def test_the_schema_of_an_evaluation_holds_that_of_a_rule() -> None:
     rule, evaluation = SCHEMAS
     assert evaluation["$defs"]["rule_result"] == rule
+
+
+def test_values_of_secret_parameters_are_masked() -> None:
+    result = result_of(begun(), api_key="planted", patience="3")
+    assert result.parameters == {"api_key": "***", "patience": "3"}

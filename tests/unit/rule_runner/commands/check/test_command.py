@@ -1,11 +1,13 @@
 """rule-runner check: judges each trial below a path by the rules whose inputs it holds."""
 
 import gc
+import io
 import json
 import os
 import re
 import signal
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -205,8 +207,9 @@ def test_exit_codes_are_those_of_the_worst_trial() -> None:
 def test_an_output_folder_is_replaced_only_when_that_is_asked_for() -> None:
     first = check("runs/a", "--output", "out")
     again = check("runs/a", "--output", "out")  # nothing is left to do
-    assert (again.exit_code, again.stdout) == (0, first.stdout)
-    assert "nothing was judged again" in again.stderr
+    unchanged = "Unchanged since the last check: 1. Option --again judges all.\n"
+    assert (again.exit_code, again.stdout.replace(unchanged, "")) == (0, first.stdout)
+    assert unchanged in again.stdout
     other = check("runs/plain", "--output", "out")
     assert (other.exit_code, other.stdout) == (73, "")
     assert "--overwrite" in other.stderr
@@ -340,6 +343,63 @@ def test_verdicts_do_not_depend_on_the_report() -> None:
         "Checked 2 trials: 2 without issues.",
         "Results: out",
     ]
+
+
+# -- what is not read ----------------------------------------------------------------------------
+
+
+def test_what_is_not_read_is_one_line_and_a_list(runs: Path) -> None:
+    for name in ("sb3/progress.csv", "old/history.pkl"):
+        (runs / name).parent.mkdir()
+        (runs / name).write_bytes(b"id,text\n1,a\n")
+    done = check("runs", "--output", "out")
+    assert done.exit_code == 0
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("Not read: ")]
+    assert line.startswith("Not read: 2 folders, for example runs/old/history.pkl (it is a pickle")
+    page = Path("out/report.html").read_text()
+    assert "sb3/progress.csv (no loss or step column recognised; --step-column names one)" in page
+    told = {item["path"]: item["reason"] for item in checked("runs", "--output", "out")["not_read"]}
+    assert {Path(path).name for path in told} == {"progress.csv", "history.pkl"}
+
+
+def test_a_path_that_holds_nothing_says_why_file_by_file(runs: Path) -> None:
+    for number in range(7):
+        (runs / "notes" / f"{number}.csv").write_text("id,text\n1,a\n")
+    old = time.time() - 3600
+    os.utime(runs / "notes" / "0.csv", (old, old))
+    done = check("runs/notes")
+    reason = "no loss or step column recognised; --step-column names one"
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.count(reason) == 5
+    assert f"0.csv ({reason}), " in done.stderr
+    alone = check("runs/notes/0.csv")
+    assert alone.exit_code == 1
+    assert f"is in no format that is read as a trial: {reason}." in alone.stderr
+
+
+def test_a_search_that_takes_long_is_shown_on_a_terminal(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    class Later:
+        times = iter(range(100))
+
+        def monotonic(self) -> float:
+            return next(self.times)
+
+    monkeypatch.setattr(checking, "SystemClock", Later)
+    monkeypatch.setattr(checking.sys, "stderr", Terminal())
+    checking._find([str(runs)], SourceOptions())
+    shown = checking.sys.stderr.getvalue()
+    assert "\rLooking for trials: 3 folders\x1b[K" in shown
+    assert "Looking for trials: 1 folder\x1b" in shown
+    assert shown.endswith("\r\x1b[K")
+    monkeypatch.setattr(checking.sys, "stderr", io.StringIO())
+    checking._find([str(runs)], SourceOptions())
+    assert checking.sys.stderr.getvalue() == ""
 
 
 # -- many, and far away --------------------------------------------------------------------------

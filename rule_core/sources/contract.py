@@ -210,7 +210,8 @@ class SourceContract:
         return folder
 
     def _recognize(self, folder: Path) -> list[Recognized]:
-        return list(self.source_format.recognize(source_folder(self.store(folder), "")))
+        items = self.source_format.recognize(source_folder(self.store(folder), ""))
+        return [item for item in items if isinstance(item, Recognized)]
 
     def _open(self, folder: Path, actual: Path | None = None) -> SourceIndex:
         """Open a run that was recognised in one folder, in another one with the same files."""

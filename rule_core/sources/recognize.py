@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from rule_core.failures import attempt
-from rule_core.sources.format import HEAD_BYTES, Recognized, SourceFolder, SourceFormat
+from rule_core.sources.format import HEAD_BYTES, Recognized, Refused, SourceFolder, SourceFormat
 from rule_core.sources.formats import CHECKPOINTS, MODULES, formats, reason_of
 from rule_core.storage.base import (
     ByteRange,
@@ -96,7 +96,13 @@ def folder_of(
             return bytes(store.read(key + name, ByteRange(0, HEAD_BYTES)))
         return b""
 
-    return SourceFolder(key, names, cache(list_below), head)
+    def tail(name: str) -> bytes:
+        with suppress(ObjectNotFoundError, StorageUnavailableError):
+            size = store.status(key + name).size
+            return bytes(store.read(key + name, ByteRange(max(0, size - HEAD_BYTES), size)))
+        return b""
+
+    return SourceFolder(key, names, cache(list_below), head, tail)
 
 
 def recognize(
@@ -121,7 +127,8 @@ def recognize(
         problems += available.problems.values()
     recognized: dict[str, list[Recognized]] = {}
     for kind, source_format in by_kind.items():
-        items = _ask(source_format, folder, problems.append)
+        asked = _ask(source_format, folder, problems.append)
+        items = [item for item in asked if isinstance(item, Recognized)]
         if items:
             recognized[kind] = items
     owned = {below for items in recognized.values() for below in _folders_of(items, folder.key)}
@@ -139,12 +146,12 @@ def _is_checkpoint(name: str) -> bool:
 
 def _ask(
     source_format: SourceFormat, folder: SourceFolder, report: Callable[[str], None]
-) -> list[Recognized]:
-    """Return what a format recognises; nothing, after a report, if it fails."""
+) -> list[Recognized | Refused]:
+    """Return what a format recognises and refuses; nothing, after a report, if it fails."""
     if source_format.kind in MODULES:
         return list(source_format.recognize(folder))
 
-    def failed(err: Exception) -> list[Recognized]:
+    def failed(err: Exception) -> list[Recognized | Refused]:
         report(
             f"Format {source_format.kind!r} failed on folder {folder.key or '.'!r}: "
             f"{reason_of(err)}."
@@ -179,8 +186,9 @@ def _add_logs_below(
     folders = [name for name in _LOG_FOLDERS if name in folder.names]
     for name in folders:
         below = [name, *(name + inner for inner in folder.list_folder(name) if inner[-1:] == "/")]
-        each = ([*tensorboard.recognize(_inner(folder, inner))] for inner in below[:ENTRIES])
-        logs += filter(None, each)
+        each = (tensorboard.recognize(_inner(folder, inner)) for inner in below[:ENTRIES])
+        read = ([item for item in items if isinstance(item, Recognized)] for items in each)
+        logs += filter(None, read)
     if len(logs) == 1:
         recognized["tensorboard"] = logs[0]
         owned |= {*_folders_of(logs[0], folder.key)}
@@ -195,6 +203,7 @@ def _inner(folder: SourceFolder, name: str) -> SourceFolder:
         folder.list_folder(name),
         lambda inner: folder.list_folder(name + inner),
         lambda inner: folder.head(name + inner),
+        lambda inner: folder.tail(name + inner),
     )
 
 

@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from string import digits
 from typing import Final, NamedTuple
@@ -45,6 +45,8 @@ class PhraseRow(NamedTuple):
     where: str
     phrases: str
 
+
+_NUMBERED_SET: Final = re.compile(r"(validation_[0-9]+)[/:._-]")
 
 # The first row that matches decides.
 ROWS: Final = (
@@ -157,6 +159,20 @@ class NameTable:
         return next(
             (rule for rule in self._rules if patterns.search(whole(rule.pattern), name)), None
         )
+
+
+def with_training_set(names: Iterable[str]) -> dict[str, str]:
+    """Return names that say the training set, by the names of XGBoost that do not.
+
+    If all sets are called ``validation_N``, and there are several, the first is the training set.
+
+    >>> with_training_set(["validation_0/logloss", "validation_1/logloss"])
+    {'validation_0/logloss': 'train/validation_0/logloss'}
+    """
+    matches = {name: _NUMBERED_SET.match(name) for name in names}
+    if not all(matches.values()) or len({match[1] for match in matches.values() if match}) == 1:
+        return {}
+    return {name: f"train/{name}" for name in matches if name.startswith("validation_0")}
 
 
 def check_name_rule(rule: NameRule) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from source_files import Followed, read, recognized
 
+from rule_core.model.segments import global_step, step_text
 from rule_core.sources.format import HEAD_BYTES, Refused, SourceFolder
 from rule_core.sources.rows.document_source import IncompleteDocumentError
 from rule_core.sources.rows.json_document import FORMAT, decode
@@ -86,10 +87,10 @@ def test_lists_that_grow_one_after_the_other() -> None:
 
 def test_another_run_in_the_file_is_another_segment() -> None:
     followed = Followed(FORMAT, "log")
-    followed.look(b'{"loss": [3.0, 2.0]}')
-    content = followed.look(b'{"loss": [9.0]}')
-    assert len(content["loss"]) == 3
-    assert content["loss"][-1][1] == 9.0
+    followed.look(b'[{"epoch": 1, "loss": 3.0}, {"epoch": 2, "loss": 2.0}]')
+    content = followed.look(b'[{"epoch": 7, "loss": 9.0}]')
+    assert content["loss"][:2] == [("1", 3.0), ("2", 2.0)]
+    assert content["loss"][2:] == [(step_text(global_step(1, 7)), 9.0)]
 
 
 def test_one_file_an_epoch_in_the_order_of_numbers() -> None:

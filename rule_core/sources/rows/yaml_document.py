@@ -10,14 +10,17 @@ import yaml
 from rule_core.sources.format import SourceFolder
 from rule_core.sources.rows.document_source import DocumentError, IncompleteDocumentError
 from rule_core.sources.rows.history_format import HistoryFormat
-from rule_core.sources.rows.json_lines import MAX_DEPTH
+from rule_core.sources.rows.json_lines import MAX_DEPTH, flattened
 
 _ITEM: Final = re.compile(r"(?:(?:#.*|---.*| *)\n)*( *)- *[\w\"'{][^\n]*:")
 _DOT: Final = re.compile(r"(?i)^([-+]?)\.(?=(?:nan|inf)$)")  # of numbers
 
 
 def decode(data: bytes, is_cut: bool = False) -> object:
-    """Return a document; the last item may still be written, and counts if `is_cut`.
+    """Return a document.
+
+    Its last item may still be written if its names are not those of the item before it. It counts
+    if `is_cut`.
 
     Raises
     ------
@@ -28,11 +31,15 @@ def decode(data: bytes, is_cut: bool = False) -> object:
     text = text[: text.rfind("\n") + 1]
     item = _ITEM.match(text)
     last = text.rfind(f"\n{item[1] if item else ''}-") + 1
-    for end in filter(None, (len(text) * is_cut, last)):
+    for end in filter(None, (len(text), last)):
         with suppress(yaml.YAMLError):
             events = yaml.parse(text[:end], Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
             nodes = (event for event in events if isinstance(event, yaml.NodeEvent))
-            return _value(events, next(nodes, None), 1)
+            document = _value(events, next(nodes, None), 1)
+            if is_cut or not isinstance(document, list) or _is_settled(document):
+                return document
+            if document[1:]:
+                return document[:-1]
     msg = "it is not complete YAML"
     raise IncompleteDocumentError(msg)
 
@@ -50,6 +57,12 @@ def _value(events: Iterator[Any], event: object, depth: int) -> object:
     if isinstance(event, yaml.SequenceStartEvent):
         return values
     return dict(zip(map(str, values[::2]), values[1::2], strict=True))
+
+
+def _is_settled(items: list[object]) -> bool:
+    """Return whether the last two items have the same names."""
+    names = [{name for name, _ in flattened(x)} if isinstance(x, dict) else x for x in items[-2:]]
+    return len(names) > 1 and names[0] == names[1]
 
 
 def _look(folder: SourceFolder, name: str) -> object:

@@ -21,9 +21,15 @@ def test_a_list_of_mappings() -> None:
 def test_the_last_item_may_still_be_written() -> None:
     followed = Followed(FORMAT, "log", {"log": b"- loss: 2.5\n"})
     assert followed.look() == {}
-    assert followed.look(b"- loss: 2.5\n  epoch: 3\n- loss: 1.5\n") == {"loss": [("3", 2.5)]}
-    followed.look(b"- loss: 2.5\n  epoch: 3\n- loss: 1.5\n  epoch: 4\n")
-    assert followed.end() == {"loss": [("3", 2.5), ("4", 1.5)]}
+    start = b"- loss: 2.5\n  epoch: 3\n- loss: 1.5\n"
+    assert followed.look(start) == {"loss": [("3", 2.5)]}
+    assert followed.look(start + b"  epoch: 4\n") == {"loss": [("3", 2.5), ("4", 1.5)]}
+
+
+def test_a_last_item_with_other_names_is_read_at_the_end() -> None:
+    followed = Followed(FORMAT, "log", {"log": b"- {epoch: 1, loss: 2}\n- {epoch: 2, lr: 1}\n"})
+    assert followed.look() == {"loss": [("1", 2.0)]}
+    assert followed.end() == {"loss": [("1", 2.0)], "lr": [("2", 1.0)]}
 
 
 def test_the_start_of_a_cut_file_is_read_at_the_end() -> None:

@@ -65,6 +65,8 @@ class SourceFolder(NamedTuple):
         second argument says, decompressed if its name says so; b"" if it cannot be read.
     options
         How the user says that sources are read.
+    tail
+        Returns the last `HEAD_BYTES`, where some formats say what they hold.
     """
 
     key: str
@@ -72,6 +74,7 @@ class SourceFolder(NamedTuple):
     list_folder: Callable[[str], Sequence[str]]
     head: Callable[..., bytes]
     options: SourceOptions = DEFAULT
+    tail: Callable[[str], bytes] = lambda _: b""
 
     def head_text(self, name: str, size: int = HEAD_BYTES) -> str:
         """Return the start of a file as text, as `LineReader` reads it; "" for a binary file."""

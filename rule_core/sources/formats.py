@@ -24,6 +24,10 @@ MODULES: Final = {
     "jsonl": "rows.json_lines",
     "csv": "rows.csv_table",
     "trainer-state": "rows.trainer_state",
+    "json": "rows.json_document",
+    "yaml": "rows.yaml_document",
+    "npz": "rows.npz_document",
+    "parquet": "rows.parquet_document",
     "text-log": "rows.text_log",
     CHECKPOINTS: "safetensors",
 }

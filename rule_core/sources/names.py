@@ -49,6 +49,8 @@ class PhraseRow(NamedTuple):
     phrases: str
 
 
+_NUMBERED_SET: Final = re.compile(r"(validation_[0-9]+)[/:._-]")
+
 # The first row that matches decides.
 ROWS: Final = (
     PhraseRow(
@@ -213,6 +215,20 @@ def _existing(name: str, names: AbstractSet[str]) -> str:
     near = get_close_matches(name, names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return f"{hint} There are {quoted(sorted(names))}." if names else ""
+
+
+def with_training_set(names: Iterable[str]) -> dict[str, str]:
+    """Return names that say the training set, by the names of XGBoost that do not.
+
+    If all sets are called ``validation_N``, and there are several, the first is the training set.
+
+    >>> with_training_set(["validation_0/logloss", "validation_1/logloss"])
+    {'validation_0/logloss': 'train/validation_0/logloss'}
+    """
+    matches = {name: _NUMBERED_SET.match(name) for name in names}
+    if not all(matches.values()) or len({match[1] for match in matches.values() if match}) == 1:
+        return {}
+    return {name: f"train/{name}" for name in matches if name.startswith("validation_0")}
 
 
 def check_name_rule(rule: NameRule) -> None:

@@ -16,6 +16,7 @@ from rule_core.sources.formats import CHECKPOINTS, MODULES, formats, reason_of
 from rule_core.sources.text.compressed_file import read_head
 from rule_core.sources.text.rotated_file import without_parts
 from rule_core.storage.base import (
+    ByteRange,
     ObjectNotFoundError,
     StorageUnavailableError,
     TrialStore,
@@ -123,7 +124,13 @@ def folder_of(
     def head(name: str, size: int = HEAD_BYTES) -> bytes:
         return first(name) if size == HEAD_BYTES else start(name, size)
 
-    return SourceFolder(key, without_parts(names), cache(list_below), head)
+    def tail(name: str) -> bytes:
+        with suppress(ObjectNotFoundError, StorageUnavailableError):
+            size = store.status(key + name).size
+            return bytes(store.read(key + name, ByteRange(max(0, size - HEAD_BYTES), size)))
+        return b""
+
+    return SourceFolder(key, without_parts(names), cache(list_below), head, tail=tail)
 
 
 def recognize(
@@ -266,6 +273,7 @@ def _inner(folder: SourceFolder, name: str) -> SourceFolder:
         lambda inner: folder.list_folder(name + inner),
         lambda inner, *size: folder.head(name + inner, *size),
         folder.options,
+        lambda inner: folder.tail(name + inner),
     )
 
 

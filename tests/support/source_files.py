@@ -76,4 +76,5 @@ def recognized(source_format: SourceFormat, files: Mapping[str, bytes]) -> Seque
     def head(name: str) -> bytes:
         return files.get(name, b"")[:HEAD_BYTES]
 
-    return [*source_format.recognize(SourceFolder("", names(""), names, head))]
+    folder = SourceFolder("", names(""), names, head)
+    return [item for item in source_format.recognize(folder) if isinstance(item, Recognized)]

@@ -1,22 +1,24 @@
 """DocumentSource: the readers of files that are written as a whole, such as a history in JSON."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.format import FileSource, Recognized
 from rule_core.sources.options import SourceOptions
-from rule_core.sources.rows.delivered_rows import DeliveredRows, RowsDifferError
 from rule_core.sources.rows.row_reader import RowReader
-from rule_core.storage.base import FileStatus, TrialStore
+from rule_core.sources.rows.row_steps import NO_COUNTER, counter_rank
+from rule_core.storage.base import FileStatus, StorageUnavailableError, TrialStore
 from rule_core.storage.size_limit import check_file_size
 
 Field = tuple[str, object]
-Rows = Iterable[tuple[Field, ...]]
+Row = tuple[Field, ...]
+Rows = Iterable[Row]
 
 
 class DocumentError(Exception):
-    """A file that cannot be read; the text says why, as a sentence."""
+    """A file that cannot be read; the text says why, as the end of a sentence."""
 
 
 class IncompleteDocumentError(DocumentError):
@@ -24,46 +26,61 @@ class IncompleteDocumentError(DocumentError):
 
 
 class DocumentSource(FileSource, ABC):
-    """A `Source` over one file that is read whole whenever it has changed.
+    """A `Source` over one file, or a series of them, each read whole whenever it has changed.
 
-    Rows that were given and are unchanged are not given again. If one of them differs, the file
+    Values that were given and are unchanged are not given again. If one of them differs, the file
     holds another run: a new segment begins, with all of its rows.
+
+    Attributes
+    ----------
+    holds_back
+        Whether the last row of a file is given when the run has ended, since it may still grow.
     """
+
+    holds_back = False
 
     def __init__(self, store: TrialStore, recognized: Recognized, options: SourceOptions) -> None:
         super().__init__(recognized.kind, f"{recognized.key}: {recognized.reason}")
         self.options = options
-        self._store = store
-        self._key = recognized.key
-        self._status: FileStatus | None = None
-        self._delivered = DeliveredRows()
+        self.store = store
+        self.key = recognized.key
+        self._statuses: dict[str, FileStatus] = {}
+        self._documents: dict[str, Rows] = {}  # the rows of each file
+        self._given: dict[str, tuple[int, int]] = {}  # the count and digest of each name's values
         self._rows = RowReader(options)
-        self._incomplete = ""
+        self._incomplete: dict[str, str] = {}
 
     def read_new(self, record: SourceRecord) -> bool:
-        """Pass the new rows on; see `Source`."""
-        status = self._store.status(self._key)
-        if status == self._status:
-            return False
-        self._status, self._incomplete = status, ""
-        self.written = status.modified
-        check_file_size(self._key, status.size)
-        try:
-            self._give(bytes(self._store.read(self._key)), record)
-        except IncompleteDocumentError as err:
-            self._incomplete = str(err)
-        except DocumentError as err:
-            record.problem(str(err), self._key)
-        return True
+        """Pass the new values on; see `Source`."""
+        statuses = {key: self.store.status(key) for key in self.keys()}
+        changed = [key for key, status in statuses.items() if self._statuses.get(key) != status]
+        self._statuses = statuses
+        self.written = max(status.modified for status in statuses.values())
+        for key in changed:
+            self._read(key, record)
+        if changed:
+            self._give(record)
+        return bool(changed)
 
     def finish(self, record: SourceRecord) -> None:
-        """Report a file that is still incomplete; see `FinishingSource`."""
-        if self._incomplete:
-            record.problem(self._incomplete, self._key)
+        """Report the files that are still incomplete, and read what was held back.
+
+        The start of a file that was complete before says nothing new. See `FinishingSource`.
+        """
+        for key in self._statuses:
+            if key in self._incomplete:
+                record.problem(self._incomplete[key], key)
+            if not self._given if key in self._incomplete else self.holds_back:
+                self._read(key, record, is_last=True)
+        self._give(record)
 
     def decisions(self) -> list[str]:
         """Return how the steps were chosen; see `DecidingSource`."""
         return [sentence for sentence in (self._rows.steps.decision(),) if sentence]
+
+    def keys(self) -> Sequence[str]:
+        """Return the files that hold the run now, in their order."""
+        return [self.key]
 
     @abstractmethod
     def rows(self, data: bytes) -> Rows:
@@ -77,17 +94,68 @@ class DocumentSource(FileSource, ABC):
             If it may still be written.
         """
 
-    def _give(self, data: bytes, record: SourceRecord) -> None:
-        self._delivered.restart()
-        rows = [*self.rows(data)]
+    def rows_of(self, data: bytes, key: str, *, is_last: bool) -> Rows:
+        """Return the rows of one file of several; see `rows`.
+
+        Parameters
+        ----------
+        is_last
+            Whether the run has ended, so that the start of an incomplete file is all there is.
+        """
+        del key, is_last
+        return self.rows(data)
+
+    def _read(self, key: str, record: SourceRecord, *, is_last: bool = False) -> None:
         try:
-            for row in rows:
-                if self._delivered.is_new(row):
-                    self._rows.add_fields(row, record)
-        except RowsDifferError:
-            self._delivered.clear()
+            check_file_size(key, self._statuses[key].size)
+            data = bytes(self.store.read(key))
+            self._documents[key] = [*self.rows_of(data, key, is_last=is_last)]
+            if not is_last:
+                self._incomplete.pop(key, None)
+        except IncompleteDocumentError as err:
+            self._incomplete[key] = f"It is not read: {err}."
+        except DocumentError as err:
+            self._documents[key] = ()
+            record.problem(f"It is not read: {err}.", key)
+        except StorageUnavailableError as err:
+            if err.transient:
+                del self._statuses[key]
+                raise
+            self._documents[key] = ()
+            record.problem(str(err), key)
+
+    def _give(self, record: SourceRecord) -> None:
+        """Pass on what was not given, up to the first file that is still incomplete."""
+        rows: list[Row] = []
+        for key in self._statuses:
+            if key not in self._documents:
+                break
+            rows += self._documents[key]
+        values: dict[str, list[object]] = {}
+        for row in rows:
+            for name, value in row:
+                values.setdefault(name, []).append(value)
+        given = self._given
+        if any(
+            _digest(values.get(x, [])[:count]) != digest for x, (count, digest) in given.items()
+        ):
+            given = {}
             self._rows = RowReader(self.options)
             record.begin_segment()
-            for row in rows:
-                if self._delivered.is_new(row):
-                    self._rows.add_fields(row, record)
+        seen: Counter[str] = Counter()
+        for row in rows:
+            seen.update(name for name, _ in row)
+            new = {name for name, _ in row if seen[name] > given.get(name, (0, 0))[0]}
+            if new:
+                fields = [(name, x) for name, x in row if name in new or is_counter(name)]
+                self._rows.add_fields(fields, record)
+        self._given = {name: (len(given), _digest(given)) for name, given in values.items()}
+
+
+def is_counter(name: str) -> bool:
+    """Return whether a field counts the rows."""
+    return counter_rank(name) < NO_COUNTER
+
+
+def _digest(values: Sequence[object]) -> int:
+    return hash(repr(values))  # NaN does not equal itself

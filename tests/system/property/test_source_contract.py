@@ -6,10 +6,12 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import s3_objects
+import yaml
 from event_files import event, event_file, simple
 
 from rule_core.sources.contract import Row, SourceContract
@@ -47,6 +49,40 @@ class TextLogContract(SourceContract):
             f"iter {step}: loss {values['loss']}, time 12.50ms, mfu 1.00%" for step, values in rows
         ]
         (folder / "train.log").write_text("".join(f"{line}\n" for line in lines))
+
+
+class JsonContract(SourceContract):
+    source_format = FORMATS["json"]
+
+    def write(self, folder: Path, rows: Sequence[Row]) -> None:
+        table = [{"step": step, **values} for step, values in rows]
+        (folder / "log").write_text(json.dumps({"args": {"lr": [1, 2]}, "log": table}, indent=2))
+
+
+class JsonColumnsContract(SourceContract):
+    source_format = FORMATS["json"]
+
+    def write(self, folder: Path, rows: Sequence[Row]) -> None:
+        lists = {name: [values[name] for _, values in rows] for name in rows[0][1]}
+        (folder / "history.json").write_text(
+            json.dumps({"step": [step for step, _ in rows], **lists})
+        )
+
+
+class YamlContract(SourceContract):
+    source_format = FORMATS["yaml"]
+
+    def write(self, folder: Path, rows: Sequence[Row]) -> None:
+        table = [{"step": step, **values} for step, values in rows]
+        (folder / "history.yaml").write_text(yaml.safe_dump(table))
+
+
+class NpzContract(SourceContract):
+    source_format = FORMATS["npz"]
+
+    def write(self, folder: Path, rows: Sequence[Row]) -> None:
+        lists: dict[str, Any] = {name: [x[name] for _, x in rows] for name in rows[0][1]}
+        np.savez(folder / "history.npz", step=[step for step, _ in rows], **lists)
 
 
 class TrainerStateContract(SourceContract):
@@ -114,6 +150,22 @@ class TestJsonLines(JsonLinesContract):
 
 
 class TestTextLog(TextLogContract):
+    pass
+
+
+class TestJson(JsonContract):
+    pass
+
+
+class TestJsonColumns(JsonColumnsContract):
+    pass
+
+
+class TestYaml(YamlContract):
+    pass
+
+
+class TestNpz(NpzContract):
     pass
 
 
@@ -197,6 +249,10 @@ class TestJsonLinesInS3(InS3, JsonLinesContract):
 
 
 class TestTextLogInS3(InS3, TextLogContract):
+    pass
+
+
+class TestJsonInS3(InS3, JsonContract):
     pass
 
 

@@ -40,8 +40,8 @@ def test_unknown_format_names_the_nearest() -> None:
 
 def test_unknown_format_without_a_near_one_names_all() -> None:
     with pytest.raises(SMDebugValueError, match=r"The formats are csv, .*\. Put \./ in front of"):
-        parse_address("parquetfile:runs/log")
-    assert address_of("parquetfile:runs/log") == ("", "parquetfile:runs/log")
+        parse_address("hierarchical:runs/log")
+    assert address_of("hierarchical:runs/log") == ("", "hierarchical:runs/log")
 
 
 def test_path_that_exists_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,8 +58,8 @@ def test_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_format_that_is_not_installed() -> None:
-    with pytest.raises(SMDebugValueError, match=r"^Format 'parquet' is not installed\.$"):
-        format_named("parquet")
+    with pytest.raises(SMDebugValueError, match=r"^Format 'hdf5' is not installed\.$"):
+        format_named("hdf5")
 
 
 def test_every_format_of_this_package_has_its_kind() -> None:

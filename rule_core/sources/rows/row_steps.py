@@ -143,10 +143,13 @@ class RowSteps:
         self._epoch = epochs[0] if epochs else self._epoch
         inner = _preferred([count for count in whole if count.rank != EPOCH])
         if inner is not None and _CLASSES[inner.rank] <= _CLASSES[self.rank]:
-            self._last = self._counted(inner)
+            before = self._inner
+            step = self._counted(inner)
+            is_ahead = before is not None and self._inner is inner and inner.value > before.value
+            self._last = max(step, self.last) if is_ahead else step
         elif self.rank < EPOCH:
             # Several rows in an epoch are told apart by its fraction.
-            is_next = is_training and fraction > self._fraction > 0
+            is_next = is_training and fraction > self._fraction
             self._last = self._following(is_training=is_training) + is_next
         elif epochs:
             self.rank, self.name = EPOCH, "epoch"
@@ -156,7 +159,7 @@ class RowSteps:
         elif is_training and (self.rank == NO_COUNTER or self._rows_count):
             self._last += 1
         if is_training:
-            self._fraction = fraction or self._fraction
+            self._fraction = max([fraction, *epochs]) or self._fraction
         return self._last or 0
 
     def _counted(self, inner: Count) -> int:

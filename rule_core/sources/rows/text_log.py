@@ -1,5 +1,6 @@
 """Reader of text logs: free text in which lines with counters and numbers recur."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,6 +54,7 @@ _HINTS: Final = (
 _LONG_HEAD: Final = 4 << 20  # bytes, since progress bars and settings may come first
 _KNOWN: Final = re.compile(r"(?i)loss|acc|error|reward|return|perplexity|ppl|cost|objective|score")
 _MAY_COUNT: Final = re.compile(r"\d|[Nn]a[nN]\b|inf\b|  |\t|\|")  # or name columns
+_HEADED: Final = 5  # lines that belong to a number without a name above them
 _HEADING: Final = 60  # characters of a line without numbers that names the next ones
 _TQDM: Final = re.compile(r"\d{1,3}%\|[^|]*\|\s*(\d+)/(\d+)\s\[")
 _HEADER: Final = re.compile(r"(?:[^\W\d]|[#%])[^:=,;\d]{0,40}(?:\d[\w-]*)?[^:=,;]{0,8}")
@@ -110,6 +112,8 @@ class TextLines:
         self._box: list[tuple[str, object]] | None = None
         self._group = ""
         self._last = -1
+        self._lines = 0
+        self._valid_until = math.inf  # the number of the last line for which the context holds
         self._given: Sequence[Count] = ()  # the counters of the latest row
         self._counts_itself = False  # whether the latest line with a count has numbers
         self._total = 0  # of that count
@@ -119,6 +123,7 @@ class TextLines:
 
     def add_line(self, line: str, record: SourceRecord) -> None:
         """Read a line; `record` gets its numbers."""
+        self._lines += 1
         for piece in plain_text(line[:MAX_SEARCHED]):
             text = piece.rstrip()
             if not self._add_matched(text, record):
@@ -196,6 +201,8 @@ class TextLines:
             self._mode = fields.mode if is_short else ""
         if counts:
             self._context = self._with_epoch(tuple(counts))
+            is_named = any(count.rank != UNNAMED for count in counts)
+            self._valid_until = math.inf if is_named else self._lines + _HEADED
 
     def _is_announced(self, count: Count) -> bool:
         """Return whether a count in a heading is that of the rows below it."""
@@ -259,13 +266,14 @@ class TextLines:
     def _in_context(self, counts: tuple[Count, ...]) -> tuple[Count, ...]:
         """Return the counters that hold for a line, which become those of the next ones."""
         if not counts:
-            return self._context
+            return self._context if self._lines <= self._valid_until else ()
         inner = [count for count in counts if count.rank != EPOCH]
         self._counts_itself = bool(inner)
         if inner:
             self._total, self._value = inner[0].total, inner[0].value
         counts = self._with_epoch(counts)
         self._context = tuple(count for count in counts if is_step(count.value))
+        self._valid_until = math.inf
         return counts
 
     def _values_of(
@@ -329,7 +337,7 @@ class TextLines:
     def _is_row(self, pair: Pair, fields: LineFields, counts: Sequence[Count]) -> bool:
         """Return whether a number without a counter in its line belongs to the training."""
         collection = self._names(pair.name).collection
-        if counts:
+        if counts and self.rows.steps.last >= 0:
             return self.has_known([pair.name]) or fields.words <= _FEWEST_CELLS
         return collection in _LOSSES
 

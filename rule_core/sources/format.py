@@ -32,6 +32,21 @@ class Recognized(NamedTuple):
     mode: ModeKeys | None = None
 
 
+class Refused(NamedTuple):
+    """A file or folder that a format looked at and does not read.
+
+    Attributes
+    ----------
+    key
+        As that of `Recognized`.
+    reason
+        Why it is not read, as the end of a sentence: ``each row is a training of its own``.
+    """
+
+    key: str
+    reason: str
+
+
 class SourceFolder(NamedTuple):
     """A folder in which sources are looked for.
 
@@ -92,8 +107,10 @@ class SourceFormat(Protocol):
         """The name of the format."""
         ...
 
-    def recognize(self, folder: SourceFolder) -> Iterator[Recognized]:
+    def recognize(self, folder: SourceFolder) -> Iterator[Recognized | Refused]:
         """Yield the files in a folder, or the folder itself, that the format can read.
+
+        A file that looks like one of the format and yet cannot be read is refused with the reason.
 
         It is called for each folder below a path, so that it looks at names first and reads the
         head of a file only if its name fits.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rule_core.model.segments import SEGMENT_STEPS
-from rule_core.reading.source_record import SourceRecord
+from rule_core.reading.source_record import SourceRecord, is_step
 from rule_core.sources.names import NameTable
 from rule_core.sources.options import SourceOptions
 from rule_core.sources.rows.row_fields import (
@@ -240,6 +240,7 @@ class Table:
         self._title = title
         self._report = report
         self._count = 0  # of rows
+        self._rows_count = False  # whether an epoch with a fraction was seen
         self._run = ""
         self._ended: set[str] = set()  # runs
         self._streams = MetricStreams()
@@ -298,6 +299,7 @@ class Table:
                 self._report(record, "step", f"line {number}", counts)
                 return
             counts = []
+        self._rows_count = self._rows_count or not all(is_step(count.value) for count in counts)
         if not columns.has_counter and not counts:
             counts = [Count(ROW, UNNAMED, self._count)]
         self._count += 1
@@ -380,7 +382,7 @@ class Table:
             Whether they are such rows; nothing was read if they are not.
         """
         columns = self.columns
-        if columns is None or self._texts:
+        if columns is None or self._texts or self._rows_count:
             return False
         block = _Block.of(columns, texts, self.delimiter)
         if block is None:

@@ -3,11 +3,12 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from source_files import Content, Followed, read, recognized
 
 from rule_core.sources.format import Recognized, Refused
+from rule_core.sources.rows import csv_table
 from rule_core.sources.rows.csv_table import FORMAT
 
 SIMPLE = b"step,loss\n1,0.5\n2,0.25\n"
@@ -427,30 +428,53 @@ def test_a_model_card() -> None:
     assert card.problems == []
 
 
-NUMBERS = st.sampled_from(["", "0", "1.5", "nan", "-inf", "1e400", "-0.0", " 7 ", "x", '"2"'])
+NUMBERS = st.sampled_from(
+    [*["0", "1.5", "", "nan", "-inf", "1e400", "-0.0", " 7 "] * 9, "x", '"2"']
+)
+RANDOM_ROWS = st.tuples(st.integers(0, 3), st.integers(0, 40), NUMBERS, NUMBERS)
+MANY: list[tuple[int, int, str, str]] = [
+    (n // 40, n, "1.5", "" if n % 3 else "2") for n in range(70)
+]
 
 
+@example(
+    rows=MANY, is_sorted=True, header="x,epoch,loss,val_loss", fraction="5,0.5,1,2", delimiter=","
+)
+@example(rows=MANY, is_sorted=True, header="epoch,step,loss,val_loss", fraction="", delimiter=";")
+@example(rows=MANY, is_sorted=True, header="loss,val_loss,lr,x_time", fraction="", delimiter=",")
 @given(
-    rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40), NUMBERS, NUMBERS), max_size=70),
+    rows=st.lists(RANDOM_ROWS, max_size=25) | st.lists(RANDOM_ROWS, min_size=40, max_size=70),
     is_sorted=st.booleans(),
     header=st.sampled_from(
-        ["epoch,step,loss,val_loss", "a,b,loss,val_loss", "timestamp,step,x,loss"]
+        [
+            "epoch,step,loss,val_loss",
+            "x,epoch,loss,val_loss",
+            "loss,val_loss,lr,x_time",
+            "timestamp,step,x,loss",
+        ]
     ),
+    fraction=st.sampled_from(["", "5,0.5,1,2"]),
     delimiter=st.sampled_from([",", "\t", ";"]),
 )
 def test_many_rows_at_once_are_read_as_one_by_one(
-    rows: list[tuple[int, int, str, str]], is_sorted: bool, header: str, delimiter: str
+    rows: list[tuple[int, int, str, str]],
+    is_sorted: bool,
+    header: str,
+    fraction: str,
+    delimiter: str,
 ) -> None:
     if is_sorted:
         rows = [(row[0], number, *row[2:]) for number, row in enumerate(sorted(rows))]
-    lines = [header, *(",".join(map(str, row)) for row in rows), ""]
+    lines = [header, fraction, *(",".join(map(str, row)) for row in rows), ""]
     content = "\n".join(lines).replace(",", delimiter).encode()
     one_by_one = Followed(FORMAT, "a.csv")
     for line in content.splitlines(keepends=True):
         one_by_one.look(one_by_one.files.get("a.csv", b"") + line)
     at_once = Followed(FORMAT, "a.csv", {"a.csv": content})
-    assert repr(at_once.end()) == repr(one_by_one.end())
-    assert at_once.index.segments == one_by_one.index.segments
-    for line in ("", content.decode()):  # while it is rewritten
-        at_once.look(line.encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_table, "ROWS_AT_ONCE", 20)
+        assert repr(at_once.end()) == repr(one_by_one.end())
+        assert at_once.index.segments == one_by_one.index.segments
+        for line in ("", content.decode()):  # while it is rewritten
+            at_once.look(line.encode())
     assert repr(at_once.content()) == repr(one_by_one.content())

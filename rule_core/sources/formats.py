@@ -23,6 +23,7 @@ MODULES: Final = {
     "jsonl": "rows.json_lines",
     "csv": "rows.csv_table",
     "trainer-state": "rows.trainer_state",
+    "notebook": "rows.notebook",
     "text-log": "rows.text_log",
     CHECKPOINTS: "safetensors",
 }

@@ -42,7 +42,6 @@ _VALUE: Final = "value"
 _SETTING: Final = re.compile(r"(?i)(config|params|hparams|hyperparameters)[/._]")
 _CONFIG: Final = "config/"  # settings that some writers repeat in each row
 _RANGES: Final = ("__MIN", "__MAX")  # of a mean, in exports of charts
-_RUN_OF_CHART: Final = " - "
 _PLAIN: Final = re.compile(r"[^a-z0-9]+")
 _UNIT: Final = re.compile(r"(?:\s?(?:%|[kKMGT]i?B|[mµn]?s|it/s)|\s[A-Za-z/%]{1,8})$")
 _GROUPED: Final = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
@@ -124,13 +123,14 @@ class Columns:
             name: position
             for name, position in unique.items()
             if names[position] and position not in special and not name.startswith(_CONFIG)
+            if not (name.endswith(_RANGES) and name[:-5] in unique)
         }
         self.has_title = bool(title) and [*numbers.values()] == [value]
         if self.metric >= 0:
             numbers = {_VALUE: value}
         elif self.has_title:
             numbers = {title: value}
-        self.every, self.numbers = _Cells(unique), _Cells(_of_charts(numbers))
+        self.every, self.numbers = _Cells(unique), _Cells(numbers)
 
     def _unique(self, names: Sequence[str]) -> dict[str, int]:
         positions: dict[str, int] = {}
@@ -531,16 +531,3 @@ def _counters(names: Sequence[str], step_column: str) -> list[tuple[int, str, in
     )
     is_index = not found and bool(names) and not names[0]
     return [(0, "", UNNAMED)] if is_index else found
-
-
-def _of_charts(numbers: dict[str, int]) -> dict[str, int]:
-    """Return the columns that are no ranges of others, without the name of the only run."""
-    kept = {
-        name: position
-        for name, position in numbers.items()
-        if not (name.endswith(_RANGES) and name[:-5] in numbers)
-    }
-    runs = {name.partition(_RUN_OF_CHART)[0] for name in kept}
-    if len(runs) > 1 or not all(_RUN_OF_CHART in name for name in kept):
-        return kept
-    return {name.partition(_RUN_OF_CHART)[2]: position for name, position in kept.items()}

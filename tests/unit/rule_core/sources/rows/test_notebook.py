@@ -1,6 +1,7 @@
 """Notebooks: what cells printed and showed, in pieces, rewritten, cut and hostile."""
 
 import json
+from collections.abc import Mapping
 
 import pytest
 from source_files import Content, Followed, read, recognized
@@ -12,7 +13,7 @@ ROW = "<tr><td>%d</td><td>%s</td></tr>"
 LOSSES = [f"Epoch {epoch}/9: loss={1 / (1 + epoch)}\n" for epoch in range(1, 5)]
 
 
-def notebook(*outputs: dict[str, object], source: str = "") -> bytes:
+def notebook(*outputs: Mapping[str, object], source: str = "") -> bytes:
     """Return a notebook with one cell for each output."""
     cells = [{"cell_type": "code", "source": [source], "outputs": [out]} for out in outputs]
     return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}, indent=1).encode()

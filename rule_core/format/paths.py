@@ -26,7 +26,7 @@ _COLLECTIONS_NAME = re.compile(rf"{_WORKER}_collections\.(?:json|ts)")
 
 
 # What a part adds to its worker: a mode, and for sources the numbers of source and file.
-_PART = re.compile(r"(.+)@(?:\d+\.)?(?:TRAIN|EVAL|PREDICT|GLOBAL)(?:\.\d+)?", re.DOTALL)
+_PART = re.compile(r"(.+)@(?:\d+\.)?(?:s\d+\.)?(?:TRAIN|EVAL|PREDICT|GLOBAL)(?:\.\d+)?", re.DOTALL)
 
 
 class StepFile(NamedTuple):
@@ -59,8 +59,8 @@ def worker_of(part: str) -> str:
 
     >>> worker_of("worker_0"), worker_of("worker_0@EVAL"), worker_of("worker_0@1.TRAIN.3")
     ('worker_0', 'worker_0', 'worker_0')
-    >>> worker_of("me@laptop")
-    'me@laptop'
+    >>> worker_of("me@laptop"), worker_of("worker_0@s1.EVAL")
+    ('me@laptop', 'worker_0')
     """
     match = _PART.fullmatch(part)
     return part if match is None else match[1]

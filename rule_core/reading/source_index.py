@@ -302,7 +302,9 @@ class SourceIndex:
 
     def _in_range(self, series: Sequence["array[int] | NDArray[np.int64]"]) -> NDArray[np.int64]:
         """Return the distinct steps of several series that are in `range_steps`, ascending."""
-        steps = np.unique(np.concatenate([np.asarray(steps, np.int64) for steps in series]))
+        steps = np.concatenate([np.asarray(steps, np.int64) for steps in series])
+        steps.sort(kind="stable")  # merges ascending series, which np.unique would hash
+        steps = steps[np.diff(steps, prepend=-1) > 0]
         if self.range_steps is None:
             return steps
         begin, end = self.range_steps

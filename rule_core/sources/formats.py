@@ -28,6 +28,7 @@ MODULES: Final = {
     "yaml": "rows.yaml_document",
     "npz": "rows.npz_document",
     "parquet": "rows.parquet_document",
+    "notebook": "rows.notebook",
     "text-log": "rows.text_log",
     CHECKPOINTS: "safetensors",
 }

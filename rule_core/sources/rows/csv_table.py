@@ -1,116 +1,76 @@
 """Reader of tables in text: CSV and TSV files of Lightning, Keras, YOLO and others."""
 
 import csv
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, compress, count
-from operator import itemgetter
-from typing import Final, NamedTuple
+from itertools import islice
+from typing import Final
 
-from rule_core.reading.source_record import SourceRecord, is_step
-from rule_core.sources.format import SourceFolder
-from rule_core.sources.names import NameTable
+from rule_core.reading.source_record import SourceRecord
+from rule_core.sources.format import Refused, SourceFolder
 from rule_core.sources.rows.line_source import LineFormat, LineSource
-from rule_core.sources.rows.row_fields import (
-    MODE,
-    NO_STEP,
-    STEP_NAMES,
-    TIME,
-    brief,
-    field_role,
-    is_undefined,
-    mode_prefix,
-    to_number,
-    to_step,
-    to_time,
-)
+from rule_core.sources.rows.row_fields import TIME, brief, field_role, is_undefined, to_number
+from rule_core.sources.rows.row_steps import to_count
+from rule_core.sources.rows.table import BLANKS, NAMES, PIPE, Columns, Table, cell_number, split
 
 SUFFIXES: Final = (".csv", ".tsv")
-LOG_SUFFIXES: Final = (".log", ".txt")  # Keras users call the file of CSVLogger training.log
-DELIMITERS: Final = (",", "\t", ";")
+LOG_SUFFIXES: Final = (".log", ".txt", ".dat")  # Keras users call the file training.log
+MODEL_CARD: Final = "readme.md"
+DELIMITERS: Final = (",", "\t", ";", PIPE, BLANKS)
 MAX_JOINED: Final = 16  # lines of one quoted cell
+ROWS_AT_ONCE: Final = 2048
 _FEWEST_COLUMNS: Final = 2  # a step and a number
 _FEWEST_ROWS: Final = 2  # of a table without steps: a single row sums up a run
+_FEWEST_CURVES: Final = 2  # columns of unknown names whose numbers change
+_MOST_ROWS: Final = 100  # that are looked at
+_SHOWN: Final = 4  # names in a reason
 _DURATIONS: Final = ("time", "seconds", "elapsed", "runtime", "duration")
-_NAMES: Final = NameTable()
-_UNNAMED: Final = "unnamed: "  # what pandas calls the index that it wrote without a name
-
-
-class _Cells:
-    """Some columns of a table.
-
-    Attributes
-    ----------
-    names
-        Their names, ascending.
-    of_row
-        Returns their cells of a row, in this order.
-    """
-
-    def __init__(self, names: Sequence[str], header: Sequence[str]) -> None:
-        positions = {name: position for position, name in enumerate(header)}
-        self.names = tuple(sorted(names))
-        chosen = [positions[name] for name in self.names]
-        self.of_row: Callable[[Sequence[str]], tuple[str, ...]] = (
-            itemgetter(*chosen) if len(chosen) > 1 else lambda row: tuple(row[n] for n in chosen)
-        )
-
-
-class _Columns(NamedTuple):
-    """What the header says.
-
-    Attributes
-    ----------
-    header
-        Its cells.
-    every, numbers
-        All columns, and those that may hold numbers.
-    steps
-        The columns of steps, the preferred first: rank and place. If there are none, the rows are
-        the steps.
-    time, mode
-        The places of these columns; -1 if there are none.
-    """
-
-    header: list[str]
-    every: _Cells
-    numbers: _Cells
-    steps: list[tuple[int, int]]
-    time: int
-    mode: int
+_SAMPLES: Final = re.compile(
+    r"y|y_(true|pred|prob|hat)|labels?|targets?|pred(s|iction|ictions|icted)?|prob(ability)?"
+)
+_TAG: Final = re.compile(r"run[-_](.+?)[-_]tag[-_](.+)")  # of a chart
 
 
 class CsvSource(LineSource):
     """Reads one table. See ``docs/sources/csv.md`` for what it accepts."""
 
+    def begin(self) -> None:
+        """Forget the rows; see `LineSource`."""
+        self._table = Table(self.options, _title(self._key), self.report_once)
+        super().begin()
+
     def restart(self) -> None:
         """Forget the header; see `LineSource`."""
-        super().restart()
-        self._columns: _Columns | None = None
+        self._table.columns = None
         self._delimiter: str | None = None  # "" if the first line is no header
+        self._has_notes = False
         self._open: list[str] = []  # lines of a quoted cell
-        self._rows_so_far = 0
-        self._texts: dict[str, str] = {}  # columns that began with text, and it
         self._number = 0
+        self._is_card = self._key.lower().endswith(MODEL_CARD)
+
+    def decisions(self) -> list[str]:
+        """Return how the steps were chosen; see `DecidingSource`."""
+        self.rows = self._table.rows
+        return super().decisions()
 
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
         """Pass rows on; see `LineSource`."""
         self._number = first - 1
-        records = self._joined(lines, record)
-        if self._delimiter is None:
-            self._find_header(records, record)
-        if self._delimiter:
-            self._add_rows(records, self._delimiter, record)
+        while texts := [*islice(lines, ROWS_AT_ONCE)]:
+            if self._add_block(texts, record):
+                self._number += len(texts)
+            else:
+                self._add_texts(self._joined(texts, record), record)
 
     def add_rest(self, record: SourceRecord) -> None:
         """Pass on the lines of a cell whose quote was never closed; see `LineSource`."""
-        if self._open and self._delimiter:
-            self._add_rows(self._unquoted(record), self._delimiter, record)
+        if self._open:
+            self._add_texts(self._unquoted(record), record)
 
     # -- lines to rows -----------------------------------------------------------------------
 
-    def _joined(self, lines: Iterator[str], record: SourceRecord) -> Iterator[str]:
+    def _joined(self, lines: Iterable[str], record: SourceRecord) -> Iterator[str]:
         """Yield the text of each row; a quoted cell may contain ends of lines."""
         for line in lines:
             self._number += 1
@@ -131,201 +91,223 @@ class CsvSource(LineSource):
         self._open.clear()
         return texts
 
-    def _add_rows(self, texts: Iterable[str], delimiter: str, record: SourceRecord) -> None:
-        rows = csv.reader(texts, delimiter=delimiter)
-        while True:
-            try:
-                for row in rows:
-                    if row:
+    def _add_block(self, texts: Sequence[str], record: SourceRecord) -> bool:
+        """Pass many rows on at once; return whether they are rows of plain numbers."""
+        if not self._delimiter or self._open or self._delimiter == PIPE:
+            return False
+        return self._table.add_block(texts, self._number + 1, record, self.delivered.count_known)
+
+    def _add_texts(self, texts: Iterable[str], record: SourceRecord) -> None:
+        for text in texts:
+            if self._delimiter == PIPE and self._is_card and PIPE not in text:
+                self._delimiter = None  # the table ends
+            if self._delimiter is None:
+                self._find_header(text, record)
+            elif self._delimiter:
+                try:
+                    for row in split([text], self._delimiter):
                         self._add_row(row, record)
-            except csv.Error as err:
-                text = f"It cannot be read: {err}. Such lines are skipped."
-                self.report_once(record, "syntax", f"line {self._number}", text)
-            else:
-                return
+                except csv.Error as err:
+                    problem = f"It cannot be read: {err}. Such lines are skipped."
+                    self.report_once(record, "syntax", f"line {self._number}", problem)
 
-    # -- header ------------------------------------------------------------------------------
-
-    def _find_header(self, texts: Iterator[str], record: SourceRecord) -> None:
-        """Look for the header in the lines up to it."""
-        header = next((text for text in texts if text.strip() and not _is_comment(text)), None)
-        if header is None:
+    def _find_header(self, text: str, record: SourceRecord) -> None:
+        """Look at a line that may be the header."""
+        if not text.strip() or is_note(text):
+            self._has_notes = self._has_notes or "{" in text
             return
-        self._delimiter = delimiter_of(header)
-        if self._delimiter:
-            self._set_header(next(csv.reader([header], delimiter=self._delimiter)), record)
+        step_column = getattr(self.options, "step_column", "")
+        delimiter = delimiter_of(text, step_column, has_notes=self._has_notes)
+        if self._is_card and delimiter != PIPE:
             return
-        steps = ", ".join(STEP_NAMES)
+        self._delimiter = delimiter
+        if delimiter:
+            self._table.delimiter = delimiter
+            self._table.set_header(next(split([text], delimiter)), record)
+            return
         problem = (
-            f"Its first line names neither a column of steps ({steps}) nor only metrics such "
-            f"as loss and val_loss: {brief(header)}."
+            "Its first line names neither a column of steps, such as step or epoch, nor only "
+            f"metrics, such as loss and val_loss: {brief(text)}."
         )
         self.report_once(record, "header", "", problem)
 
-    def _set_header(self, cells: list[str], record: SourceRecord) -> None:
-        header = _names(cells)
-        names: list[str] = []
-        for position, cell in enumerate(header, 1):
-            name = cell or f"column {position}"
-            spellings = chain([name], (f"{name}.{repeated}" for repeated in count(1)))
-            unique = next(spelling for spelling in spellings if spelling not in names)
-            names.append(unique)
-            if unique != name:
-                text = f"Several columns are called {name!r}; column {position} is {unique!r}."
-                self.report_once(record, f"name {unique}", f"column {unique!r}", text)
-        roles = [field_role(name) for name in header]
-        time, mode = (roles.index(role) if role in roles else -1 for role in (TIME, MODE))
-        numbers = [
-            name
-            for name, plain, role in zip(names, header, roles, strict=True)
-            if plain and role is None
-        ]
-        self._columns = _Columns(
-            cells,
-            _Cells(names, names),
-            _Cells(numbers, names),
-            sorted(dict(reversed(_step_columns(header))).items()),
-            time,
-            mode,
-        )
-
-    # -- rows --------------------------------------------------------------------------------
-
     def _add_row(self, row: list[str], record: SourceRecord) -> None:
-        columns = self._columns
-        if columns is None:
+        table, columns = self._table, self._table.columns
+        if columns is None or not row:
             return
-        rank, place = columns.steps[0] if columns.steps else (NO_STEP, 0)
-        try:
-            number = float(row[place]) if columns.steps else self._rows_so_far
-        except (IndexError, ValueError):
-            number = math.nan
-        if (not columns.steps or math.isnan(number)) and self._is_no_row(row, rank, place, record):
+        if table.is_header(row):
+            table.set_header(row, record)
+            if self.delivered.is_new(tuple(row)) and not columns.has_counter:
+                table.begin_run(record)
             return
-        self._rows_so_far += 1
-        if len(row) != len(columns.header):
-            row = self._fitted(row, len(columns.header), record)
-        if not self.delivered.is_new(_digested(columns, row)):
+        if row[0].startswith("#") or (self._delimiter == PIPE and set("".join(row)) <= set(":- ")):
             return
-        step: int | None
-        if is_step(number):
-            step = int(number)
-            self.steps.set(rank, step)
-        else:
-            fields = {rank: row[place] for rank, place in columns.steps if row[place].strip()}
-            step = self.step_of(fields, self._number, record)
-        if step is not None:
-            values = self._values(columns, row, record)
-            time = to_time(row[columns.time]) if columns.time >= 0 else 0.0
-            record.row(step, values, time)
-
-    def _is_no_row(self, row: list[str], rank: int, place: int, record: SourceRecord) -> bool:
-        """Return whether this is a comment, or another header of an appended run."""
-        if rank == NO_STEP:
-            is_header = self._columns is not None and row == self._columns.header
-        else:
-            is_header = place < len(row) and field_role(row[place]) == rank
-        if is_header:
-            self._set_header(row, record)
-            self._rows_so_far = 0
-        return is_header or _is_comment(row[0])
-
-    def _fitted(self, row: list[str], width: int, record: SourceRecord) -> list[str]:
+        width = len(columns.header)
         if len(row) > width and any(row[width:]):
             text = (
                 f"It has {len(row)} cells, more than the {width} of the header. "
                 "Those beyond are skipped."
             )
             self.report_once(record, "width", f"line {self._number}", text)
-        return row[:width] + [""] * (width - len(row))
-
-    def _values(self, columns: _Columns, row: list[str], record: SourceRecord) -> dict[str, float]:
-        cells = zip(columns.numbers.names, columns.numbers.of_row(row), strict=True)
-        try:
-            values = {name: float(cell) for name, cell in cells if cell}
-        except ValueError:
-            values = self._checked_values(columns, row, record)
-        for name in [name for name in self._texts if name in values]:
-            self._report_text(name, self._texts.pop(name), record)
-        prefix = mode_prefix(row[columns.mode]) if columns.mode >= 0 else ""
-        return {prefix + name: value for name, value in values.items()} if prefix else values
-
-    def _checked_values(
-        self, columns: _Columns, row: list[str], record: SourceRecord
-    ) -> dict[str, float]:
-        values = {}
-        for name, cell in zip(columns.numbers.names, columns.numbers.of_row(row), strict=True):
-            number = to_number(cell)
-            if number is not None:
-                values[name] = number
-            elif not is_undefined(cell):
-                if name in record.columns:
-                    self._report_text(name, cell, record)
-                else:
-                    self._texts.setdefault(name, cell)
-        return values
-
-    def _report_text(self, name: str, cell: str, record: SourceRecord) -> None:
-        text = (
-            f"{brief(cell)} in line {self._number} or before is not a number. "
-            "Such cells are skipped."
-        )
-        self.report_once(record, f"cell {name}", f"column {name!r}", text)
+        row = row[:width] + [""] * (width - len(row))
+        if self.delivered.is_new(table.identity(row)):
+            table.add(row, self._number, record)
 
 
-def delimiter_of(header: str) -> str:
+def _title(key: str) -> str:
+    """Return what the name of a file calls its metric.
+
+    >>> _title("logs/train_loss.csv"), _title("run-a-tag-loss.csv")
+    ('train_loss', 'a/loss')
+    """
+    return _TAG.sub(r"\1/\2", key.rpartition("/")[2].rpartition(".")[0])
+
+
+def delimiter_of(header: str, step_column: str = "", *, has_notes: bool = False) -> str:
     """Return what separates the cells of a header; "" if it is not that of a table of steps.
 
     It names a step, or only metrics.
+
+    Parameters
+    ----------
+    step_column
+        The name of the column of steps, if the user says it.
+    has_notes
+        Whether a line of JSON precedes it, so that the names may be any.
 
     >>> delimiter_of("epoch,  train/loss"), delimiter_of("loss;step"), delimiter_of("time,price")
     (',', ';', '')
     >>> delimiter_of("loss,val_loss,dice_coef,val_dice_coef"), delimiter_of("model,loss")
     (',', '')
+    >>> delimiter_of("# epoch  loss"), delimiter_of("|Epoch|Loss|"), delimiter_of("epoch 1 loss")
+    (' ', '|', '')
     """
     for delimiter in DELIMITERS:
         with suppress(csv.Error):
-            names = _names(next(csv.reader([header], delimiter=delimiter), []))
-            if len(names) >= _FEWEST_COLUMNS and (_step_columns(names) or _are_metrics(names)):
+            columns = Columns(next(split([header], delimiter), []), step_column=step_column)
+            if len(columns.names) < _FEWEST_COLUMNS:
+                continue
+            if delimiter == BLANKS:
+                is_plain = not any(character in header for character in ":=,;|")
+                has_numbers = any(to_number(name) is not None for name in columns.names)
+                if is_plain and not has_numbers and columns.has_counter and columns.has_loss:
+                    return delimiter
+            elif columns.has_counter or _are_metrics(columns.names) or has_notes:
                 return delimiter
     return ""
 
 
-def _reason(folder: SourceFolder, name: str) -> str:
-    """Return why a file is a table of steps; "" if it is none, or may be any kind of log."""
-    is_log = name.lower().endswith(LOG_SUFFIXES)
+def _reason(folder: SourceFolder, name: str) -> str | Refused:
+    """Return why a file is a table of steps, or why it is none; "" if it may be any kind of log."""
+    is_log = name.lower().endswith((*LOG_SUFFIXES, MODEL_CARD))
     if not is_log and not name.lower().endswith(SUFFIXES):
         return ""
-    header, *rows = _first_rows(folder.head_text(name)) or [[]]
-    names = _names(header)
-    has_metrics = any(_NAMES(name).collection in {"losses", "metrics"} for name in names)
-    if is_log and (not has_metrics or not rows or len(rows[0]) != len(header)):
+    header, rows, has_notes = _head(folder.head_text(name), is_card=name.lower() == MODEL_CARD)
+    columns = Columns(header, _title(name))
+    if is_log:
+        has_row = bool(rows) and len(rows[0]) == len(header)
+        if not columns.has_loss or not has_row:
+            return ""
+    reason = _reading(columns, rows, has_notes=has_notes)
+    if reason or is_log or len(header) < _FEWEST_COLUMNS:
+        return reason
+    doubt = _doubt(columns, rows)
+    return Refused(folder.key + name, doubt) if doubt else ""
+
+
+def _head(text: str, *, is_card: bool) -> tuple[list[str], list[list[str]], bool]:
+    """Return the header and first rows at the start of a file, and whether JSON precedes them."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    notes = [*map(is_note, lines)]
+    if is_card:
+        found = (n for n, line in enumerate(lines) if PIPE in line and delimiter_of(line) == PIPE)
+        start = next(found, len(lines))
+    else:
+        start = notes.index(False) if False in notes else len(lines)
+    has_notes = any("{" in line for line in lines[:start])
+    if start == len(lines) or "\0" in lines[start]:
+        return [], [], has_notes
+    body = [line for line in lines[start : start + _MOST_ROWS] if not is_note(line)]
+    if len(body) > _FEWEST_ROWS and not text.endswith("\n") and start + len(body) >= len(lines):
+        body.pop()
+    delimiter = delimiter_of(body[0], has_notes=has_notes)
+    if not delimiter:
+        delimiter = next((d for d in DELIMITERS[:-1] if d in body[0]), "")
+    with suppress(csv.Error):
+        header, *rows = [*split(body, delimiter)] if delimiter else [[]]
+        if delimiter == PIPE:
+            rows = [row for row in rows if set("".join(row)) - set(":- ")]
+        return header, rows, has_notes
+    return [], [], has_notes
+
+
+def _reading(columns: Columns, rows: Sequence[Sequence[str]], *, has_notes: bool) -> str:
+    """Return why a table is the log of a training; "" if it is not surely one."""
+    full = [row for row in rows if len(row) == len(columns.header)]
+    if not columns.has_counter:
+        is_log = has_notes or _are_metrics(columns.names)
+        are_numbers = all(all(map(_is_cell, row)) for row in rows[:_FEWEST_ROWS])
+        is_whole = full[:_FEWEST_ROWS] == rows[:_FEWEST_ROWS] and len(full) >= _FEWEST_ROWS
+        return "its columns are metrics" if is_log and are_numbers and is_whole else ""
+    if _wrong_count(columns, rows):
         return ""
-    steps = _step_columns(names)
-    if not steps:
-        are_numbers = all(len(row) == len(header) and all(map(_is_cell, row)) for row in rows)
-        return "its columns are metrics" if len(rows) == _FEWEST_ROWS and are_numbers else ""
-    _, column = min(steps)
-    if rows and column < len(rows[0]) and isinstance(to_step("", rows[0][column]), str):
+    _, name, _ = min(columns.counters, key=lambda column: column[2])
+    is_known = (
+        columns.has_title
+        or columns.metric >= 0
+        or any(NAMES(name).collection for name in columns.numbers.names)
+    )
+    if not is_known:
+        cells = [[row[place] for row in full] for place in columns.numbers.positions]
+        if sum(map(_is_curve, cells)) < _FEWEST_CURVES or _sample_column(columns):
+            return ""
+    return f"its columns include {name!r}"
+
+
+def _doubt(columns: Columns, rows: Sequence[Sequence[str]]) -> str:
+    """Return why a table is not read; "" if it may become one that is."""
+    if all(_is_cell(cell) for cell in columns.header) and any(columns.names):
+        return (
+            "its first line holds numbers, not the names of columns: "
+            "add a header such as step,loss,val_loss"
+        )
+    if not rows:
         return ""
-    return f"its columns include {names[column]!r}"
+    if wrong := _wrong_count(columns, rows):
+        return wrong
+    if not columns.has_counter and columns.setting:
+        return f"each row is a training of its own, with settings such as {columns.setting!r}"
+    if sample := _sample_column(columns):
+        return f"its rows are samples of a data set, with the column {sample!r}, and hold no loss"
+    names = ", ".join(filter(None, columns.names[:_SHOWN]))
+    lack = (
+        "no loss or metric that is known"
+        if columns.has_counter
+        else "nothing that counts rows, such as step or epoch"
+    )
+    return f"its columns ({names}) include {lack}: the rows may be samples of a data set"
 
 
-def _first_rows(text: str) -> list[list[str]]:
-    """Return the header and first rows of the start of a table of steps; [] for other files."""
-    lines = [line for line in text.splitlines() if line.strip() and not _is_comment(line)]
-    delimiter = delimiter_of(lines[0]) if lines else ""
-    try:
-        rows = csv.reader(lines[: 1 + _FEWEST_ROWS], delimiter=delimiter) if delimiter else ()
-        return list(rows)
-    except csv.Error:
-        return []
+def _wrong_count(columns: Columns, rows: Sequence[Sequence[str]]) -> str:
+    """Return a reason if the first cell of the preferred counter is no count."""
+    for position, name, rank in sorted(columns.counters, key=lambda column: column[2])[:1]:
+        cell = rows[0][position] if rows and position < len(rows[0]) else ""
+        if not is_undefined(cell) and name and to_count(name, cell, rank) is None:
+            return f"its column {name!r} holds {brief(cell)}, which is no count"
+    return ""
 
 
-def _step_columns(names: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the rank and position of each column whose name is that of a step."""
-    roles = enumerate(map(field_role, names))
-    return [(role, position) for position, role in roles if isinstance(role, int)]
+def _is_curve(cells: Sequence[str]) -> bool:
+    """Return whether a column holds fractions that change."""
+    numbers = {number for number in map(cell_number, cells) if number is not None}
+    return len(numbers) > 1 and any(not number.is_integer() for number in numbers)
+
+
+def _sample_column(columns: Columns) -> str:
+    """Return the name of a column that tables of samples have; "" for none."""
+    if columns.has_loss:
+        return ""
+    return next((name for name in columns.names if _SAMPLES.fullmatch(name.lower())), "")
 
 
 def _are_metrics(names: Sequence[str]) -> bool:
@@ -335,9 +317,9 @@ def _are_metrics(names: Sequence[str]) -> bool:
     twin that begins with ``val_``. A table of other data, or of results by model, has more.
     """
     plain = {name.lower() for name in names}
-    return any(_NAMES(name).collection == "losses" for name in names) and all(
+    return any(NAMES(name).collection == "losses" for name in names) and all(
         not name
-        or _NAMES(name).collection
+        or NAMES(name).collection
         or name.lower().endswith(_DURATIONS)
         or field_role(name) == TIME
         or f"val_{name.lower()}" in plain
@@ -351,26 +333,11 @@ def _is_cell(cell: str) -> bool:
     return to_number(cell) is not None or is_undefined(cell)
 
 
-def _names(cells: Sequence[str]) -> list[str]:
-    """Return the names of columns."""
-    names = [cell.strip() for cell in cells]
-    names = ["" if name.lower().startswith(_UNNAMED) else name for name in names]
-    if names:
-        names[0] = names[0].removeprefix("#").strip()
-    return names
-
-
-def _is_comment(text: str) -> bool:
-    """Return whether a line is neither a header nor a row."""
-    return text.startswith("#") and not delimiter_of(text)
-
-
-def _digested(columns: _Columns, row: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names and cells of a row that identify it, whatever columns are added."""
-    names, cells = columns.every.names, columns.every.of_row(row)
-    if "" in cells:
-        return tuple(compress(names, cells)), tuple(filter(None, cells))
-    return names, cells
+def is_note(text: str) -> bool:
+    """Return whether a line is neither a header nor a row, such as a comment."""
+    if text.startswith("#"):
+        return not delimiter_of(text)
+    return text.startswith("{") or text.lower().startswith("sep=")
 
 
 FORMAT: Final = LineFormat("csv", _reason, CsvSource)

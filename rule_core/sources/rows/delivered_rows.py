@@ -1,7 +1,7 @@
 """DeliveredRows: recognises rows that were delivered before, when a file is rewritten."""
 
 from array import array
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Final
 
 MARKS: Final = 1024  # digests are kept of so many first rows, and of each row at a multiple of it
@@ -51,6 +51,26 @@ class DeliveredRows:
         if is_other or (position == self._count and self._last != digest):
             raise RowsDifferError
         return False
+
+    def count_known(self, rows: Iterable[Hashable]) -> int:
+        """Return how many of the next rows were given before; the others are given now.
+
+        Raises
+        ------
+        RowsDifferError
+            See `is_new`.
+        """
+        if self._position < self._count:
+            return sum(not self.is_new(row) for row in rows)
+        digest, position = self._digest, self._position
+        for row in rows:
+            digest = hash((digest, row))
+            position += 1
+            if position <= MARKS or not position % MARKS:
+                self._marks.append(digest)
+        self._digest = self._last = digest
+        self._position = self._count = position
+        return 0
 
 
 def _mark(position: int) -> int:

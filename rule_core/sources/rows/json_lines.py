@@ -8,23 +8,27 @@ from typing import Any, Final
 import msgspec
 
 from rule_core.reading.source_record import SourceRecord
-from rule_core.sources.format import SourceFolder
+from rule_core.sources.format import Refused, SourceFolder
 from rule_core.sources.rows.line_source import LineFormat, LineSource
 from rule_core.sources.rows.row_fields import (
-    MODE,
-    TIME,
+    MetricStreams,
     brief,
+    counts_of,
     field_role,
-    mode_prefix,
     to_number,
-    to_time,
 )
+from rule_core.sources.rows.row_steps import NO_COUNTER, counter_rank, to_count
 
 MAX_DEPTH: Final = 16  # of nested objects
 MAX_NAME: Final = 1000  # characters
 _STATE: Final = "trainer_state.json"
 _SURE: Final = (".jsonl", ".ndjson")
-_LOGS: Final = re.compile(r"(?i).*\.(log|out|txt)|.*(hist|log|metric|scalar|train)[^/]*\.json")
+_LOGS: Final = re.compile(
+    r"(?i).*\.(log|out|txt)|.*(hist|log|metric|result|scalar|train)[^/]*\.json"
+)
+_SETTINGS: Final = frozenset({"args", "config", "hparams", "hyperparameters"})  # in each row
+_WRAPPERS: Final = frozenset({"data", "scalars", "values"})  # objects whose names say nothing
+_STATISTICS: Final = frozenset({"mean", "std", "num"})  # an object that is one value
 # Findings of rule-runner, which have steps too, are beside one of these; the second is old.
 _OWN: Final = frozenset({"results.json", "rule_result.json"})
 _FINDINGS: Final = "findings.jsonl"
@@ -33,6 +37,11 @@ _decoder: Final = msgspec.json.Decoder()
 
 class JsonLinesSource(LineSource):
     """Reads one file of JSON lines. See ``docs/sources/jsonl.md`` for what it accepts."""
+
+    def begin(self) -> None:
+        """Forget the rows; see `LineSource`."""
+        super().begin()
+        self._streams = MetricStreams()
 
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
         """Pass the objects on; see `LineSource`."""
@@ -48,40 +57,34 @@ class JsonLinesSource(LineSource):
                 self.report_once(record, "object", f"line {number}", text)
 
     def _add(self, item: Mapping[str, Any], number: int, record: SourceRecord) -> None:
-        values: dict[str, float] = {}
-        fields: dict[int, Any] = {}
-        time, prefix = 0.0, ""
-        for name, value in flattened(item):
-            role = field_role(name)
-            if role is None:
-                value_number = value if type(value) is float else to_number(value)
-                if value_number is not None:
-                    values[name] = value_number
-            elif role == TIME:
-                time = to_time(value)
-            elif role == MODE:
-                prefix = mode_prefix(value)
-            elif value is not None and isinstance(role, int):
-                fields.setdefault(role, value)
-        if not values:
+        fields = [*row_fields(item)]
+        ranks = [(name, value, counter_rank(name)) for name, value in fields]
+        problem = counts_of(column for column in ranks if column[2] < NO_COUNTER)
+        if isinstance(problem, str):
+            self.report_once(record, "step", f"line {number}", problem)
             return
-        step = self.step_of(fields, number, record)
-        if step is None:
-            return
-        if prefix:
-            values = {prefix + name: value for name, value in values.items()}
-        record.row(step, values, time)
+        metric = item.get("name")
+        if isinstance(metric, str) and to_number(item.get("value")) is not None:
+            fields = [(metric if name == "value" else name, value) for name, value in fields]
+            self._streams.choose(metric, record)
+        self.rows.add_fields(fields, record)
 
 
-def _reason(folder: SourceFolder, name: str) -> str:
+def _reason(folder: SourceFolder, name: str) -> str | Refused:
     is_summary = name.lower().endswith(".json")
     if not name.lower().endswith(_SURE) and (name == _STATE or not _LOGS.fullmatch(name)):
         return ""
     if name == _FINDINGS and not _OWN.isdisjoint(folder.names):
         return ""
-    steps = [step for step in map(_step_name, json_head(folder.head_text(name))) if step]
+    items = json_head(folder.head_text(name))
+    steps = [step for step in map(_step_name, items) if step]
     # A single object in a .json file is the summary of something.
-    return f"its lines are JSON objects with {steps[0]!r}" if len(steps) > is_summary else ""
+    if len(steps) > is_summary:
+        return f"its lines are JSON objects with {steps[0]!r}"
+    if items and name.lower().endswith(_SURE):
+        reason = "its objects have no step beside their numbers: they may be samples of a data set"
+        return Refused(folder.key + name, reason)
+    return ""
 
 
 def json_head(text: str) -> list[Mapping[str, Any]]:
@@ -97,11 +100,15 @@ def json_head(text: str) -> list[Mapping[str, Any]]:
 
 def _step_name(item: Mapping[str, Any]) -> str:
     """Return the name of an object's step; "" if it has none, or no other number."""
-    roles = [
-        (field_role(name), name) for name, value in flattened(item) if to_number(value) is not None
+    numbers = [(name, value) for name, value in row_fields(item) if not isinstance(value, list)]
+    steps = [
+        (counter_rank(name), name) for name, value in numbers if to_count(name, value) is not None
     ]
-    steps = [(role, name) for role, name in roles if isinstance(role, int)]
-    return min(steps)[1] if steps and any(role is None for role, _ in roles) else ""
+    has_others = any(
+        field_role(name) is None and to_number(value) is not None for name, value in numbers
+    )
+    rank, name = min(steps, default=(NO_COUNTER, ""))
+    return name if rank < NO_COUNTER and has_others else ""
 
 
 def decoded(line: str) -> Any:
@@ -112,6 +119,20 @@ def decoded(line: str) -> Any:
         except (ValueError, RecursionError):
             continue
     return None
+
+
+def row_fields(item: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of an object that is a row: without settings, and each by its own name.
+
+    >>> list(row_fields({"iter/max": "5/300", "data": {"loss": 0.5}, "config": {"lr": 1}}))
+    [('iter', '5/300'), ('loss', 0.5)]
+    """
+    own = {key: value for key, value in item.items() if key not in _SETTINGS}
+    for name, value in flattened(own):
+        first, slash, rest = name.partition("/")
+        is_fraction = slash and isinstance(value, str) and counter_rank(first) < NO_COUNTER
+        is_wrapped = slash and first in _WRAPPERS
+        yield (rest if is_wrapped else first if is_fraction else name), value
 
 
 def flattened(
@@ -127,6 +148,8 @@ def flattened(
         if type(value) is not dict:
             if len(name) <= MAX_NAME:
                 yield name, value
+        elif value.keys() == _STATISTICS:
+            yield name, value["mean"]
         elif depth < MAX_DEPTH and "_type" not in value:  # such as an image of wandb
             yield from flattened(value, f"{name}/", depth + 1)
 

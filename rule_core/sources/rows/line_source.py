@@ -1,16 +1,16 @@
 """LineSource: what the readers of files made of lines have in common."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from rule_core.reading.source import Source
 from rule_core.reading.source_record import SourceRecord
-from rule_core.sources.format import FileSource, Recognized, SourceFolder
+from rule_core.sources.format import FileSource, Recognized, Refused, SourceFolder
 from rule_core.sources.options import SourceOptions
 from rule_core.sources.rows.delivered_rows import DeliveredRows, RowsDifferError
 from rule_core.sources.rows.line_reader import MAX_LINE_BYTES, LineReader, NewLines
-from rule_core.sources.rows.row_fields import RowSteps
+from rule_core.sources.rows.row_reader import RowReader
 from rule_core.storage.base import TrialStore
 
 
@@ -20,19 +20,23 @@ class LineFormat(NamedTuple):
     Attributes
     ----------
     reason
-        Returns why a file of a folder is in this format, as `Recognized` says it; "" if it is not.
+        Returns why a file of a folder is in this format, as `Recognized` says it; "" if it is not,
+        or why it is refused.
     source
         Makes the reader of a file.
     """
 
     kind: str
-    reason: Callable[[SourceFolder, str], str]
+    reason: Callable[[SourceFolder, str], str | Refused]
     source: Callable[[TrialStore, Recognized, SourceOptions], Source]
 
-    def recognize(self, folder: SourceFolder) -> Iterator[Recognized]:
+    def recognize(self, folder: SourceFolder) -> Iterator[Recognized | Refused]:
         """Yield the files in this format; see `SourceFormat`."""
         for name in folder.names:
-            if reason := self.reason(folder, name):
+            reason = self.reason(folder, name)
+            if isinstance(reason, Refused):
+                yield reason
+            elif reason:
                 yield Recognized(self.kind, folder.key + name, reason)
 
     def open(self, store: TrialStore, recognized: Recognized, options: SourceOptions) -> Source:
@@ -45,6 +49,11 @@ class LineSource(FileSource, ABC):
 
     If the file is rewritten, rows that were given and are unchanged are not given again. If one of
     them differs, the file was begun anew: a new segment begins, with all of its rows.
+
+    Attributes
+    ----------
+    rows
+        What gives the rows their steps.
     """
 
     def __init__(self, store: TrialStore, recognized: Recognized, options: SourceOptions) -> None:
@@ -54,7 +63,7 @@ class LineSource(FileSource, ABC):
         self._key = recognized.key
         self._lines = LineReader(store, recognized.key)
         self._reported: set[str] = set()
-        self.restart()
+        self.begin()
 
     def read_new(self, record: SourceRecord) -> bool:
         """Pass the new rows on; see `Source`."""
@@ -92,13 +101,9 @@ class LineSource(FileSource, ABC):
             self._reported.add(topic)
             record.problem(text, f"{self._key}: {part}" if part else None)
 
-    def step_of(self, fields: Mapping[int, object], line: int, record: SourceRecord) -> int | None:
-        """Return the step of a row, see `RowSteps`; None, after a report, if it has none."""
-        step = self.steps.step_of(fields)
-        if isinstance(step, int):
-            return step
-        self.report_once(record, "step", f"line {line}", step)
-        return None
+    def decisions(self) -> list[str]:
+        """Return how the steps were chosen; see `DecidingSource`."""
+        return [sentence for sentence in (self.rows.steps.decision(),) if sentence]
 
     def _pass_on(self, new: NewLines, record: SourceRecord, *, is_last: bool = False) -> bool:
         """Pass lines on; return False if the file must be read from its start."""
@@ -108,15 +113,19 @@ class LineSource(FileSource, ABC):
                 self.add_rest(record)
         except RowsDifferError:
             self.delivered.clear()
-            self.restart()
+            self.begin()
             self._lines.rewind()
             record.begin_segment()
             return False
         return True
 
+    def begin(self) -> None:
+        """Forget the run: the first line of another one follows."""
+        self.rows = RowReader(self.options)
+        self.restart()
+
     def restart(self) -> None:
-        """Forget what was learned of the file: its first line follows."""
-        self.steps = RowSteps()
+        """Expect the first line of the same run again; by default nothing."""
 
     @abstractmethod
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:

@@ -1,27 +1,18 @@
-"""The fields of a row: which one is its step, its time or its mode, and what is a number."""
+"""The fields of a row: which ones are its counters, its time and mode, and what is a number."""
 
 import math
 import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
 from rule_core.model.secret_names import without_secrets
-from rule_core.reading.source_record import is_step
+from rule_core.reading.source_record import SourceRecord, is_step
+from rule_core.sources.rows.row_steps import EPOCH, NO_COUNTER, Count, counter_rank, to_count
 
-# The first of these that a file has numbers its rows; the others are not tensors either.
-STEP_NAMES: Final = (
-    "step",
-    "global_step",
-    "_step",
-    "current_steps",
-    "num_updates",
-    "iteration",
-    "iter",
-    "epoch",
-)
-NO_STEP: Final = len(STEP_NAMES)
+MAX_STREAMS: Final = 10_000
+COUNTER: Final = "counter"
 TIME: Final = "time"
 MODE: Final = "mode"
 _TIMES: Final = frozenset({"_timestamp", "timestamp", "wall_time"})
@@ -29,21 +20,23 @@ _MODES: Final = frozenset({"mode", "split", "phase", "stage"})
 _EVALUATIONS: Final = frozenset({"eval", "test", "val", "valid", "validation"})
 _OTHER_EVALUATIONS: Final = {"dev": "val", "evaluation": "eval"}
 _EPOCH_SECONDS: Final = (1e8, 1e11)  # 1973 to 5138: a time of day, not a duration
-_UNDEFINED: Final = frozenset({"", "-", "n/a", "na", "none", "null"})  # "NA" is that of Keras
+_UNDEFINED: Final = frozenset(
+    {"", "-", "--", "n/a", "na", "no log", "none", "null"}
+)  # "NA" is that of Keras
 _TENSOR: Final = re.compile(r"tensor\(\s*([^,()\[\]\s]+)\s*[,)]")
 
 
 @lru_cache(maxsize=4096)
-def field_role(name: str) -> int | str | None:
-    """Return the rank of a step's name, `TIME`, `MODE`, or None for any other name.
+def field_role(name: str) -> str | None:
+    """Return `COUNTER`, `TIME`, `MODE`, or None for any other name.
 
-    >>> field_role("Step"), field_role("trainer/global_step"), field_role("mode")
-    (0, 1, 'mode')
+    >>> field_role("trainer/global_step"), field_role("mode"), field_role("loss")
+    ('counter', 'mode', None)
     """
+    if counter_rank(name) < NO_COUNTER:
+        return COUNTER
     plain = name.strip().lower().replace(" ", "_").replace("-", "_")
     plain = plain.removeprefix("trainer/").removeprefix("train/")
-    if plain in STEP_NAMES:
-        return STEP_NAMES.index(plain)
     if plain in _TIMES:
         return TIME
     return MODE if plain in _MODES else None
@@ -92,6 +85,28 @@ def to_step(name: str, value: object, rows: str = "lines") -> int | str:
     return f"Its {name} {brief(value)} is not a whole number >= 0. Such {rows} are skipped."
 
 
+def counts_of(cells: Iterable[tuple[str, object, int]]) -> list[Count] | str:
+    """Return the counts of a row, or a sentence on why the preferred one is not one.
+
+    Parameters
+    ----------
+    cells
+        The name, value and rank of each counter; see `counter_rank`.
+    """
+    counts: list[Count] = []
+    wrong: tuple[int, str, object] = (NO_COUNTER, "", None)
+    for name, value, rank in cells:
+        count = to_count(name, value, rank)
+        if count is not None and (rank == EPOCH or is_step(count.value)):
+            counts.append(count)
+        elif rank < wrong[0] and not (value is None or is_undefined(str(value))):
+            wrong = rank, name, value
+    if wrong[0] < min((count.rank for count in counts), default=NO_COUNTER):
+        _, name, value = wrong
+        return f"Its {name} {brief(value)} is not a whole number >= 0. Such lines are skipped."
+    return counts
+
+
 def to_time(value: object) -> float:
     """Return a time in seconds since the epoch; 0 if it is none, such as a duration."""
     number = to_number(value)
@@ -114,36 +129,14 @@ def brief(value: object) -> str:
     return reprlib.repr(without_secrets(value) if isinstance(value, str) else value)
 
 
-class RowSteps:
-    """Chooses the steps of the rows of one file.
-
-    They are all counted alike: by the first of `STEP_NAMES` that any row had so far. A row that has
-    a later one only, such as the epoch, belongs to the step before it.
-    """
+class MetricStreams:
+    """Gives metrics that have rows of their own an axis each, so that their steps may go back."""
 
     def __init__(self) -> None:
-        self._rank = NO_STEP
-        self._last: int | None = None
+        self._numbers: dict[str, int] = {}
 
-    def step_of(self, fields: Mapping[int, object]) -> int | str:
-        """Return the step of a row, or a sentence on why it has none.
-
-        Parameters
-        ----------
-        fields
-            The values of step names, by rank.
-        """
-        rank = min(fields, default=NO_STEP)
-        if rank > self._rank and rank != NO_STEP and self._last is not None:
-            return self._last
-        if rank == NO_STEP:
-            return f"It has no step ({', '.join(STEP_NAMES)}). Such lines are skipped."
-        step = to_step(STEP_NAMES[rank], fields[rank])
-        if isinstance(step, int):
-            self.set(rank, step)
-        return step
-
-    def set(self, rank: int, step: int) -> None:
-        """Record the step of a row, and the rank of the name that says it."""
-        self._rank = rank
-        self._last = step
+    def choose(self, metric: str, record: SourceRecord) -> None:
+        """Expect a row of a metric; those beyond `MAX_STREAMS` share the last axis."""
+        number = self._numbers.get(metric, len(self._numbers))
+        if number < MAX_STREAMS:
+            self._numbers[metric] = record.stream = number

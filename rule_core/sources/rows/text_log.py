@@ -442,10 +442,10 @@ class TextLines:
 class TextLogSource(LineSource):
     """Reads one text log. See ``docs/sources/text-log.md`` for what it reads."""
 
-    def restart(self) -> None:
+    def begin(self) -> None:
         """Forget the lines before; see `LineSource`."""
-        super().restart()
         self._text = TextLines(self.options)
+        self.rows = self._text.rows
 
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
         """Pass the numbers of lines on; see `LineSource`."""
@@ -461,10 +461,6 @@ class TextLogSource(LineSource):
     def add_rest(self, record: SourceRecord) -> None:
         """Pass on a row that no later line draws over; see `LineSource`."""
         self._text.end(record)
-
-    def decisions(self) -> list[str]:
-        """Return how the steps were chosen; see `DecidingSource`."""
-        return [text for text in (self._text.rows.steps.decision(),) if text]
 
 
 class _Ignored:

@@ -3,10 +3,12 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from source_files import Content, Followed, read, recognized
 
+from rule_core.sources.format import Recognized, Refused
+from rule_core.sources.rows import csv_table
 from rule_core.sources.rows.csv_table import FORMAT
 
 SIMPLE = b"step,loss\n1,0.5\n2,0.25\n"
@@ -60,7 +62,31 @@ def test_padded_headers_of_yolo() -> None:
             b"step,split,loss\n1,train,2\n1,val,3\n",
             {"loss": [("1", 2.0)], "val/loss": [("1", 3.0)]},
         ),
-        (b"Wall time,Step,Value\n1700000000.5,3,4\n", {"Value": [("3", 4.0)]}),
+        (b"Wall time,Step,Value\n1700000000.5,3,4\n", {"metrics": [("3", 4.0)]}),
+        (b"epoch|loss\n0|1.5\n", {"loss": [("0", 1.5)]}),
+        (b"# epoch   loss\n      0  1.5 \n", {"loss": [("0", 1.5)]}),
+        (b"sep=;\nEpoch;Loss\n1;0,25\n", {"Loss": [("1", 0.25)]}),
+        (
+            b'#{"t_start": 1.5, "env_id": "x"}\nr,l,t\n3.5,9,0.5\n',
+            {"r": [("0", 3.5)], "l": [("0", 9.0)], "t": [("0", 0.5)]},
+        ),
+        (
+            b"epoch,loss,acc,time\n3/30,2,85.5%,0:01:12\n",
+            {"loss": [("3", 2.0)], "acc": [("3", 85.5)]},
+        ),
+        (
+            b'step,loss,memory\n"1,000",2,"9,000 MiB"\n',
+            {"loss": [("1000", 2.0)], "memory": [("1000", 9000.0)]},
+        ),
+        (b"Evaluation/Iteration,LossBefore\n1,0.5\n", {"LossBefore": [("1", 0.5)]}),
+        (b"samples_seen,loss\n4096,0.5\n", {"loss": [("4096", 0.5)]}),
+        (b",loss\n7,2\n8,1\n", {"loss": [("7", 2.0), ("8", 1.0)]}),
+        (b"training_iteration,loss,config/lr\n1,2,0.1\n", {"loss": [("1", 2.0)]}),
+        (
+            b'"Step","a - loss","a - loss__MIN","a - loss__MAX"\n"0","2","1","3"\n',
+            {"a - loss": [("0", 2.0)]},
+        ),
+        (b"epoch,loss\n0.5,2\n1.0,3\n1.5,4\n", {"loss": [("0", 2.0), ("1", 3.0), ("2", 4.0)]}),
         (
             b"epoch,loss,val_loss\n0,1,NA\n1,None,2\n",
             {"loss": [("0", 1.0)], "val_loss": [("1", 2.0)]},
@@ -96,9 +122,8 @@ def test_a_time_is_that_of_its_step() -> None:
             b"date,loss\n1,2\n",
             {},
             (
-                "a.csv: Its first line names neither a column of steps (step, global_step, _step, "
-                "current_steps, num_updates, iteration, iter, epoch) nor only metrics such as loss "
-                "and val_loss: 'date,loss'."
+                "a.csv: Its first line names neither a column of steps, such as step or epoch, nor "
+                "only metrics, such as loss and val_loss: 'date,loss'."
             ),
         ),
         (
@@ -252,27 +277,56 @@ def test_reading_in_pieces_is_reading_at_once(
 def test_what_is_recognized() -> None:
     files = {
         "a.csv": SIMPLE,
-        "b.csv": b"x,y\n1,2\n",
         "c.tsv": b"epoch\tloss\n",
         "d.csv": b"step\n1\n",
         "e.csv": b"",
-        "f.csv": b"step,price\n2024-01-01,3\n",
         "g.txt": SIMPLE,
         "g2.txt": b"step,loss\n1\n",
         "g3.log": b"epoch;lr;Accuracy\n0;1;2",
         "g4.log": b"epoch,loss\n",
         "g5.log": b"step,price\n1,2\n",
+        "g6.dat": b"# epoch  loss\n  0  1.5\n",
         "h.csv": b"\x00\xff" * 1000,
         "i.csv": b"\n# x\nstep,loss",
         "j.csv": b'"step,loss\n' * 3,
+        "k.csv": b"step,alpha,beta\n1,0.5,2.5\n2,0.25,2.25\n",
+        "l.csv": b"metric,step,value\nx,1,2\n",
+        "m.csv": b"step,alpha,n\n",  # no rows yet
+        "README.md": b"# x\nsome text | more\n\n| Loss | Step |\n|:--|--:|\n| No log | 5 |\n",
+        "other.md": b"| Loss | Step |\n|:--|--:|\n| 1 | 5 |\n",
+        "run-a-tag-loss.csv": b"Wall time,Step,Value\n1,2,3\n",
     }
-    assert [(item.key, item.reason) for item in recognized(FORMAT, files)] == [
+    items = [item for item in recognized(FORMAT, files) if isinstance(item, Recognized)]
+    assert [(item.key, item.reason) for item in items] == [
+        ("README.md", "its columns include 'Step'"),
         ("a.csv", "its columns include 'step'"),
         ("c.tsv", "its columns include 'epoch'"),
         ("g.txt", "its columns include 'step'"),
         ("g3.log", "its columns include 'epoch'"),
+        ("g6.dat", "its columns include 'epoch'"),
         ("i.csv", "its columns include 'step'"),
+        ("k.csv", "its columns include 'step'"),
+        ("l.csv", "its columns include 'step'"),
+        ("run-a-tag-loss.csv", "its columns include 'Step'"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"0,2.5,1\n1,2.25,2\n", "add a header such as step,loss,val_loss"),
+        (b"step,y_true,y_prob\n0,1,0.5\n1,0,0.75\n", "its rows are samples of a data set"),
+        (b"number,value,params_lr\n0,0.5,0.1\n", "each row is a training of its own"),
+        (b"id,age,income\n0,71,17687\n", "include nothing that counts rows, such as step"),
+        (b"step,price\n1,2\n2,3\n", "include no loss or metric that is known"),
+        (b"step,loss\n2024-01-01,3\n", "its column 'step' holds '2024-01-01', which is no count"),
+    ],
+)
+def test_tables_that_are_refused(content: bytes, reason: str) -> None:
+    [item] = recognized(FORMAT, {"a.csv": content})
+    assert isinstance(item, Refused)
+    assert reason in item.reason
+    assert recognized(FORMAT, {"a.log": content}) == []
 
 
 @pytest.mark.parametrize(
@@ -294,7 +348,8 @@ def test_what_is_recognized() -> None:
     ],
 )
 def test_columns_that_are_plainly_metrics(content: bytes, is_log: bool) -> None:
-    reasons = [item.reason for item in recognized(FORMAT, {"a.csv": content})]
+    items = recognized(FORMAT, {"a.csv": content})
+    reasons = [item.reason for item in items if isinstance(item, Recognized)]
     assert reasons == ["its columns are metrics"] * is_log
 
 
@@ -308,3 +363,114 @@ def test_rows_without_steps_are_counted() -> None:
     table.look(content[:22])
     table.look(b"")  # while it is rewritten
     assert table.look(content) == columns(content)
+
+
+def test_a_counter_that_restarts_with_each_epoch() -> None:
+    rows = [b"%d,%d,%d\n" % (epoch, batch, 9 - epoch) for epoch in range(3) for batch in range(4)]
+    content = columns(b"epoch,batch,loss\n" + b"".join(rows))
+    assert [step for step, _ in content["loss"]] == [str(step) for step in range(12)]
+
+
+def test_steps_go_on_when_the_file_is_rewritten() -> None:
+    rows = [b"%d,%d,%d\n" % (epoch, batch, 9 - epoch) for epoch in range(3) for batch in range(4)]
+    table = Followed(FORMAT, "a.csv")
+    for end in range(1, 13):
+        table.look(b"")
+        table.look(b"epoch,batch,loss\n" + b"".join(rows[:end]))
+    assert [step for step, _ in table.content()["loss"]] == [str(step) for step in range(12)]
+
+
+def test_metrics_below_each_other() -> None:
+    rows = [
+        b"%s,%d,%d\n" % (name, step, step) for name in (b"a", b"val_b", b"c") for step in range(3)
+    ]
+    content = columns(b"metric.name,step,value\n" + b"".join(rows))
+    assert content == {name: losses(3) for name in ("a", "val_b", "c")}
+
+
+def losses(count: int) -> list[tuple[str, float]]:
+    return [(str(step), float(step)) for step in range(count)]
+
+
+def test_runs_below_each_other_are_segments() -> None:
+    content = columns(b"seed,step,loss\n0,5,3\n0,9,2\n1,9,4\n1,12,3\n")
+    steps = ["5", "9", "9 of segment 2", "12 of segment 2"]
+    assert [step for step, _ in content["loss"]] == steps
+    assert "seed" not in content
+
+
+def test_runs_that_alternate_are_cut() -> None:
+    content = b"seed,step,loss\n0,0,3\n1,0,2\n0,1,4\n1,1,3\n"
+    table = Followed(FORMAT, "a.csv", {"a.csv": content})
+    assert table.end()["loss"] == [
+        ("0", 3.0),
+        ("0 of segment 2", 2.0),
+        ("1 of segment 2", 3.0),
+    ]
+    assert table.problems == ["a.csv: Rows of several runs alternate; those of '0' are cut."]
+
+
+def test_a_model_card() -> None:
+    content = (
+        b"# A model\n\nIts loss | its step.\n\n| Training Loss | Epoch | Step | Validation Loss |\n"
+        b"|:---:|:---:|:---:|:---:|\n| No log | 0.5 | 200 | 2.5 |\n| 1.5 | 1.0 | 400 | 1.25 |\n\n"
+        b"Then, step 5 | 6.\n\n| Name | Value |\n|---|---|\n| 500 | 3 |\n"
+    )
+    card = Followed(FORMAT, "README.md", {"README.md": content})
+    assert card.end() == {
+        "Validation Loss": [("200", 2.5), ("400", 1.25)],
+        "Training Loss": [("400", 1.5)],
+    }
+    assert card.problems == []
+
+
+NUMBERS = st.sampled_from(
+    [*["0", "1.5", "", "nan", "-inf", "1e400", "-0.0", " 7 "] * 9, "x", '"2"']
+)
+RANDOM_ROWS = st.tuples(st.integers(0, 3), st.integers(0, 40), NUMBERS, NUMBERS)
+MANY: list[tuple[int, int, str, str]] = [
+    (n // 40, n, "1.5", "" if n % 3 else "2") for n in range(70)
+]
+
+
+@example(
+    rows=MANY, is_sorted=True, header="x,epoch,loss,val_loss", fraction="5,0.5,1,2", delimiter=","
+)
+@example(rows=MANY, is_sorted=True, header="epoch,step,loss,val_loss", fraction="", delimiter=";")
+@example(rows=MANY, is_sorted=True, header="loss,val_loss,lr,x_time", fraction="", delimiter=",")
+@given(
+    rows=st.lists(RANDOM_ROWS, max_size=25) | st.lists(RANDOM_ROWS, min_size=40, max_size=70),
+    is_sorted=st.booleans(),
+    header=st.sampled_from(
+        [
+            "epoch,step,loss,val_loss",
+            "x,epoch,loss,val_loss",
+            "loss,val_loss,lr,x_time",
+            "timestamp,step,x,loss",
+        ]
+    ),
+    fraction=st.sampled_from(["", "5,0.5,1,2"]),
+    delimiter=st.sampled_from([",", "\t", ";"]),
+)
+def test_many_rows_at_once_are_read_as_one_by_one(
+    rows: list[tuple[int, int, str, str]],
+    is_sorted: bool,
+    header: str,
+    fraction: str,
+    delimiter: str,
+) -> None:
+    if is_sorted:
+        rows = [(row[0], number, *row[2:]) for number, row in enumerate(sorted(rows))]
+    lines = [header, fraction, *(",".join(map(str, row)) for row in rows), ""]
+    content = "\n".join(lines).replace(",", delimiter).encode()
+    one_by_one = Followed(FORMAT, "a.csv")
+    for line in content.splitlines(keepends=True):
+        one_by_one.look(one_by_one.files.get("a.csv", b"") + line)
+    at_once = Followed(FORMAT, "a.csv", {"a.csv": content})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_table, "ROWS_AT_ONCE", 20)
+        assert repr(at_once.end()) == repr(one_by_one.end())
+        assert at_once.index.segments == one_by_one.index.segments
+        at_once.look(b"")  # while it is rewritten
+        at_once.look(content)
+    assert repr(at_once.content()) == repr(one_by_one.content())

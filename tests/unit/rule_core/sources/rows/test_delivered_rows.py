@@ -50,3 +50,17 @@ def test_memory_does_not_grow_with_the_rows() -> None:
     for row in range(50_000):
         rows.is_new(row)
     assert len(rows._marks) < MARKS + 50
+
+
+@pytest.mark.parametrize("known", [0, 3, MARKS - 1, MARKS, 2 * MARKS + 7])
+def test_many_rows_at_once_are_known_as_one_by_one(known: int) -> None:
+    rows = [(number,) for number in range(3 * MARKS)]
+    one_by_one, at_once = DeliveredRows(), DeliveredRows()
+    for row in rows[:known]:
+        one_by_one.is_new(row)
+        at_once.is_new(row)
+    one_by_one.restart()
+    at_once.restart()
+    assert sum(not one_by_one.is_new(row) for row in rows) == known
+    assert at_once.count_known(rows) == known
+    assert vars(at_once) == vars(one_by_one)

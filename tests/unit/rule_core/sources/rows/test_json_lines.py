@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from source_files import Content, Followed, read, recognized
 
+from rule_core.sources.format import Recognized, Refused
 from rule_core.sources.rows.json_lines import FORMAT, MAX_DEPTH
 
 # As the fine-tuning of MAE and DeiT leaves it.
@@ -36,6 +37,12 @@ def test_epochs_of_mae() -> None:
             {"train/loss": 2.0, "train/lr/a": 3.0},
         ),
         ('{"step": "1", "loss": "2.5"}', {"loss": 2.5}),
+        ('{"global_step/max_steps": "1/9", "loss": 2}', {"loss": 2.0}),
+        ('{"step": 1, "data": {"loss": 2}, "config": {"lr": 1}}', {"loss": 2.0}),
+        (
+            '{"tick": {"num": 1, "mean": 1, "std": 0}, "G": {"num": 9, "mean": 2, "std": 1}}',
+            {"G": 2.0},
+        ),
         ('{"_step": 1.0, "loss": -Infinity, "_timestamp": 1700000000}', {"loss": -math.inf}),
         (
             '{"step": 1, "ok": true, "name": "x", "none": null, "list": [1], "loss": 2}',
@@ -61,6 +68,24 @@ def test_an_evaluation_with_its_epoch_alone_belongs_to_the_step_before() -> None
     assert read(FORMAT, lines) == {"loss": [("50", 2.0)], "val_loss": [("50", 3.0)]}
 
 
+def test_an_object_without_a_step_belongs_to_the_one_before() -> None:
+    lines = b'{"step": 50, "loss": 2}\n{"lr": 1}\n'
+    assert read(FORMAT, lines) == {"loss": [("50", 2.0)], "lr": [("50", 1.0)]}
+
+
+def test_a_counter_that_restarts_with_each_epoch() -> None:
+    line = b'{"epoch": %d, "iter": %d, "loss": 2}\n'
+    lines = b"".join(line % (epoch, count) for epoch in (1, 2) for count in (50, 100))
+    assert [step for step, _ in read(FORMAT, lines)["loss"]] == ["50", "100", "150", "200"]
+
+
+def test_metrics_in_lines_of_their_own() -> None:
+    line = b'{"name": "%s", "step": %d, "value": %d}\n'
+    lines = b"".join(line % (name, step, step) for name in (b"loss", b"acc") for step in (1, 2))
+    series = [("1", 1.0), ("2", 2.0)]
+    assert read(FORMAT, lines) == {"loss": series, "acc": series}
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
@@ -70,13 +95,6 @@ def test_an_evaluation_with_its_epoch_alone_belongs_to_the_step_before() -> None
             'It is not a JSON object: \'{"step": 2, "los\'. Such lines are skipped.',
         ),
         (b"\xff\x00", "It is not a JSON object: '\xff\\x00'. Such lines are skipped."),
-        (
-            b'{"lr": 1}',
-            (
-                "It has no step (step, global_step, _step, current_steps, num_updates, iteration, "
-                "iter, epoch). Such lines are skipped."
-            ),
-        ),
         (
             b'{"step": -1, "loss": 1}',
             "Its step -1 is not a whole number >= 0. Such lines are skipped.",
@@ -168,7 +186,10 @@ def test_what_is_recognized() -> None:
         "y.jsonl": b'{"step": 1}\n',
         "z.jsonl": b"\x00\xff" * 100,
     }
-    assert [(item.key, item.reason) for item in recognized(FORMAT, files)] == [
+    items = recognized(FORMAT, files)
+    assert [item.key for item in items if isinstance(item, Refused)] == ["b.jsonl", "y.jsonl"]
+    assert "samples of a data set" in items[1].reason
+    assert [(item.key, item.reason) for item in items if isinstance(item, Recognized)] == [
         ("a.jsonl", "its lines are JSON objects with 'step'"),
         ("log.txt", "its lines are JSON objects with 'epoch'"),
         ("metrics.json", "its lines are JSON objects with 'step'"),

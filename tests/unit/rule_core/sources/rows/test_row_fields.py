@@ -5,24 +5,25 @@ import math
 import pytest
 
 from rule_core.sources.rows.row_fields import (
+    COUNTER,
     MODE,
-    STEP_NAMES,
     TIME,
-    RowSteps,
     brief,
+    counts_of,
     field_role,
     mode_prefix,
     to_number,
     to_time,
 )
+from rule_core.sources.rows.row_steps import counter_rank
 
 
 @pytest.mark.parametrize(
     ("name", "role"),
     [
-        ("  Epoch ", STEP_NAMES.index("epoch")),
-        ("Global Step", STEP_NAMES.index("global_step")),
-        ("train/global_step", STEP_NAMES.index("global_step")),
+        ("  Epoch ", COUNTER),
+        ("Global Step", COUNTER),
+        ("train/global_step", COUNTER),
         ("Wall time", TIME),
         ("split", MODE),
         ("loss", None),
@@ -67,16 +68,16 @@ def test_times_and_modes() -> None:
     assert len(brief(["x" * 10**6] * 10**4)) < 300
 
 
-def test_steps_are_counted_by_the_most_precise_name() -> None:
-    step, epoch = STEP_NAMES.index("step"), STEP_NAMES.index("epoch")
-    steps = RowSteps()
-    assert steps.step_of({epoch: 0}) == 0
-    assert steps.step_of({epoch: 1, step: "500.0"}) == 500
-    assert steps.step_of({epoch: 2}) == 500  # an evaluation, say
-    assert "no step" in str(steps.step_of({}))
-    assert "'2024-01-01'" in str(steps.step_of({step: "2024-01-01"}))
+def test_counts_of_a_row() -> None:
+    epoch = ("epoch", "1/30", counter_rank("epoch"))
+    counts = counts_of([epoch, ("step", "500.0", 0), ("iter", None, counter_rank("iter"))])
+    assert not isinstance(counts, str)
+    assert [(count.value, count.total) for count in counts] == [(1, 30), (500, 0)]
+    problem = "Its step '2024-01-01' is not a whole number >= 0. Such lines are skipped."
+    assert counts_of([epoch, ("step", "2024-01-01", 0)]) == problem
+    assert isinstance(counts_of([("step", 1, 0), ("epoch", "x", counter_rank("epoch"))]), list)
 
 
 @pytest.mark.parametrize("value", [-1, 0.5, math.nan, math.inf, 2**48, "x", [], True])
-def test_steps_that_are_none(value: object) -> None:
-    assert isinstance(RowSteps().step_of({0: value}), str)
+def test_counts_that_are_none(value: object) -> None:
+    assert isinstance(counts_of([("step", value, 0)]), str)

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from rule_core.modes import ModeKeys
 from rule_core.reading.source_record import TensorName
+from rule_core.sources.documents.document_source import DocumentError, Row, is_counter
 from rule_core.sources.names import NameTable, with_training_set
-from rule_core.sources.rows.document_source import DocumentError, Row, is_counter
 from rule_core.sources.rows.json_lines import MAX_DEPTH, MAX_NAME, flattened
 from rule_core.sources.rows.row_fields import MODE, field_role, mode_prefix, to_number
 from rule_core.sources.rows.row_steps import counter_rank

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from source_files import Followed, read, recognized
 
-from rule_core.sources.rows.document_source import DocumentError
-from rule_core.sources.rows.yaml_document import FORMAT, decode
+from rule_core.sources.documents.document_source import DocumentError
+from rule_core.sources.documents.yaml_document import FORMAT, decode
 
 TEXT = b"# ours\n---\n- epoch: 0\n  train: {loss: 2.5}\n- epoch: 1\n  train: {loss: .NaN}\n"
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from source_files import Followed, read, recognized
 
+from rule_core.sources.documents.document_source import DocumentError
+from rule_core.sources.documents.npz_document import FORMAT, decode
 from rule_core.sources.format import HEAD_BYTES, Refused, SourceFolder
-from rule_core.sources.rows.document_source import DocumentError
-from rule_core.sources.rows.npz_document import FORMAT, decode
 
 
 def npz(**arrays: Any) -> bytes:

@@ -3,9 +3,9 @@
 import io
 from typing import Final
 
+from rule_core.sources.documents.document_source import DocumentError, IncompleteDocumentError
+from rule_core.sources.documents.history_format import HistoryFormat
 from rule_core.sources.format import SourceFolder
-from rule_core.sources.rows.document_source import DocumentError, IncompleteDocumentError
-from rule_core.sources.rows.history_format import HistoryFormat
 from rule_core.storage.size_limit import check_file_size
 
 _MAGIC: Final = b"PAR1"

@@ -4,10 +4,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from rule_core.sources.format import Recognized, Refused, SourceFolder
-from rule_core.sources.options import SourceOptions
-from rule_core.sources.rows.document_rows import history, row_of
-from rule_core.sources.rows.document_source import (
+from rule_core.sources.documents.document_rows import history, row_of
+from rule_core.sources.documents.document_source import (
     DocumentError,
     DocumentSource,
     IncompleteDocumentError,
@@ -15,6 +13,8 @@ from rule_core.sources.rows.document_source import (
     Rows,
     is_counter,
 )
+from rule_core.sources.format import Recognized, Refused, SourceFolder
+from rule_core.sources.options import SourceOptions
 from rule_core.storage.base import StorageUnavailableError, TrialStore
 
 _DIGITS: Final = re.compile(r"\d+")

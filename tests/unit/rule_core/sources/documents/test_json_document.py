@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from source_files import Followed, read, recognized
 
 from rule_core.model.segments import global_step, step_text
+from rule_core.sources.documents.document_source import IncompleteDocumentError
+from rule_core.sources.documents.json_document import FORMAT, decode
 from rule_core.sources.format import HEAD_BYTES, Refused, SourceFolder
-from rule_core.sources.rows.document_source import IncompleteDocumentError
-from rule_core.sources.rows.json_document import FORMAT, decode
 
 ROWS = [{"epoch": n, "loss": 1 / n, "val_loss": 2 / n, "note": 'a "]} b'} for n in range(1, 30)]
 TEXT = json.dumps(ROWS)

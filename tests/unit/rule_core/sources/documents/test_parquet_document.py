@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from source_files import Followed, read
 
+from rule_core.sources.documents.parquet_document import FORMAT
 from rule_core.sources.format import Recognized, Refused, SourceFolder
-from rule_core.sources.rows.parquet_document import FORMAT
 
 COLUMNS: dict[str, list[Any]] = {"_step": [0, 5], "loss": [2.0, None], "text": ["a", "b"]}
 DATA = b"PAR1 ... PAR1"

@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from rule_core.reading.source_record import SourceRecord
+from rule_core.sources.documents.document_source import DocumentError, DocumentSource, Rows
 from rule_core.sources.format import HEAD_BYTES, Recognized, SourceFolder
 from rule_core.sources.options import SourceOptions
 from rule_core.sources.rows.delivered_rows import DeliveredRows, RowsDifferError
-from rule_core.sources.rows.document_source import DocumentError, DocumentSource, Rows
 from rule_core.sources.rows.line_source import LineFormat
 from rule_core.sources.rows.table import Columns, Table
 from rule_core.sources.rows.text_log import TextLines, what_counts

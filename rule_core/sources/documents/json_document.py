@@ -4,9 +4,9 @@ import json
 import re
 from typing import Final
 
+from rule_core.sources.documents.document_source import IncompleteDocumentError
+from rule_core.sources.documents.history_format import HistoryFormat
 from rule_core.sources.format import SourceFolder
-from rule_core.sources.rows.document_source import IncompleteDocumentError
-from rule_core.sources.rows.history_format import HistoryFormat
 from rule_core.sources.rows.json_lines import decoded
 
 _NAMES: Final = r".*\.(json|txt|log|history)|[^.]+"  # Chainer calls its history "log"

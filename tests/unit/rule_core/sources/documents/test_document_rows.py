@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rule_core.sources.rows.document_rows import history, row_of
-from rule_core.sources.rows.document_source import DocumentError
+from rule_core.sources.documents.document_rows import history, row_of
+from rule_core.sources.documents.document_source import DocumentError
 from rule_core.storage.base import StorageUnavailableError
 from rule_core.storage.size_limit import METADATA_BYTES
 

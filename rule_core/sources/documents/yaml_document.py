@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import yaml
 
+from rule_core.sources.documents.document_source import DocumentError, IncompleteDocumentError
+from rule_core.sources.documents.history_format import HistoryFormat
 from rule_core.sources.format import SourceFolder
-from rule_core.sources.rows.document_source import DocumentError, IncompleteDocumentError
-from rule_core.sources.rows.history_format import HistoryFormat
 from rule_core.sources.rows.json_lines import MAX_DEPTH, flattened
 
 _ITEM: Final = re.compile(r"(?:(?:#.*|---.*| *)\n)*( *)- *[\w\"'{][^\n]*:")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import pytest
 from source_files import Content, Followed, read, recognized
 
+from rule_core.sources.documents.notebook import FORMAT, parts, tables_of
 from rule_core.sources.format import HEAD_BYTES
-from rule_core.sources.rows.notebook import FORMAT, parts, tables_of
 
 ROW = "<tr><td>%d</td><td>%s</td></tr>"
 LOSSES = [f"Epoch {epoch}/9: loss={1 / (1 + epoch)}\n" for epoch in range(1, 5)]

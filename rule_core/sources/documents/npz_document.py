@@ -12,10 +12,10 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from rule_core.sources.documents.document_source import DocumentError, IncompleteDocumentError
+from rule_core.sources.documents.history_format import HistoryFormat
 from rule_core.sources.format import HEAD_BYTES, SourceFolder
 from rule_core.sources.names import NameTable
-from rule_core.sources.rows.document_source import DocumentError, IncompleteDocumentError
-from rule_core.sources.rows.history_format import HistoryFormat
 from rule_core.storage.size_limit import check_file_size
 
 # The arrays of Stable-Baselines3's evaluations, and how it calls their means in other logs.

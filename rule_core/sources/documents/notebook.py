@@ -22,7 +22,7 @@ SUFFIX: Final = ".ipynb"
 MAX_CELL: Final = 1000  # characters of a table's cell
 _TAG: Final = re.compile(r"<(/?)(table|tr|t[hd])\b[^<>]*>", re.IGNORECASE)
 _ANY_TAG: Final = re.compile(r"<[^<>]*>")
-_TRAINS: Final = re.compile(r"\bepochs?\b|\.fit\w*\(|\.train\(\)|\.backward\(")  # in cells
+_LONGEST: Final = 64 << 20  # bytes of a notebook
 _Text = str | list[str]
 
 
@@ -200,19 +200,15 @@ def _trained(rows: Sequence[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]
 def _reason(folder: SourceFolder, name: str) -> str:
     if not name.endswith(SUFFIX):
         return ""
-    text = folder.head_text(name)
-    is_cut = len(folder.head(name)) >= HEAD_BYTES
-    if is_cut:
-        text = text[: text.rfind("\n  },")] + "\n}]}"  # complete cells, as Jupyter indents them
+    content = folder.head(name)
+    if len(content) >= HEAD_BYTES:
+        content = folder.head(name, _LONGEST)
     found: list[_Part] = []
     with suppress(DocumentError):
-        found += parts(text.encode())
+        found += parts(content)
     if any(part.table for part in found):
         return "its cells show the table of a training"
-    reason = what_counts("\n".join(part.text for part in found))
-    if not reason and is_cut and _TRAINS.search(text):
-        return "it is long, and its cells train"
-    return reason
+    return what_counts("\n".join(part.text for part in found))
 
 
 FORMAT: Final = LineFormat("notebook", _reason, NotebookSource)

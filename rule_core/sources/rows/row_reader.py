@@ -121,7 +121,9 @@ class RowReader:
         last = self.steps.last
         step = self.steps.step_of(counts, is_training=is_training)
         is_behind = step < last
-        if is_behind and any(self._last.get(name, -1) >= step for name in values):
+        if is_behind and any(
+            self._last.get(name, -1) >= step for name in values if self._names(name).collection
+        ):
             self._last.clear()
             is_behind = False
         new = {name: value for name, value in values.items() if self._last.get(name, -1) < step}

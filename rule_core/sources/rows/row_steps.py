@@ -183,6 +183,9 @@ class RowSteps:
     def _go_back(self, value: int, before: Count) -> None:
         """Decide what it means that the counter did not grow."""
         epoch, last = self._epoch, self._inner_epoch
+        has_grown = self._largest > self._first and before.rank != UNNAMED
+        if value == before.value and has_grown:
+            return  # a count of the run, at the end of an epoch and the start of the next
         if epoch is not None and last is not None and epoch > last:
             length = before.total
             if length < self._largest:

@@ -384,7 +384,9 @@ def _pairs(text: str) -> tuple[list[_PairPlace], int, str]:
             continue  # number of nan iterations
         start, end = end, match.end()
         if pairs and gap.strip() == "(" and text[end : end + 1] in ")%":
-            pairs[-1] = pairs[-1]._replace(average=match.span("number"))
+            is_change = match["number"][0] in "+-" and text[pairs[-1].number[0]] != "-"
+            if not is_change:
+                pairs[-1] = pairs[-1]._replace(average=match.span("number"))
             continue
         first, last = name_before(gap, is_first=not pairs)
         before = gap[:first] if last else gap

@@ -105,6 +105,7 @@ def read_index(path: str, sources: SourceOptions = DEFAULT) -> tuple[TrialIndex,
         raise TrialError(absent(trial))
     index = trial.index
     try:
+        index.refresh(whole=True)  # which tells when a run in another format was last written
         ended = index.has_ended()
         index.refresh(whole=True)
     except StorageUnavailableError as err:

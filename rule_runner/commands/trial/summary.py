@@ -137,8 +137,11 @@ def report_trial(path: str, sources: SourceOptions = DEFAULT) -> TrialReport:
     try:
         index.refresh(whole=True)
         ended = index.has_ended()
+        index.refresh(whole=True)
     except StorageUnavailableError as err:
         raise TrialError(str(err)) from err
+    if ended:
+        index.finish()
     if not is_trial(index, ended):
         reject_parent(trial)
         msg = (

@@ -108,7 +108,7 @@ class LineSource(FileSource, ABC):
     def _pass_on(self, new: NewLines, record: SourceRecord, *, is_last: bool = False) -> bool:
         """Pass lines on; return False if the file must be read from its start."""
         try:
-            self.add_lines(new.lines, new.first, record)
+            self.add_block(new, record)
             if is_last:
                 self.add_rest(record)
         except RowsDifferError:
@@ -126,6 +126,10 @@ class LineSource(FileSource, ABC):
 
     def restart(self) -> None:
         """Expect the first line of the same run again; by default nothing."""
+
+    def add_block(self, new: NewLines, record: SourceRecord) -> None:
+        """Pass the rows of complete lines on; see `add_lines`."""
+        self.add_lines(new.lines, new.first, record)
 
     @abstractmethod
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:

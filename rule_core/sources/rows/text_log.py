@@ -15,6 +15,7 @@ from rule_core.sources.names import NameTable
 from rule_core.sources.options import DEFAULT, LogPattern, SourceOptions
 from rule_core.sources.rows.json_lines import json_head
 from rule_core.sources.rows.line_fields import TRAINING, LineFields, Pair, line_fields, mode_words
+from rule_core.sources.rows.line_reader import NewLines
 from rule_core.sources.rows.line_source import LineFormat, LineSource
 from rule_core.sources.rows.row_fields import brief, is_undefined, to_number, to_step
 from rule_core.sources.rows.row_reader import RowReader
@@ -51,9 +52,12 @@ _HINTS: Final = (
         rf"(?P<val_box_loss>{_FLOAT})\s+(?P<val_obj_loss>{_FLOAT})\s+(?P<val_cls_loss>{_FLOAT})",
     ),
 )
+_HINTED: Final = re.compile(r"\s*\d+(?::|/\d+)\s+[-\d.n]")
 _LONG_HEAD: Final = 4 << 20  # bytes, since progress bars and settings may come first
 _KNOWN: Final = re.compile(r"(?i)loss|acc|error|reward|return|perplexity|ppl|cost|objective|score")
-_MAY_COUNT: Final = re.compile(r"\d|[Nn]a[nN]\b|inf\b|  |\t|\|")  # or name columns
+_WIDEST: Final = 400  # characters of such a line
+_COLUMNS: Final = re.compile(r"  |\t")
+_MARK: Final = re.compile(r"[0-9|]|[Nn]a[nN]")  # of lines that may have numbers
 _HEADED: Final = 5  # lines that belong to a number without a name above them
 _HEADING: Final = 60  # characters of a line without numbers that names the next ones
 _TQDM: Final = re.compile(r"\d{1,3}%\|[^|]*\|\s*(\d+)/(\d+)\s\[")
@@ -131,7 +135,7 @@ class TextLines:
 
     def _add_matched(self, text: str, record: SourceRecord) -> bool:
         """Pass on the numbers that the patterns of the user find; return whether there are any."""
-        hints = matchers(_HINTS) if text.lstrip()[:1].isdecimal() else ()
+        hints = matchers(_HINTS) if _HINTED.match(text) else ()
         for matcher in (*self._matchers, *hints):
             try:
                 groups = matcher.read(text)
@@ -446,12 +450,41 @@ class TextLogSource(LineSource):
         """Forget the lines before; see `LineSource`."""
         self._text = TextLines(self.options)
         self.rows = self._text.rows
+        self._skipped: list[str] = []  # the latest lines without numbers
+
+    def add_block(self, new: NewLines, record: SourceRecord) -> None:
+        """Pass the numbers of lines on; only those that may have some are looked at."""
+        if self.options.log_patterns:
+            super().add_block(new, record)
+            return
+        for heading, line in self._lines_with_numbers(new.text):
+            if self.delivered.is_new(line):
+                for before in heading:
+                    self._text.add_line(before, record)
+                self._text.add_line(line, record)
+
+    def _lines_with_numbers(self, block: str) -> Iterator[tuple[list[str], str]]:
+        """Yield lines that may have numbers, and the few before each, which may head it."""
+        done = 0
+        while match := _MARK.search(block, done):
+            start = block.rfind("\n", done, match.start()) + 1 or done
+            end = block.find("\n", match.end())
+            end = len(block) if end < 0 else end
+            headings = self._headings(block[done:start])
+            self._skipped = []
+            yield headings, block[start:end]
+            done = end + 1
+        self._skipped = self._headings(block[done:])
+
+    def _headings(self, skipped: str) -> list[str]:
+        """Return the last lines without numbers that may head those after them."""
+        lines = skipped[-_HEADED * _WIDEST :].split("\n")[-_HEADED - 1 :] if skipped else ()
+        new = [line for line in lines if line and (len(line) < _HEADING or _COLUMNS.search(line))]
+        return [*self._skipped, *new][-_HEADED:]
 
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
         """Pass the numbers of lines on; see `LineSource`."""
         for number, line in enumerate(lines, first):
-            if not (self.options.log_patterns or len(line) < _HEADING or _MAY_COUNT.search(line)):
-                continue
             if line and self.delivered.is_new(line):
                 self._text.add_line(line, record)
                 for problem in self._text.problems:

@@ -8,7 +8,7 @@ from source_files import Content, Followed, read, recognized
 from rule_core.exceptions import SMDebugValueError
 from rule_core.sources.format import Recognized
 from rule_core.sources.options import LogPattern, SourceOptions
-from rule_core.sources.rows import json_lines, text_log
+from rule_core.sources.rows import json_lines, line_reader, text_log
 from rule_core.sources.rows.text_log import FORMAT
 
 NANOGPT = (
@@ -137,3 +137,13 @@ def test_what_is_recognized_by_one_format_alone() -> None:
         for key in ("a.log", "log", "log.txt", "readme.txt", "slurm-17.out", "train_gpt2.txt")
     ]
     assert [item.key for item in recognized(json_lines.FORMAT, files)] == ["c.log"]
+
+
+def test_headings_without_numbers_are_kept_over_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line_reader, "PIECE_BYTES", 7)
+    log = b"Epoch 1\nTest Error:\n Accuracy: 50.0%, Avg loss: 1.5\nTraining\nnothing of note\n"
+    assert read(FORMAT, b"\n" * 9 + log + b"Epoch 2\n loss: 0.25\n" + log[:8]) == {
+        "test/Accuracy": [("1", 50.0)],
+        "test/Avg loss": [("1", 1.5)],
+        "loss": [("2", 0.25)],
+    }

@@ -149,7 +149,7 @@ class Pair(NamedTuple):
     """
 
     name: str
-    number: str
+    digits: str
     average: str = ""
     mode: str = ""
 
@@ -191,29 +191,29 @@ def line_fields(line: str) -> LineFields:
     >>> [(count.value, count.total) for count in fields.counts], fields.pairs[0].name
     ([(1.0, 10), (100.0, 600)], 'Loss')
     """
-    places = _places(line.translate(_DIGITS))
-    if places is _NOTHING:
-        return places.fields
-    number = line.replace(",", ".") if places.has_decimal_comma else line
+    form = _places(line.translate(_DIGITS))
+    if form is _NOTHING:
+        return form.fields
+    digits = line.replace(",", ".") if form.has_decimal_comma else line
     counts = tuple(
         Count(
             line[slice(*count.name)],
             count.rank,
-            float(number[slice(*count.value)].replace(",", "")) * count.factors[0],
-            int(float(number[slice(*count.total)] or 0) * count.factors[1]),
+            float(digits[slice(*count.value)].replace(",", "")) * count.factors[0],
+            int(float(digits[slice(*count.total)] or 0) * count.factors[1]),
         )
-        for count in places.counts
+        for count in form.counts
     )
     pairs = tuple(
         Pair(
             _spaced(line[slice(*pair.name)]),
-            number[slice(*pair.number)],
-            number[slice(*pair.average)],
+            digits[slice(*pair.digits)],
+            digits[slice(*pair.average)],
             pair.mode,
         )
-        for pair in places.pairs
+        for pair in form.pairs
     )
-    return places.fields._replace(counts=counts, pairs=pairs)
+    return form.fields._replace(counts=counts, pairs=pairs)
 
 
 @lru_cache(maxsize=8192)
@@ -224,21 +224,21 @@ def _spaced(name: str) -> str:
 @lru_cache(maxsize=4096)
 def _places(line: str) -> "_Places":
     """Return where the counters and numbers of a line are, whose digits are all 0."""
-    text = line if line.isascii() else line.translate(_LINE_CHARACTERS)
-    is_tqdm = "%|" in text
-    is_bar = _BAR.search(text) is not None
-    text = _EMPTY.sub(_blank, _NOISE.sub(_blank, text.replace("#000", "\t\t\t\t")))
-    if "(" in text:
-        text = _WRAPPED.sub(_unwrapped, text)
-    if ">=" in text:
-        text = _TAG.sub(_blank, text)
-    has_decimal_comma = ("." not in text or ";" in text) and any(
-        len(match[2]) != _THOUSANDS for match in _DECIMAL_COMMA.finditer(text)
+    plain = line if line.isascii() else line.translate(_LINE_CHARACTERS)
+    is_tqdm = "%|" in plain
+    is_bar = _BAR.search(plain) is not None
+    plain = _EMPTY.sub(_blank, _NOISE.sub(_blank, plain.replace("#000", "\t\t\t\t")))
+    if "(" in plain:
+        plain = _WRAPPED.sub(_unwrapped, plain)
+    if ">=" in plain:
+        plain = _TAG.sub(_blank, plain)
+    has_decimal_comma = ("." not in plain or ";" in plain) and any(
+        len(match[2]) != _THOUSANDS for match in _DECIMAL_COMMA.finditer(plain)
     )
     if has_decimal_comma:
-        text = _DECIMAL_COMMA.sub(r"\1.\2", text)
-    counts, text = _counts(text)
-    pairs, words, mode = _pairs(text)
+        plain = _DECIMAL_COMMA.sub(r"\1.\2", plain)
+    counts, plain = _counts(plain)
+    pairs, words, mode = _pairs(plain)
     if not counts and not pairs and not mode and not words:
         return _NOTHING
     fields = LineFields((), (), mode, is_bar, is_tqdm, words)
@@ -255,7 +255,7 @@ class _CountPlace(NamedTuple):
 
 class _PairPlace(NamedTuple):
     name: _Span
-    number: _Span
+    digits: _Span
     average: _Span = _NOWHERE
     mode: str = ""
 
@@ -277,64 +277,66 @@ def _blank(match: re.Match[str]) -> str:
 
 def _unwrapped(match: re.Match[str]) -> str:
     """Return the number in a call, between blanks."""
-    start, end = (place - match.start() for place in match.span(1))
+    start, end = (counter - match.start() for counter in match.span(1))
     return " " * start + match[1] + " " * (len(match[0]) - end)
 
 
 # -- counters --------------------------------------------------------------------------------
 
 
-def _counts(text: str) -> tuple[list[_CountPlace], str]:
+def _counts(plain: str) -> tuple[list[_CountPlace], str]:
     """Return the counters of a line, and the line with tabulators in their places."""
-    found: list[tuple[_Span, _CountPlace]] = []
-    for match in _COUNT.finditer(text):
+    counters: list[tuple[_Span, _CountPlace]] = []
+    for match in _COUNT.finditer(plain):
         if match["unit"]:
             rank = EPOCH if match["unit"].lower() in {"epoch", "轮"} else UNNAMED
-            place = _CountPlace(
+            counter = _CountPlace(
                 match.span("unit"), rank, match.span("before"), match.span("before_total")
             )
-            found.append((match.span(), place))
+            counters.append((match.span(), counter))
             continue
-        rank = _rank_of(match, text)
+        rank = _rank_of(match, plain)
         if rank == NO_COUNTER:
             continue
-        place = _CountPlace(
+        counter = _CountPlace(
             match.span("epoch" if match["epoch"] else "inner"),
             rank,
             match.span("value"),
             match.span("total"),
         )
-        found.append((match.span(), place))
-        if rank == EPOCH and (after := _AFTER_COUNT.match(text, match.end())):
+        counters.append((match.span(), counter))
+        if rank == EPOCH and (after := _AFTER_COUNT.match(plain, match.end())):
             value, total = (1, 2) if after[1] else (3, 4)
-            found.append((after.span(), _unnamed(after, value, total)))
-    if all(place.rank == UNNAMED and place.total[0] < 0 for _, place in found):  # a batch size
-        found = _found_unnamed(text)
-    elif all(place.rank == EPOCH for _, place in found):
-        found += _found_beside(text, max(end for (_, end), _ in found))
-    for (start, end), _ in found:
-        modes = _MODES.search(text[start:end])
+            counters.append((after.span(), _unnamed(after, value, total)))
+    if all(
+        counter.rank == UNNAMED and counter.total[0] < 0 for _, counter in counters
+    ):  # a batch size
+        counters = _found_unnamed(plain)
+    elif all(counter.rank == EPOCH for _, counter in counters):
+        counters += _found_beside(plain, max(end for (_, end), _ in counters))
+    for (start, end), _ in counters:
+        modes = _MODES.search(plain[start:end])
         word = range(modes.start() + start, modes.end() + start) if modes else ()
-        kept = "".join(text[place] if place in word else "\t" for place in range(start, end))
-        text = f"{text[:start]}{kept}{text[end:]}"
-    return [place for _, place in found], text
+        kept = "".join(plain[counter] if counter in word else "\t" for counter in range(start, end))
+        plain = f"{plain[:start]}{kept}{plain[end:]}"
+    return [counter for _, counter in counters], plain
 
 
-def _found_beside(text: str, start: int) -> list[tuple[_Span, _CountPlace]]:
+def _found_beside(plain: str, start: int) -> list[tuple[_Span, _CountPlace]]:
     """Return the counter within the epoch that follows it, such as ``[20/100]``; it has no name."""
-    match = _BRACKET.search(text, start)
+    match = _BRACKET.search(plain, start)
     if match is None:
         return []
     value, total = (1, 2) if match[1] else (3, 4)
     return [(match.span(), _unnamed(match, value, total))]
 
 
-def _rank_of(match: re.Match[str], text: str) -> int:
+def _rank_of(match: re.Match[str], plain: str) -> int:
     """Return the rank of a counter with a name; `NO_COUNTER` if it is a setting."""
     word = (match["epoch"] or match["inner"]).lower()
     if not match["total"] and (
-        _SETTINGS.search(text, 0, match.start())
-        or (word in _PLURALS and not _LETTERS.search(text, match.end()))
+        _SETTINGS.search(plain, 0, match.start())
+        or (word in _PLURALS and not _LETTERS.search(plain, match.end()))
     ):
         return NO_COUNTER
     if match["epoch"]:
@@ -347,44 +349,44 @@ def _unnamed(match: re.Match[str], value: int, total: int, rank: int = UNNAMED) 
     return _CountPlace(_NOWHERE, rank, match.span(value), match.span(total) if total else _NOWHERE)
 
 
-def _found_unnamed(text: str) -> list[tuple[_Span, _CountPlace]]:
+def _found_unnamed(plain: str) -> list[tuple[_Span, _CountPlace]]:
     """Find counters that have no names, at places where counters are."""
-    if match := _BRACKETS.search(text):
+    if match := _BRACKETS.search(plain):
         inner = _unnamed(match, 3, 4)
         return [(match.span(), _unnamed(match, 1, 2, EPOCH)), (match.span(), inner)]
-    if match := _PAIR.match(text):
+    if match := _PAIR.match(plain):
         return [(match.span(), _unnamed(match, 1, 0, EPOCH)), (match.span(), _unnamed(match, 2, 0))]
-    if match := _SIZES.search(text):
+    if match := _SIZES.search(plain):
         factors = _FACTORS[match[2]], _FACTORS[match[4]]
         return [(match.span(), _unnamed(match, 1, 3)._replace(factors=factors))]
-    found: list[tuple[_Span, _CountPlace]] = []
-    if match := _WORD_COUNT.search(text):
-        found.append((match.span(2), _unnamed(match, 2, 0, EPOCH)))
-    if match := _BRACKET.search(text):
+    counters: list[tuple[_Span, _CountPlace]] = []
+    if match := _WORD_COUNT.search(plain):
+        counters.append((match.span(2), _unnamed(match, 2, 0, EPOCH)))
+    if match := _BRACKET.search(plain):
         value, total = (1, 2) if match[1] else (3, 4)
-        found.append((match.span(), _unnamed(match, value, total)))
-    elif match := _LEADING.match(text):
+        counters.append((match.span(), _unnamed(match, value, total)))
+    elif match := _LEADING.match(plain):
         value = next(group for group in (1, 3, 5) if match[group])
-        found.append((match.span(), _unnamed(match, value, value + 1 if value < 5 else 0)))  # noqa: PLR2004 - the last group has no total
-    return found
+        counters.append((match.span(), _unnamed(match, value, value + 1 if value < 5 else 0)))  # noqa: PLR2004 - the last group has no total
+    return counters
 
 
 # -- numbers ---------------------------------------------------------------------------------
 
 
-def _pairs(text: str) -> tuple[list[_PairPlace], int, str]:
+def _pairs(plain: str) -> tuple[list[_PairPlace], int, str]:
     """Return the numbers with names, how many words belong to none, and the first mode."""
     pairs: list[_PairPlace] = []
     words = end = 0
     mode = ""
-    for match in _NUMBER.finditer(text):
-        gap = text[end : match.start()]
+    for match in _NUMBER.finditer(plain):
+        gap = plain[end : match.start()]
         is_word = match["number"][-1].isalpha() and gap.rstrip("'\" ")[-1:] not in {":", "=", ">"}
-        if is_word and not _AFTER_WORD.match(text, match.end()):
+        if is_word and not _AFTER_WORD.match(plain, match.end()):
             continue  # number of nan iterations
         start, end = end, match.end()
-        if pairs and gap.strip() == "(" and text[end : end + 1] in ")%":
-            is_change = match["number"][0] in "+-" and text[pairs[-1].number[0]] != "-"
+        if pairs and gap.strip() == "(" and plain[end : end + 1] in ")%":
+            is_change = match["number"][0] in "+-" and plain[pairs[-1].digits[0]] != "-"
             if not is_change:
                 pairs[-1] = pairs[-1]._replace(average=match.span("number"))
             continue
@@ -396,9 +398,9 @@ def _pairs(text: str) -> tuple[list[_PairPlace], int, str]:
         if last and len(pairs) < MAX_PAIRS:
             name = start + first, start + last
             pairs.append(_PairPlace(name, match.span("number"), mode=mode))
-    rest = text[end:]
-    mode = pairs[0].mode if pairs else next(mode_words(rest), mode)
-    return pairs, words + len(_WORDS.findall(rest)), mode
+    ending = plain[end:]
+    mode = pairs[0].mode if pairs else next(mode_words(ending), mode)
+    return pairs, words + len(_WORDS.findall(ending)), mode
 
 
 def name_before(gap: str, *, is_first: bool = False) -> _Span:
@@ -432,31 +434,31 @@ def name_before(gap: str, *, is_first: bool = False) -> _Span:
     return start, end
 
 
-def _balanced(text: str) -> str:
+def _balanced(plain: str) -> str:
     """Return the end of a text after its last parenthesis that has no counterpart."""
     depth = 0
-    for position in range(len(text) - 1, -1, -1):
-        if text[position] == ")":
+    for position in range(len(plain) - 1, -1, -1):
+        if plain[position] == ")":
             depth += 1
-        elif text[position] == "(":
+        elif plain[position] == "(":
             depth -= 1
             if depth < 0:
-                return text[position + 1 :]
+                return plain[position + 1 :]
     if depth:
-        position = text.find(")")
+        position = plain.find(")")
         while depth and position >= 0:
-            text, depth = text[position + 1 :], depth - 1
-            position = text.find(")")
-    return text
+            plain, depth = plain[position + 1 :], depth - 1
+            position = plain.find(")")
+    return plain
 
 
-def mode_words(text: str) -> Iterator[str]:
+def mode_words(plain: str) -> Iterator[str]:
     """Yield the modes that the words of a text name, in order.
 
     >>> list(mode_words("Train loss, Validation loss")), list(mode_words("Evaluating"))
     (['train', 'validation'], ['eval'])
     """
-    for match in _MODES.finditer(text):
+    for match in _MODES.finditer(plain):
         word = match[0].lower()
         if (match.lastgroup or "").startswith(TRAINING):
             yield TRAINING

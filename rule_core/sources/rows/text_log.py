@@ -76,7 +76,7 @@ class _Matcher(NamedTuple):
     name: str
     search: Pattern
 
-    def read(self, text: str) -> dict[str, str]:
+    def read(self, content: str) -> dict[str, str]:
         """Return the groups of a line, "step" among them; nothing if it does not match.
 
         Raises
@@ -84,7 +84,7 @@ class _Matcher(NamedTuple):
         TimeoutError
             If the search takes too long.
         """
-        match = self.search.search(text, timeout=TIME_LIMIT_S)
+        match = self.search.search(content, timeout=TIME_LIMIT_S)
         if match is None:
             return {}
         return {name: value for name, value in match.groupdict().items() if value is not None}
@@ -129,16 +129,16 @@ class TextLines:
         """Read a line; `record` gets its numbers."""
         self._lines += 1
         for piece in plain_text(line[:MAX_SEARCHED]):
-            text = piece.rstrip()
-            if not self._add_matched(text, record):
-                self._add_text(text, record)
+            content = piece.rstrip()
+            if not self._add_matched(content, record):
+                self._add_text(content, record)
 
-    def _add_matched(self, text: str, record: SourceRecord) -> bool:
+    def _add_matched(self, content: str, record: SourceRecord) -> bool:
         """Pass on the numbers that the patterns of the user find; return whether there are any."""
-        hints = matchers(_HINTS) if _HINTED.match(text) else ()
+        hints = matchers(_HINTS) if _HINTED.match(content) else ()
         for matcher in (*self._matchers, *hints):
             try:
-                groups = matcher.read(text)
+                groups = matcher.read(content)
             except TimeoutError:
                 self._matchers = [other for other in self._matchers if other is not matcher]
                 self.problems.append(
@@ -158,28 +158,28 @@ class TextLines:
             self.problems.append(step)
             return
         values: dict[str, float] = {}
-        for name, text in groups.items():
-            value = to_number(text)
+        for name, content in groups.items():
+            value = to_number(content)
             if value is None:
-                problem = f"{name!r} is not a number: {brief(text)}. Such values are skipped."
+                problem = f"{name!r} is not a number: {brief(content)}. Such values are skipped."
                 self.problems.append(problem)
             else:
                 values[name] = value
         self._give(values, (Count("step", 0, step),), record)
 
-    def _add_text(self, text: str, record: SourceRecord) -> None:
-        if not text.isascii():
-            text = text.translate(_BOXES)
-        if _RULER.fullmatch(text):
+    def _add_text(self, content: str, record: SourceRecord) -> None:
+        if not content.isascii():
+            content = content.translate(_BOXES)
+        if _RULER.fullmatch(content):
             self._end_box(record)
             return
-        if self._add_cells(text, record) or self._add_list(text, record):
+        if self._add_cells(content, record) or self._add_list(content, record):
             return
-        if not _DIGIT_OR_NAN.search(text):
-            if len(text) < _HEADING:
-                self._add_heading(LineFields(mode=next(mode_words(text), "")))
+        if not _DIGIT_OR_NAN.search(content):
+            if len(content) < _HEADING:
+                self._add_heading(LineFields(mode=next(mode_words(content), "")))
             return
-        fields = line_fields(text)
+        fields = line_fields(content)
         if fields.pairs:
             self._add_fields(fields, record)
         else:
@@ -288,10 +288,10 @@ class TextLines:
         for pair in self._named(fields.pairs, mode if not fields.counts else fields.mode):
             if not fields.counts and not self._is_row(pair, fields, counts):
                 continue
-            text = pair.average if pair.average and mode not in _NO_EVALUATION else pair.number
-            number = to_number(text.replace(",", ""))
-            if number is not None:
-                values.setdefault(pair.name, number)
+            content = pair.average if pair.average and mode not in _NO_EVALUATION else pair.digits
+            value = to_number(content.replace(",", ""))
+            if value is not None:
+                values.setdefault(pair.name, value)
         return values
 
     def _wait(
@@ -373,10 +373,10 @@ class TextLines:
 
     # -- tables and lists --------------------------------------------------------------------
 
-    def _add_cells(self, text: str, record: SourceRecord) -> bool:
+    def _add_cells(self, content: str, record: SourceRecord) -> bool:
         """Read a line of a table or a box; return whether it is one."""
-        bar = _TQDM.search(text) if self._header or "  " in text else None
-        stripped = (text[: bar.start()] if bar else text).strip().removesuffix(":")
+        bar = _TQDM.search(content) if self._header or "  " in content else None
+        stripped = (content[: bar.start()] if bar else content).strip().removesuffix(":")
         is_boxed = stripped[:1] == "|" == stripped[-1:]
         if is_boxed:
             cells = [cell.strip() for cell in stripped[1:-1].split("|")]
@@ -428,13 +428,13 @@ class TextLines:
             has_counter = any(counter_rank(name) < NO_COUNTER for name in names)
             self.evidence[() if has_counter and self._has_loss(names) else names] += 1
 
-    def _add_list(self, text: str, record: SourceRecord) -> bool:
+    def _add_list(self, content: str, record: SourceRecord) -> bool:
         """Read a series that was printed as a list; return whether it is one."""
-        match = _LIST.fullmatch(text) if "[" in text else None
+        match = _LIST.fullmatch(content) if "[" in content else None
         if match is None or self._names(match["name"]).collection not in _LOSSES:
             return False
         numbers = [to_number(_WRAPPED.sub(r"\1", part)) for part in match["numbers"].split(",")]
-        series = [number for number in numbers if number is not None]
+        series = [value for value in numbers if value is not None]
         if len(series) < max(_FEWEST_NUMBERS, len(numbers)):
             return False
         for step, value in enumerate(series):
@@ -484,11 +484,13 @@ class TextLogSource(LineSource):
 
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
         """Pass the numbers of lines on; see `LineSource`."""
-        for number, line in enumerate(lines, first):
+        for line_number, line in enumerate(lines, first):
             if line and self.delivered.is_new(line):
                 self._text.add_line(line, record)
                 for problem in self._text.problems:
-                    self.report_once(record, problem.partition("'")[0], f"line {number}", problem)
+                    self.report_once(
+                        record, problem.partition("'")[0], f"line {line_number}", problem
+                    )
                 self._text.problems.clear()
 
     def add_rest(self, record: SourceRecord) -> None:
@@ -506,10 +508,10 @@ class _Ignored:
         """Ignore a number."""
 
 
-def what_counts(text: str, options: SourceOptions = DEFAULT) -> str:
+def what_counts(content: str, options: SourceOptions = DEFAULT) -> str:
     """Return what a text tells of a training, as the end of a sentence; "" for nothing."""
     lines = TextLines(options)
-    for line in text.split("\n"):
+    for line in content.split("\n"):
         lines.add_line(line, _Ignored())  # type: ignore[arg-type]  # a part of a record
         if () in lines.evidence:
             break
@@ -526,14 +528,14 @@ def what_counts(text: str, options: SourceOptions = DEFAULT) -> str:
 def _reason(folder: SourceFolder, name: str) -> str:
     if not _NAMES.fullmatch(plain_name(name)) or name.endswith("/"):
         return ""
-    text = folder.head_text(name)
-    if "\0" in text or json_head(text):
+    content = folder.head_text(name)
+    if "\0" in content or json_head(content):
         return ""
-    reason = what_counts(text, folder.options)
+    reason = what_counts(content, folder.options)
     if not reason and len(folder.head(name)) == HEAD_BYTES:  # it begins with something else
-        text = folder.head_text(name, _LONG_HEAD)
-        if _KNOWN.search(text):
-            reason = what_counts(text, folder.options)
+        content = folder.head_text(name, _LONG_HEAD)
+        if _KNOWN.search(content):
+            reason = what_counts(content, folder.options)
     return reason
 
 

@@ -101,7 +101,8 @@ ROWS: Final = (
         "acc, accuracy, accuracies, top1, top5, f1, auc, auroc, auprc, aucpr, ap, map, "
         "precision, recall, fitness, iou, miou, dice, jaccard, sensitivity, specificity, "
         "bleu, sacrebleu, rouge, rouge1, rouge2, rougel, rougelsum, meteor, "
-        "chrf, wer, cer, bpb, bpc, exact match, mae, mse, rmse, mape, r2, error, errors, merror, mcc, matthews correlation, kappa, "
+        "chrf, wer, cer, bpb, bpc, exact match, mae, mse, rmse, mape, r2, error, errors, "
+        "merror, mcc, matthews correlation, kappa, "
         "pearson, spearmanr, ndcg, mrr, psnr, ssim, fid, reward, rewards, rew mean, win rate",
     ),
 )

@@ -41,9 +41,9 @@ YOUNG_BYTES: Final = 4096
 _RUN_ID: Final = re.compile("[0-9a-f]{32}")
 SAID_SO: Final = "you said so"
 LOOKED_FOR: Final = (
-    "The formats are TensorBoard event files, trainer_state.json, CSV and JSON lines with a step "
-    "or epoch, text logs with known lines, runs of MLflow and W&B, and safetensors. If it is one "
-    "of them, say so, as in text-log:PATH."
+    "The formats are TensorBoard event files, trainer_state.json, tables, JSON, YAML, NumPy and "
+    "Parquet histories, notebooks, text logs, runs of MLflow and W&B, and safetensors. If it is "
+    "one of them, say so, as in text-log:PATH."
 )
 
 

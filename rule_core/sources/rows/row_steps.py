@@ -66,9 +66,10 @@ def counter_rank(name: str) -> int:
     >>> counter_rank("Step") == counter_rank("train/step"), counter_rank("loss") == NO_COUNTER
     (True, True)
     """
-    plain = re.sub(r"[ -]+", "_", name.strip().lower())
-    plain = _PREFIXES.sub("", plain).removesuffix("_sampled").removesuffix("_lifetime")
-    return _RANKS.get(plain, NO_COUNTER)
+    plain = re.sub(r"[ -]+", "_", name.strip().lower()).removesuffix("_sampled")
+    plain = plain.removesuffix("_lifetime")
+    bare = _PREFIXES.sub("", plain)
+    return _RANKS.get(plain, _RANKS.get(bare, NO_COUNTER))
 
 
 def to_count(name: str, value: object, rank: int | None = None) -> Count | None:

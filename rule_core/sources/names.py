@@ -1,6 +1,6 @@
 """NameTable: the modes and collections of tensor names that other writers chose.
 
-`ROWS` and `MODE_ROWS` are the whole table; docs/sources/names.md renders it.
+`ROWS` and `MODE_ROWS` are the whole table; docs/sources/README.md shows it.
 """
 
 import re

@@ -78,7 +78,7 @@ class _Part(NamedTuple):
 
 
 class NotebookSource(DocumentSource):
-    """Reads one notebook. See ``docs/sources/notebook.md`` for what it accepts."""
+    """Reads one notebook. See ``docs/sources/README.md`` for what it accepts."""
 
     def __init__(self, store: TrialStore, recognized: Recognized, options: SourceOptions) -> None:
         super().__init__(store, recognized, options)

@@ -33,7 +33,7 @@ _TAG: Final = re.compile(r"run[-_](.+?)[-_]tag[-_](.+)")  # of a chart
 
 
 class CsvSource(LineSource):
-    """Reads one table. See ``docs/sources/csv.md`` for what it accepts."""
+    """Reads one table. See ``docs/sources/README.md`` for what it accepts."""
 
     def begin(self) -> None:
         """Forget the rows; see `LineSource`."""

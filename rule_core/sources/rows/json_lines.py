@@ -36,7 +36,7 @@ _decoder: Final = msgspec.json.Decoder()
 
 
 class JsonLinesSource(LineSource):
-    """Reads one file of JSON lines. See ``docs/sources/jsonl.md`` for what it accepts."""
+    """Reads one file of JSON lines. See ``docs/sources/README.md`` for what it accepts."""
 
     def begin(self) -> None:
         """Forget the rows; see `LineSource`."""

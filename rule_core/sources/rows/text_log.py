@@ -444,7 +444,7 @@ class TextLines:
 
 
 class TextLogSource(LineSource):
-    """Reads one text log. See ``docs/sources/text-log.md`` for what it reads."""
+    """Reads one text log. See ``docs/sources/README.md`` for what it reads."""
 
     def begin(self) -> None:
         """Forget the lines before; see `LineSource`."""

@@ -1,6 +1,3 @@
-import re
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,10 +7,8 @@ from rule_core.model import patterns
 from rule_core.modes import ModeKeys
 from rule_core.reading.source_record import SourceRecord, TensorName
 from rule_core.sources import names
-from rule_core.sources.names import MODE_ROWS, ROWS, NameTable
+from rule_core.sources.names import NameTable
 from rule_core.sources.options import NameRule, SourceOptions
-
-PAGE = Path(__file__).parents[4] / "docs/sources/names.md"
 
 # By writer: names as they leave them.
 TRAINING_LOSSES = """
@@ -163,24 +158,6 @@ def test_rules_of_users_apply_to_checkpoints() -> None:
 def test_any_text_is_a_name(name: str) -> None:
     table = NameTable()
     assert table(name) is table(name)
-
-
-def test_the_page_shows_the_table() -> None:
-    page = PAGE.read_text()
-    meanings = [f"`{row.meaning}`" if row.meaning else "none" for row in ROWS]
-    meanings += [row.meaning.name for row in MODE_ROWS if isinstance(row.meaning, ModeKeys)]
-    rows = [
-        f"| {meaning} | {row.where} | {_code(row.phrases)} |"
-        for meaning, row in zip(meanings, (*ROWS, *MODE_ROWS), strict=True)
-    ]
-    shown_rows = [
-        line for line in page.splitlines() if re.match(r"\| (none|`\w+`|TRAIN|EVAL) \|", line)
-    ]
-    assert shown_rows == rows
-
-
-def _code(phrases: str) -> str:
-    return ", ".join(f"`{phrase}`" for phrase in phrases.split(", "))
 
 
 def test_a_map_changes_the_name_and_what_it_says() -> None:

@@ -5,13 +5,7 @@ from collections.abc import Mapping, Sequence
 from memory_store import MemoryStore
 
 from rule_core.model.segments import step_text
-from rule_core.sources.format import (
-    HEAD_BYTES,
-    Recognized,
-    Refused,
-    SourceFolder,
-    SourceFormat,
-)
+from rule_core.sources.format import HEAD_BYTES, Recognized, Refused, SourceFolder, SourceFormat
 from rule_core.sources.open import open_sources
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage.base import TrialStore
@@ -75,7 +69,7 @@ def read(source_format: SourceFormat, content: bytes, key: str = "log") -> Conte
 def recognized(
     source_format: SourceFormat, files: Mapping[str, bytes]
 ) -> Sequence[Recognized | Refused]:
-    """Return what a format recognises in a root folder."""
+    """Return what a format recognises or refuses in a root folder."""
 
     def names(folder: str) -> list[str]:
         below = [key.removeprefix(folder) for key in files if key.startswith(folder)]
@@ -85,4 +79,4 @@ def recognized(
         return files.get(name, b"")[:HEAD_BYTES]
 
     folder = SourceFolder("", names(""), names, head)
-    return [item for item in source_format.recognize(folder) if isinstance(item, Recognized)]
+    return [*source_format.recognize(folder)]

@@ -20,8 +20,8 @@ _CLOSING: Final = {"[": "]", "{": "}"}
 def decode(data: bytes, is_cut: bool = False) -> object:
     """Return a document, or the list of the objects that follow each other.
 
-    >>> decode(b'[{"a": 1}, {"b"', True), decode(b'{"a": 1} {"a": 2}')
-    ([{'a': 1}], [{'a': 1}, {'a': 2}])
+    >>> decode(b'[{"a": 1}, {"a": 2, "b"', True), decode(b'{"a": 1} {"a": 2}')
+    ([{'a': 1}, {'a': 2}], [{'a': 1}, {'a': 2}])
 
     Raises
     ------

@@ -143,7 +143,7 @@ def parts(data: bytes) -> Iterator[_Part]:
     try:
         notebook = _decoder.decode(data)
     except (ValueError, RecursionError) as err:
-        msg = f"It is no notebook: {err}."
+        msg = f"it is no notebook: {err}"
         raise DocumentError(msg) from None
     tables = 0
     for cell in notebook.cells:

@@ -184,15 +184,16 @@ def delimiter_of(header: str, step_column: str = "", *, has_notes: bool = False)
     """
     for delimiter in DELIMITERS:
         with suppress(csv.Error):
-            columns = Columns(next(split([header], delimiter), []), step_column=step_column)
+            columns = Columns(next(split([header], delimiter), []))
+            has_step = columns.has_counter or step_column in filter(None, columns.names)
             if len(columns.names) < _FEWEST_COLUMNS:
                 continue
             if delimiter == BLANKS:
                 is_plain = not any(character in header for character in ":=,;|")
                 has_numbers = any(to_number(name) is not None for name in columns.names)
-                if is_plain and not has_numbers and columns.has_counter and columns.has_loss:
+                if is_plain and not has_numbers and has_step and columns.has_loss:
                     return delimiter
-            elif columns.has_counter or _are_metrics(columns.names) or has_notes:
+            elif has_step or _are_metrics(columns.names) or has_notes:
                 return delimiter
     return ""
 

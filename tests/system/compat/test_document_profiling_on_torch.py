@@ -1,6 +1,7 @@
 """Each documented keyword of the profiling configuration, carried out on a PyTorch training."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed.")
 
 from profiled_training import train
-from recorded_profiles import events
+from recorded_profiles import end_script, events
 
 from rule_core.profiler.python_profiles.cprofile_file import parse_cprofile
 from rule_core.profiler.recording import trace_thread
@@ -32,10 +33,12 @@ ALLREDUCE = '{"ph": "X", "name": "ALLREDUCE", "ts": %d, "dur": 5, "pid": 1},\n'
 
 
 @pytest.fixture(autouse=True)
-def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start no sampler, and wait for the writer on a busy machine."""
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Start no sampler, wait for the writer on a busy machine, and end what is profiled."""
     monkeypatch.setenv(SUPERVISED, str(tmp_path / "profile"))
     monkeypatch.setattr(trace_thread, "CLOSE_TIMEOUT_S", 60.0)
+    yield
+    end_script()
 
 
 def recorded(folder: Path, **arguments: Any) -> Path:

@@ -85,7 +85,7 @@ def test_a_notebook_that_grows_and_is_run_again() -> None:
 def test_damage_is_named(content: bytes) -> None:
     run = Followed(FORMAT, "a.ipynb", {"a.ipynb": content})
     assert run.end() == {}
-    assert run.problems[0].startswith("a.ipynb: It is no notebook: ")
+    assert run.problems[0].startswith("a.ipynb: It is not read: it is no notebook: ")
 
 
 @pytest.mark.parametrize(

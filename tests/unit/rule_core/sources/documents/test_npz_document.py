@@ -28,8 +28,9 @@ HISTORY = npz(
 
 
 def folder(data: bytes) -> SourceFolder:
-    return SourceFolder("", ["a.npz"], lambda _: (), lambda _: data[:HEAD_BYTES],
-                        lambda _: data[-HEAD_BYTES:])  # fmt: skip
+    return SourceFolder(
+        "", ["a.npz"], lambda _: (), lambda _: data[:HEAD_BYTES], tail=lambda _: data[-HEAD_BYTES:]
+    )
 
 
 def test_arrays_of_equal_length_are_columns() -> None:

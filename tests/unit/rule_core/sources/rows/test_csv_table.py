@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from source_files import Content, Followed, read, recognized
 
 from rule_core.sources.format import Recognized, Refused
+from rule_core.sources.options import SourceOptions
 from rule_core.sources.rows import csv_table
 from rule_core.sources.rows.csv_table import FORMAT
 
@@ -363,6 +364,14 @@ def test_rows_without_steps_are_counted() -> None:
     table.look(content[:22])
     table.look(b"")  # while it is rewritten
     assert table.look(content) == columns(content)
+
+
+@pytest.mark.parametrize("column", ["row", "wrong"])
+def test_rows_are_counted_if_the_named_column_is_not_there(column: str) -> None:
+    content = b"step,alpha\n10,0.5\n20,0.25\n"
+    followed = Followed(FORMAT, "a.csv", {"a.csv": content}, SourceOptions(step_column=column))
+    assert followed.end()["alpha"] == [("0", 0.5), ("1", 0.25)]
+    assert followed.problems == []
 
 
 def test_a_counter_that_restarts_with_each_epoch() -> None:

@@ -94,7 +94,7 @@ def test_metrics_in_lines_of_their_own() -> None:
             b'{"step": 2, "los',
             'It is not a JSON object: \'{"step": 2, "los\'. Such lines are skipped.',
         ),
-        (b"\xff\x00", "It is not a JSON object: '\xff\\x00'. Such lines are skipped."),
+        (b"\x01\x00", "It is not a JSON object: '\\x01\\x00'. Such lines are skipped."),
         (
             b'{"step": -1, "loss": 1}',
             "Its step -1 is not a whole number >= 0. Such lines are skipped.",

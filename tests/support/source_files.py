@@ -85,4 +85,4 @@ def recognized(
         return files.get(name, b"")[:HEAD_BYTES]
 
     folder = SourceFolder("", names(""), names, head)
-    return [item for item in source_format.recognize(folder) if isinstance(item, Recognized)]
+    return [*source_format.recognize(folder)]

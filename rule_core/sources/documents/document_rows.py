@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from rule_core.modes import ModeKeys
 from rule_core.reading.source_record import TensorName
-from rule_core.sources.documents.document_source import DocumentError, Row, is_counter
+from rule_core.sources.documents.document_source import DocumentError, Row
 from rule_core.sources.names import NameTable, with_training_set
 from rule_core.sources.rows.json_lines import MAX_DEPTH, MAX_NAME, flattened
-from rule_core.sources.rows.row_fields import MODE, field_role, mode_prefix, to_number
+from rule_core.sources.rows.row_fields import MODE, field_role, is_counter, mode_prefix, to_number
 from rule_core.sources.rows.row_steps import counter_rank
 from rule_core.storage.size_limit import check_file_size
 

@@ -11,10 +11,10 @@ from rule_core.sources.documents.document_source import (
     IncompleteDocumentError,
     Row,
     Rows,
-    is_counter,
 )
 from rule_core.sources.format import Recognized, Refused, SourceFolder
 from rule_core.sources.options import SourceOptions
+from rule_core.sources.rows.row_fields import is_counter
 from rule_core.storage.base import StorageUnavailableError, TrialStore
 
 _DIGITS: Final = re.compile(r"\d+")
@@ -108,11 +108,7 @@ class HistorySource(DocumentSource):
                 counts[key] = int(match["count"])
         return sorted(counts, key=counts.__getitem__) or [self.key]
 
-    def rows(self, data: bytes) -> Rows:
-        """Return the rows of a file; see `DocumentSource`."""
-        return self.rows_of(data, self.key, is_last=False)
-
-    def rows_of(self, data: bytes, key: str, *, is_last: bool) -> Rows:
+    def rows(self, data: bytes, key: str, *, is_last: bool) -> Rows:
         """Return the rows of a file, which may be one of a series; see `DocumentSource`."""
         return rows_of(self._decode(data, is_last), key.rpartition("/")[2])
 

@@ -26,6 +26,11 @@ _UNDEFINED: Final = frozenset(
 _TENSOR: Final = re.compile(r"tensor\(\s*([^,()\[\]\s]+)\s*[,)]")
 
 
+def is_counter(name: str) -> bool:
+    """Return whether a field counts the rows."""
+    return counter_rank(name) < NO_COUNTER
+
+
 @lru_cache(maxsize=4096)
 def field_role(name: str) -> str | None:
     """Return `COUNTER`, `TIME`, `MODE`, or None for any other name.
@@ -33,7 +38,7 @@ def field_role(name: str) -> str | None:
     >>> field_role("trainer/global_step"), field_role("mode"), field_role("loss")
     ('counter', 'mode', None)
     """
-    if counter_rank(name) < NO_COUNTER:
+    if is_counter(name):
         return COUNTER
     plain = name.strip().lower().replace(" ", "_").replace("-", "_")
     plain = plain.removeprefix("trainer/").removeprefix("train/")

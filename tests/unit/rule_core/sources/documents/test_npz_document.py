@@ -29,7 +29,7 @@ HISTORY = npz(
 
 def folder(data: bytes) -> SourceFolder:
     return SourceFolder("", ["a.npz"], lambda _: (), lambda _: data[:HEAD_BYTES],
-                        lambda _: data[-HEAD_BYTES:])  # fmt: skip
+                        tail=lambda _: data[-HEAD_BYTES:])  # fmt: skip
 
 
 def test_arrays_of_equal_length_are_columns() -> None:

@@ -15,7 +15,7 @@ DATA = b"PAR1 ... PAR1"
 
 
 def folder(data: bytes) -> SourceFolder:
-    return SourceFolder("", ["a.parquet"], lambda _: (), lambda _: data, lambda _: data)
+    return SourceFolder("", ["a.parquet"], lambda _: (), lambda _: data, tail=lambda _: data)
 
 
 @pytest.fixture

@@ -255,10 +255,10 @@ def _reading(columns: Columns, rows: Sequence[Sequence[str]], *, has_notes: bool
     is_known = (
         columns.has_title
         or columns.metric >= 0
-        or any(NAMES(name).collection for name in columns.numbers.names)
+        or any(NAMES(name).collection for name in columns.numbers)
     )
     if not is_known:
-        cells = [[row[place] for row in full] for place in columns.numbers.positions]
+        cells = [[row[position] for row in full] for position in columns.numbers.values()]
         if sum(map(_is_curve, cells)) < _FEWEST_CURVES or _sample_column(columns):
             return ""
     return f"its columns include {name!r}"

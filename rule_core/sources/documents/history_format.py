@@ -59,13 +59,13 @@ class HistoryFormat(NamedTuple):
             alike = series["start"] + series["end"] if series else _DIGITS.sub("0", name)
             if alike in skipped:
                 continue
+            rows: Sequence[Row] = ()
             try:
                 document = self.look(folder, name)
                 rows = () if document is None else rows_of(document, name)
             except IncompleteDocumentError:
-                rows = ()
+                pass
             except (DocumentError, StorageUnavailableError) as err:
-                rows = ()
                 yield Refused(folder.key + name, getattr(err, "reason", str(err)))
             if rows:
                 fields = ", ".join(field for field, _ in rows[0][:3])
@@ -124,13 +124,12 @@ def rows_of(document: object, name: str) -> Sequence[Row]:
     DocumentError
         If there are none.
     """
-    series = _series(name)
     try:
         return history(document)
     except DocumentError:
-        if series is None:
-            raise
-    return row_of(document, series["word"], int(series["count"]))
+        if series := _series(name):
+            return row_of(document, series["word"], int(series["count"]))
+        raise
 
 
 def _series(name: str) -> re.Match[str] | None:

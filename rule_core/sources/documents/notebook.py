@@ -72,6 +72,7 @@ class NotebookSource(DocumentSource):
     def __init__(self, store: TrialStore, recognized: Recognized, options: SourceOptions) -> None:
         super().__init__(store, recognized, options)
         self._delivered_rows = DeliveredRows()
+        self._outputs: list[str | TableRow] = []
         self._begin()
 
     def _begin(self) -> None:
@@ -85,9 +86,10 @@ class NotebookSource(DocumentSource):
         return super().decisions()
 
     def rows(self, data: bytes, key: str, *, is_last: bool) -> Rows:
-        """Return the lines and rows of a notebook, which have no fields yet."""
+        """Keep the lines and rows of a notebook, which have no fields yet."""
         del key, is_last
-        return outputs(data)
+        self._outputs = [*outputs(data)]
+        return ()
 
     def _give(self, record: SourceRecord) -> None:
         self._delivered_rows.restart()
@@ -101,7 +103,7 @@ class NotebookSource(DocumentSource):
         self._lines.end(record)
 
     def _add(self, record: SourceRecord) -> None:
-        for output in self._documents.get(self.key, ()):
+        for output in self._outputs:
             if not self._delivered_rows.is_new(output):
                 continue
             if isinstance(output, str):
@@ -147,7 +149,7 @@ def outputs(data: bytes) -> Iterator[str | TableRow]:
         yield from filter(None, streams.values())
 
 
-def tables_of(text: str) -> Iterator[list[tuple[str, ...]]]:
+def tables_of(document: str) -> Iterator[list[tuple[str, ...]]]:
     """Yield the tables of a training in an HTML text: the header and the rows.
 
     Those with an index without a name are left out: they show a data frame again.
@@ -158,10 +160,10 @@ def tables_of(text: str) -> Iterator[list[tuple[str, ...]]]:
     rows: list[tuple[str, ...]] = []
     row: list[str] = []
     start = -1  # of the cell
-    for match in _TAG.finditer(text):
+    for match in _TAG.finditer(document):
         end, name = match[1], match[2].lower()
         if start >= 0:
-            cell = _ANY_TAG.sub("", text[start : match.start()][:MAX_CELL])
+            cell = _ANY_TAG.sub("", document[start : match.start()][:MAX_CELL])
             row.append(html.unescape(cell).strip())
         start = match.end() if name in {"th", "td"} and not end else -1
         if name in {"tr", "table"} and row:
@@ -184,17 +186,17 @@ def _trained(rows: Sequence[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]
 def _reason(folder: SourceFolder, name: str) -> str:
     if not name.endswith(SUFFIX):
         return ""
-    text = folder.head_text(name)
+    head = folder.head_text(name)
     is_cut = len(folder.head(name)) >= HEAD_BYTES
     if is_cut:
-        text = text[: text.rfind("\n  },")] + "\n}]}"  # complete cells, as Jupyter indents them
+        head = head[: head.rfind("\n  },")] + "\n}]}"  # complete cells, as Jupyter indents them
     shown: list[str | TableRow] = []
     with suppress(DocumentError):
-        shown += outputs(text.encode())
+        shown += outputs(head.encode())
     if any(isinstance(output, TableRow) for output in shown):
         return "its cells show the table of a training"
     reason = what_counts("\n".join(output for output in shown if isinstance(output, str)))
-    if not reason and is_cut and _TRAINS.search(text):
+    if not reason and is_cut and _TRAINS.search(head):
         return "it is long, and its cells train"
     return reason
 

@@ -77,8 +77,8 @@ class LineSource(FileSource, ABC):
         if self._lines.problem:
             self.report_once(record, self._lines.problem, "", self._lines.problem)
         if new.skipped:
-            text = f"It has more than {MAX_LINE_BYTES >> 20} MiB. Such lines are skipped."
-            self.report_once(record, "length", f"line {new.skipped}", text)
+            problem = f"It has more than {MAX_LINE_BYTES >> 20} MiB. Such lines are skipped."
+            self.report_once(record, "length", f"line {new.skipped}", problem)
         return new.has_read
 
     def finish(self, record: SourceRecord) -> None:

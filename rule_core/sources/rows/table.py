@@ -158,17 +158,17 @@ class _NumberRows(NamedTuple):
     has_cell: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, columns: Columns, texts: Sequence[str], delimiter: str) -> "_NumberRows | None":
+    def of(cls, columns: Columns, lines: Sequence[str], delimiter: str) -> "_NumberRows | None":
         """Return lines as a block; None if some are no rows of plain numbers."""
         if not columns.numbers or {columns.mode, columns.run, columns.metric} != {-1}:
             return None
-        cells, has_cell = _numbers(texts, delimiter)
-        if cells.shape != (len(texts), len(columns.header)):
+        cells, has_cell = _numbers(lines, delimiter)
+        if cells.shape != (len(lines), len(columns.header)):
             return None
         counters = {rank: cells[:, position] for position, _, rank in reversed(columns.counters)}
         if 0 in counters and len(counters.keys() - {EPOCH}) > 1:
             return None
-        steps = counters[min(counters)] if counters else np.arange(float(len(texts)))
+        steps = counters[min(counters)] if counters else np.arange(float(len(lines)))
         if not ((steps >= 0) & (steps < SEGMENT_STEPS) & (steps == np.floor(steps))).all():
             return None
         breaks = np.diff(steps) <= 0
@@ -228,8 +228,7 @@ class Table:
 
     def set_header(self, cells: Sequence[str], record: SourceRecord) -> None:
         """Read the rows that follow by another header."""
-        step_column = getattr(self._options, "step_column", "")
-        self.columns = Columns(cells, self._title, step_column)
+        self.columns = Columns(cells, self._title, self._options.step_column)
         for name, problem in self.columns.problems.items():
             self._report(record, f"name {name}", f"column {name!r}", problem)
 
@@ -337,8 +336,8 @@ class Table:
 
     def add_block(
         self,
-        texts: Sequence[str],
-        number: int,
+        lines: Sequence[str],
+        first_line: int,
         record: SourceRecord,
         count_known: Callable[[Iterable[object]], int],
     ) -> bool:
@@ -346,10 +345,10 @@ class Table:
 
         Parameters
         ----------
-        texts
+        lines
             Their lines.
-        number
-            The number of the first line.
+        first_line
+            The number of the first one.
         count_known
             Returns how many of the rows were given before, by their identities.
 
@@ -361,19 +360,19 @@ class Table:
         columns = self.columns
         if columns is None or self._texts or self._rows_count:
             return False
-        block = _NumberRows.of(columns, texts, self.delimiter)
+        block = _NumberRows.of(columns, lines, self.delimiter)
         if block is None:
             return False
         first = count_known(block.identities(columns.every))
         if not columns.counters:
             block = block._replace(steps=block.steps + (self._count - first))
 
-        def add_each(lines: range) -> None:
-            rows = split(texts[lines.start : lines.stop], self.delimiter)
-            for line, row in zip(lines, rows, strict=True):
-                self.add(row, number + line, record)
+        def add_each(rows: range) -> None:
+            cells = split(lines[rows.start : rows.stop], self.delimiter)
+            for position, row in zip(rows, cells, strict=True):
+                self.add(row, first_line + position, record)
 
-        for end in (*block.ends, len(texts)):
+        for end in (*block.ends, len(lines)):
             rows = range(first, end)
             first = max(first, end)
             if len(rows) < _FEWEST_ROWS:
@@ -414,7 +413,7 @@ class Table:
         self._count += len(steps)
 
 
-def split(texts: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+def split(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
     """Yield the cells of lines.
 
     Raises
@@ -423,10 +422,10 @@ def split(texts: Iterable[str], delimiter: str) -> Iterator[list[str]]:
         If a cell is too long.
     """
     if delimiter == BLANKS:
-        return (_COMMENT.sub("#", text).split() for text in texts)
+        return (_COMMENT.sub("#", line).split() for line in lines)
     if delimiter == PIPE:
-        return (text.strip().removeprefix(PIPE).removesuffix(PIPE).split(PIPE) for text in texts)
-    return csv.reader(texts, delimiter=delimiter)
+        return (line.strip().removeprefix(PIPE).removesuffix(PIPE).split(PIPE) for line in lines)
+    return csv.reader(lines, delimiter=delimiter)
 
 
 def cell_number(cell: str, *, has_decimal_commas: bool = False) -> float | None:

@@ -88,12 +88,12 @@ def _reason(folder: SourceFolder, name: str) -> str | Refused:
     return ""
 
 
-def json_head(text: str) -> list[Mapping[str, Any]]:
+def json_head(head: str) -> list[Mapping[str, Any]]:
     """Return the objects at the start of a file of JSON lines; none if it is something else.
 
     A text log may contain JSON lines, but does not begin with one.
     """
-    lines = [line for line in text.split("\n") if line.strip()]
+    lines = [line for line in head.split("\n") if line.strip()]
     if not lines or not isinstance(decoded(lines[0]), dict):
         return []
     return [item for item in map(decoded, lines[:100]) if isinstance(item, dict)]

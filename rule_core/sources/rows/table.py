@@ -259,12 +259,12 @@ class Table:
         except ValueError:
             return tuple(cells), tuple(cells.values())
 
-    def add(self, row: Sequence[str], number: int, record: SourceRecord) -> None:
+    def add(self, row: Sequence[str], line: int, record: SourceRecord) -> None:
         """Pass a row on that has a cell for each column.
 
         Parameters
         ----------
-        number
+        line
             The number of its line.
         """
         columns = self.columns
@@ -277,14 +277,14 @@ class Table:
         )
         if isinstance(counts, str):
             if columns.has_counter:
-                self._report(record, "step", f"line {number}", counts)
+                self._report(record, "step", f"line {line}", counts)
                 return
             counts = []
         self._rows_count = self._rows_count or not all(is_step(count.value) for count in counts)
         if not columns.has_counter and not counts:
             counts = [Count(ROW, UNNAMED, self._count)]
         self._count += 1
-        values = self._values(columns, row, number, record)
+        values = self._values(columns, row, line, record)
         if columns.metric >= 0:
             name = row[columns.metric].strip()
             if not values or not name:
@@ -309,7 +309,7 @@ class Table:
         return True
 
     def _values(
-        self, columns: Columns, row: Sequence[str], number: int, record: SourceRecord
+        self, columns: Columns, row: Sequence[str], line: int, record: SourceRecord
     ) -> dict[str, float]:
         values = {}
         for name, position in columns.numbers.items():
@@ -326,7 +326,7 @@ class Table:
                     self._texts.setdefault(name, cell)
         for name in [name for name in self._texts if name in values or name in record.columns]:
             problem = (
-                f"{brief(self._texts.pop(name))} in line {number} or before is not a number. "
+                f"{brief(self._texts.pop(name))} in line {line} or before is not a number. "
                 "Such cells are skipped."
             )
             self._report(record, f"cell {name}", f"column {name!r}", problem)

@@ -29,6 +29,7 @@ _DURATIONS: Final = ("time", "seconds", "elapsed", "runtime", "duration")
 _SAMPLES: Final = re.compile(
     r"y|y_(true|pred|prob|hat)|labels?|targets?|pred(s|iction|ictions|icted)?|prob(ability)?"
 )
+_SETTING: Final = re.compile(r"(?i)(config|params|hparams|hyperparameters)[/._]")
 _TAG: Final = re.compile(r"run[-_](.+?)[-_]tag[-_](.+)")  # of a chart
 
 
@@ -198,15 +199,14 @@ def delimiter_of(header: str, step_column: str = "", *, has_notes: bool = False)
 
 def _reason(folder: SourceFolder, name: str) -> str | Refused:
     """Return why a file is a table of steps, or why it is none; "" if it may be any kind of log."""
-    is_log = name.lower().endswith((*LOG_SUFFIXES, MODEL_CARD))
-    if not is_log and not name.lower().endswith(SUFFIXES):
+    plain = name.lower()
+    is_log = plain.endswith((*LOG_SUFFIXES, MODEL_CARD))
+    if not is_log and not plain.endswith(SUFFIXES):
         return ""
-    header, rows, has_notes = _head(folder.head_text(name), is_card=name.lower() == MODEL_CARD)
+    header, rows, has_notes = _head(folder.head_text(name), is_card=plain == MODEL_CARD)
     columns = Columns(header, _title(name))
-    if is_log:
-        has_row = bool(rows) and len(rows[0]) == len(header)
-        if not columns.has_loss or not has_row:
-            return ""
+    if is_log and not (columns.has_loss and rows and len(rows[0]) == len(header)):
+        return ""
     reason = _reading(columns, rows, has_notes=has_notes)
     if reason or is_log or len(header) < _FEWEST_COLUMNS:
         return reason
@@ -253,7 +253,6 @@ def _reading(columns: Columns, rows: Sequence[Sequence[str]], *, has_notes: bool
         return "its columns are metrics" if is_log and are_numbers and is_whole else ""
     if _wrong_count(columns, rows):
         return ""
-    _, name, _ = min(columns.counters, key=lambda column: column[2])
     is_known = (
         columns.has_title
         or columns.metric >= 0
@@ -263,7 +262,7 @@ def _reading(columns: Columns, rows: Sequence[Sequence[str]], *, has_notes: bool
         cells = [[row[position] for row in full] for position in columns.numbers.values()]
         if sum(map(_is_curve, cells)) < _FEWEST_CURVES or _sample_column(columns):
             return ""
-    return f"its columns include {name!r}"
+    return f"its columns include {columns.counters[0][1]!r}"
 
 
 def _doubt(columns: Columns, rows: Sequence[Sequence[str]]) -> str:
@@ -277,8 +276,9 @@ def _doubt(columns: Columns, rows: Sequence[Sequence[str]]) -> str:
         return ""
     if wrong := _wrong_count(columns, rows):
         return wrong
-    if not columns.has_counter and columns.setting:
-        return f"each row is a training of its own, with settings such as {columns.setting!r}"
+    setting = next(filter(_SETTING.match, columns.names), "")
+    if not columns.has_counter and setting:
+        return f"each row is a training of its own, with settings such as {setting!r}"
     if sample := _sample_column(columns):
         return f"its rows are samples of a data set, with the column {sample!r}, and hold no loss"
     names = ", ".join(filter(None, columns.names[:_SHOWN]))
@@ -292,7 +292,7 @@ def _doubt(columns: Columns, rows: Sequence[Sequence[str]]) -> str:
 
 def _wrong_count(columns: Columns, rows: Sequence[Sequence[str]]) -> str:
     """Return a reason if the first cell of the preferred counter is no count."""
-    for position, name, rank in sorted(columns.counters, key=lambda column: column[2])[:1]:
+    for position, name, rank in columns.counters[:1]:
         cell = rows[0][position] if rows and position < len(rows[0]) else ""
         if not is_undefined(cell) and name and to_count(name, cell, rank) is None:
             return f"its column {name!r} holds {brief(cell)}, which is no count"
@@ -318,14 +318,14 @@ def _are_metrics(names: Sequence[str]) -> bool:
     One is a loss. Each other one is something that rule-runner knows, a duration, a time, or has a
     twin that begins with ``val_``. A table of other data, or of results by model, has more.
     """
-    plain = {name.lower() for name in names}
+    plain = [name.lower() for name in names]
+    twins = {f"val_{name}" for name in plain}.intersection(plain)
     return any(NAMES(name).collection == "losses" for name in names) and all(
         not name
         or NAMES(name).collection
         or name.lower().endswith(_DURATIONS)
         or field_role(name) == TIME
-        or f"val_{name.lower()}" in plain
-        or (name.lower().startswith("val_") and name.lower().removeprefix("val_") in plain)
+        or not twins.isdisjoint({name.lower(), f"val_{name.lower()}"})
         for name in names
     )
 

@@ -39,7 +39,6 @@ _UNNAMED: Final = "unnamed: "  # what pandas calls the index that it wrote witho
 _RUNS: Final = frozenset({"seed", "run", "run_id", "run_name", "run_hash", "trial_id", "fold"})
 _METRICS: Final = frozenset({"metric", "metric_name", "name", "key", "tag"})
 _VALUE: Final = "value"
-_SETTING: Final = re.compile(r"(?i)(config|params|hparams|hyperparameters)[/._]")
 _CONFIG: Final = "config/"  # settings that some writers repeat in each row
 _RANGES: Final = ("__MIN", "__MAX")  # of a mean, in exports of charts
 _PLAIN: Final = re.compile(r"[^a-z0-9]+")
@@ -72,7 +71,7 @@ class Columns:
     problems
         A sentence for each name that occurs twice, by its unique name.
     counters
-        The position, name and rank of each column that counts rows.
+        The position, name and rank of each column that counts rows, the preferred one first.
     has_title
         Whether the title is the name of the only metric.
     every, numbers
@@ -132,11 +131,6 @@ class Columns:
     def has_loss(self) -> bool:
         """Whether a column is a loss or a metric that is known."""
         return any(NAMES(name).collection in {"losses", "metrics"} for name in self.numbers)
-
-    @property
-    def setting(self) -> str:
-        """The first column that is called a setting of a training; "" for none."""
-        return next((name for name in self.names if _SETTING.match(name)), "")
 
 
 class _NumberRows(NamedTuple):
@@ -243,7 +237,7 @@ class Table:
         columns = self.columns
         if columns is None or not columns.has_counter:
             return columns is not None and [*row] == columns.header
-        position, _, rank = min(columns.counters, key=itemgetter(2))
+        position, _, rank = columns.counters[0]
         cell = row[position].strip() if position < len(row) else ""
         return bool(cell) and cell[0] not in _NUMERIC and counter_rank(cell.lstrip("# ")) == rank
 
@@ -486,7 +480,7 @@ def _counters(names: Sequence[str], step_column: str) -> list[tuple[int, str, in
 
     def ranked(rank_of: Callable[[str], int]) -> list[tuple[int, str, int]]:
         ranks = [(position, name, rank_of(name)) for position, name in enumerate(names)]
-        return [column for column in ranks if column[2] < NO_COUNTER]
+        return sorted((x for x in ranks if x[2] < NO_COUNTER), key=itemgetter(2))
 
     if step_column == ROW:
         return []

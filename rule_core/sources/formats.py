@@ -23,7 +23,7 @@ MODULES: Final = {
     "mlflow": "mlflow.format",
     "jsonl": "rows.json_lines",
     "csv": "rows.csv_table",
-    "trainer-state": "rows.trainer_state",
+    "trainer-state": "documents.trainer_state",
     "json": "documents.json_document",
     "yaml": "documents.yaml_document",
     "npz": "documents.npz_document",

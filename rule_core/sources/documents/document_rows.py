@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from rule_core.modes import ModeKeys
 from rule_core.reading.source_record import TensorName
-from rule_core.sources.documents.document_source import DocumentError, Row, is_counter
+from rule_core.sources.documents.document_source import DocumentError, Row
 from rule_core.sources.names import NameTable, with_training_set
 from rule_core.sources.rows.json_lines import MAX_DEPTH, MAX_NAME, flattened
-from rule_core.sources.rows.row_fields import MODE, field_role, mode_prefix, to_number
+from rule_core.sources.rows.row_fields import MODE, field_role, is_counter, mode_prefix, to_number
 from rule_core.sources.rows.row_steps import counter_rank
 from rule_core.storage.size_limit import check_file_size
 
@@ -57,14 +57,8 @@ def history(document: object) -> list[Row]:
 
 
 def row_of(document: object, counter: str, count: int) -> list[Row]:
-    """Return the row that a document is, if it is one of a series of files.
-
-    Raises
-    ------
-    DocumentError
-        If it holds no numbers of a training.
-    """
-    rows = [_counted(_row(document) if isinstance(document, dict) else (), counter, count)]
+    """Return the row that a document is, if it is one of a series of files; see `history`."""
+    rows = [_counted(_row(document), counter, count)] if isinstance(document, dict) else []
     if not _is_training(rows):
         raise DocumentError(NO_HISTORY)
     return rows
@@ -72,14 +66,11 @@ def row_of(document: object, counter: str, count: int) -> list[Row]:
 
 def _histories(item: object, depth: int = 1) -> Iterator[list[Row]]:
     """Yield what may be the history in a document, the outer ones first."""
-    candidates: tuple[list[Row], ...] = ()
     if isinstance(item, list):
-        candidates = (_records(item),)
+        yield from filter(_is_training, [_records(item)])
     elif isinstance(item, dict):
-        candidates = (_by_counter(item), _by_set(item), _series(item))
-    yield from filter(_is_training, candidates)
-    if isinstance(item, dict) and depth < _DEPTH:
-        for inner in item.values():
+        yield from filter(_is_training, (_by_counter(item), _by_set(item), _series(item)))
+        for inner in item.values() if depth < _DEPTH else ():
             yield from _histories(inner, depth + 1)
 
 
@@ -110,19 +101,16 @@ def _by_counter(item: Mapping[str, object]) -> list[Row]:
     matches = {key: _BY_COUNTER.fullmatch(key) for key in item}
     words = {match[1] for match in matches.values() if match}
     word = words.pop() if len(words) == 1 else "none"
-    found = [
+    rows = [
         (int(match[2]), _row(x))
         for key, match in matches.items()
         if match and isinstance(x := item[key], dict)
     ]
-    is_sure = (
-        is_counter(word)
-        if word
-        else any(_says_training(name) for _, row in found for name, _ in row)
-    )
-    if len(found) < len(item) or not is_sure:
+    names = {name for _, row in rows for name, _ in row}
+    is_sure = is_counter(word) if word else any(map(_says_training, names))
+    if len(rows) < len(item) or not is_sure:
         return []
-    return [_counted(row, word or "step", count) for count, row in sorted(found)]
+    return [_counted(row, word or "step", count) for count, row in sorted(rows)]
 
 
 def _by_set(item: Mapping[str, object]) -> list[Row]:
@@ -142,7 +130,7 @@ def _row(item: Mapping[str, object]) -> Row:
         (name, value[0] if isinstance(value, list) and len(value) == 1 else value)
         for name, value in flattened(item)
     )
-    return tuple((name, value) for name, value in fields if value is not None and _is_plain(value))
+    return tuple(field for field in fields if field[1] is not None and _is_plain(field[1]))
 
 
 def _counted(row: Row, counter: str, count: int) -> Row:
@@ -216,8 +204,8 @@ def _rows_of(group: Mapping[str, Sequence[Any]]) -> list[Row]:
         group = {"step": range(length), **group}
     check_file_size("content", length * len(group) * _FIELD_BYTES)
     return [
-        tuple((name, values[place]) for name, values in group.items() if place < len(values))
-        for place in range(length)
+        tuple((name, values[n]) for name, values in group.items() if n < len(values))
+        for n in range(length)
     ]
 
 
@@ -235,8 +223,8 @@ def _merged(groups: Sequence[list[Row]]) -> list[Row]:
 def _position(counts: Row) -> float:
     """Return where a row stands among others, by its preferred counter."""
     _, value = min(counts, key=lambda field: counter_rank(field[0]), default=("", None))
-    number = to_number(value)
-    return float("inf") if number is None else number
+    count = to_number(value)
+    return float("inf") if count is None else count
 
 
 # -- what is a training --------------------------------------------------------------------------
@@ -248,9 +236,8 @@ def _is_training(rows: Sequence[Row]) -> bool:
     for name, value in chain.from_iterable(rows[:_LOOKED_AT]):
         values.setdefault(name, []).append(value)
     counters = {name for name in values if is_counter(name)}
-    numbers = [
-        x for x in values.keys() - counters if any(to_number(y) is not None for y in values[x])
-    ]
+    metrics = values.keys() - counters
+    numbers = [x for x in metrics if any(to_number(value) is not None for value in values[x])]
     is_sure = any(map(_says_training, numbers))
     counter = min(counters, key=counter_rank, default="")
     counts = [to_number(value) or 0.0 for value in values.get(counter, ())]
@@ -258,11 +245,10 @@ def _is_training(rows: Sequence[Row]) -> bool:
         return False
     if counts and is_sure:
         return True
-    texts = (name for name in values if field_role(name) is None and name not in counters)
+    texts = (name for name in values if field_role(name) is None)
     has_keys = any(_KEYS.fullmatch(name) or _is_key(values[name]) for name in texts)
-    return (
-        not has_keys and len(rows) > 1 and (is_sure or (bool(counts) and counts == sorted(counts)))
-    )
+    grows = bool(counts) and counts == sorted(counts)
+    return not has_keys and len(rows) > 1 and (is_sure or grows)
 
 
 @lru_cache(maxsize=4096)

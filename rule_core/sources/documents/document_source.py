@@ -3,12 +3,13 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain, takewhile
 
 from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.format import FileSource, Recognized
 from rule_core.sources.options import SourceOptions
+from rule_core.sources.rows.row_fields import is_counter
 from rule_core.sources.rows.row_reader import RowReader
-from rule_core.sources.rows.row_steps import NO_COUNTER, counter_rank
 from rule_core.storage.base import FileStatus, StorageUnavailableError, TrialStore
 from rule_core.storage.size_limit import check_file_size
 
@@ -46,7 +47,9 @@ class DocumentSource(FileSource, ABC):
         self.key = recognized.key
         self._statuses: dict[str, FileStatus] = {}
         self._documents: dict[str, Rows] = {}  # the rows of each file
-        self._given: dict[str, tuple[int, int]] = {}  # the count and digest of each name's values
+        self._delivered: dict[
+            str, tuple[int, int]
+        ] = {}  # the count and digest of each name's values
         self._rows = RowReader(options)
         self._incomplete: dict[str, str] = {}
 
@@ -70,7 +73,7 @@ class DocumentSource(FileSource, ABC):
         for key in self._statuses:
             if key in self._incomplete:
                 record.problem(self._incomplete[key], key)
-            if not self._given if key in self._incomplete else self.holds_back:
+            if not self._delivered if key in self._incomplete else self.holds_back:
                 self._read(key, record, is_last=True)
         self._give(record)
 
@@ -83,8 +86,13 @@ class DocumentSource(FileSource, ABC):
         return [self.key]
 
     @abstractmethod
-    def rows(self, data: bytes) -> Rows:
+    def rows(self, data: bytes, key: str, *, is_last: bool) -> Rows:
         """Yield the rows of a file, in the order written; each field has its name as written.
+
+        Parameters
+        ----------
+        is_last
+            Whether the run has ended, so that the start of an incomplete file is all there is.
 
         Raises
         ------
@@ -94,22 +102,11 @@ class DocumentSource(FileSource, ABC):
             If it may still be written.
         """
 
-    def rows_of(self, data: bytes, key: str, *, is_last: bool) -> Rows:
-        """Return the rows of one file of several; see `rows`.
-
-        Parameters
-        ----------
-        is_last
-            Whether the run has ended, so that the start of an incomplete file is all there is.
-        """
-        del key, is_last
-        return self.rows(data)
-
     def _read(self, key: str, record: SourceRecord, *, is_last: bool = False) -> None:
         try:
             check_file_size(key, self._statuses[key].size)
             data = bytes(self.store.read(key))
-            self._documents[key] = [*self.rows_of(data, key, is_last=is_last)]
+            self._documents[key] = [*self.rows(data, key, is_last=is_last)]
             if not is_last:
                 self._incomplete.pop(key, None)
         except IncompleteDocumentError as err:
@@ -126,35 +123,24 @@ class DocumentSource(FileSource, ABC):
 
     def _give(self, record: SourceRecord) -> None:
         """Pass on what was not given, up to the first file that is still incomplete."""
-        rows: list[Row] = []
-        for key in self._statuses:
-            if key not in self._documents:
-                break
-            rows += self._documents[key]
+        complete = takewhile(self._documents.__contains__, self._statuses)
+        rows = [row for key in complete for row in self._documents[key]]
         values: dict[str, list[object]] = {}
-        for row in rows:
-            for name, value in row:
-                values.setdefault(name, []).append(value)
-        given = self._given
-        if any(
-            _digest(values.get(x, [])[:count]) != digest for x, (count, digest) in given.items()
-        ):
-            given = {}
+        for name, value in chain.from_iterable(rows):
+            values.setdefault(name, []).append(value)
+        delivered = self._delivered
+        if any(_digest(values.get(x, [])[:n]) != digest for x, (n, digest) in delivered.items()):
+            delivered = {}
             self._rows = RowReader(self.options)
             record.begin_segment()
-        seen: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for row in rows:
-            seen.update(name for name, _ in row)
-            new = {name for name, _ in row if seen[name] > given.get(name, (0, 0))[0]}
+            counts.update(name for name, _ in row)
+            new = {name for name, _ in row if counts[name] > delivered.get(name, (0, 0))[0]}
             if new:
                 fields = [(name, x) for name, x in row if name in new or is_counter(name)]
                 self._rows.add_fields(fields, record)
-        self._given = {name: (len(given), _digest(given)) for name, given in values.items()}
-
-
-def is_counter(name: str) -> bool:
-    """Return whether a field counts the rows."""
-    return counter_rank(name) < NO_COUNTER
+        self._delivered = {name: (len(column), _digest(column)) for name, column in values.items()}
 
 
 def _digest(values: Sequence[object]) -> int:

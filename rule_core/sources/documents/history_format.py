@@ -11,10 +11,10 @@ from rule_core.sources.documents.document_source import (
     IncompleteDocumentError,
     Row,
     Rows,
-    is_counter,
 )
 from rule_core.sources.format import Recognized, Refused, SourceFolder
 from rule_core.sources.options import SourceOptions
+from rule_core.sources.rows.row_fields import is_counter
 from rule_core.storage.base import StorageUnavailableError, TrialStore
 
 _DIGITS: Final = re.compile(r"\d+")
@@ -59,13 +59,13 @@ class HistoryFormat(NamedTuple):
             alike = series["start"] + series["end"] if series else _DIGITS.sub("0", name)
             if alike in skipped:
                 continue
+            rows: Sequence[Row] = ()
             try:
                 document = self.look(folder, name)
                 rows = () if document is None else rows_of(document, name)
             except IncompleteDocumentError:
-                rows = ()
+                pass
             except (DocumentError, StorageUnavailableError) as err:
-                rows = ()
                 yield Refused(folder.key + name, getattr(err, "reason", str(err)))
             if rows:
                 fields = ", ".join(field for field, _ in rows[0][:3])
@@ -108,11 +108,7 @@ class HistorySource(DocumentSource):
                 counts[key] = int(match["count"])
         return sorted(counts, key=counts.__getitem__) or [self.key]
 
-    def rows(self, data: bytes) -> Rows:
-        """Return the rows of a file; see `DocumentSource`."""
-        return self.rows_of(data, self.key, is_last=False)
-
-    def rows_of(self, data: bytes, key: str, *, is_last: bool) -> Rows:
+    def rows(self, data: bytes, key: str, *, is_last: bool) -> Rows:
         """Return the rows of a file, which may be one of a series; see `DocumentSource`."""
         return rows_of(self._decode(data, is_last), key.rpartition("/")[2])
 
@@ -128,13 +124,12 @@ def rows_of(document: object, name: str) -> Sequence[Row]:
     DocumentError
         If there are none.
     """
-    series = _series(name)
     try:
         return history(document)
     except DocumentError:
-        if series is None:
-            raise
-    return row_of(document, series["word"], int(series["count"]))
+        if series := _series(name):
+            return row_of(document, series["word"], int(series["count"]))
+        raise
 
 
 def _series(name: str) -> re.Match[str] | None:

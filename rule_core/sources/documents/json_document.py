@@ -28,33 +28,33 @@ def decode(data: bytes, is_cut: bool = False) -> object:
     IncompleteDocumentError
         If it is not JSON.
     """
-    text = data.decode("utf-8", "replace").removeprefix("\ufeff")
-    document = decoded(text)
+    content = data.decode("utf-8", "replace").removeprefix("\ufeff")
+    document = decoded(content)
     if document is None:
-        document = _objects(text, is_cut) or (decoded(_closed(text)) if is_cut else None)
+        document = _objects(content, is_cut) or (decoded(_closed(content)) if is_cut else None)
     if document is None:
         msg = f"it is not complete JSON ({len(data)} bytes)"
         raise IncompleteDocumentError(msg)
     return document
 
 
-def _objects(text: str, is_cut: bool) -> list[object]:
+def _objects(content: str, is_cut: bool) -> list[object]:
     """Return the objects that follow each other; [] if there is anything else."""
     decoder, items, end = json.JSONDecoder(), [], 0
     try:
-        while start := _ITEM.search(text, end):
-            item, end = decoder.raw_decode(text, start.start())
+        while start := _ITEM.search(content, end):
+            item, end = decoder.raw_decode(content, start.start())
             items.append(item)
     except (ValueError, RecursionError):
         items = items if is_cut else []
     return items if all(isinstance(item, dict) for item in items) else []
 
 
-def _closed(text: str) -> str:
+def _closed(content: str) -> str:
     """Return the complete elements at the start of a JSON text, with the brackets that lack."""
     brackets: list[str] = []
     end = 0
-    for token in _TOKEN.finditer(text):
+    for token in _TOKEN.finditer(content):
         char = token[0][0]
         if char == '"':
             if token[1]:
@@ -65,16 +65,16 @@ def _closed(text: str) -> str:
         elif char != "," and (not brackets or brackets.pop() != char):
             break
         end = token.end() - (char == ",")
-    return text[:end] + "".join(reversed(brackets))
+    return content[:end] + "".join(reversed(brackets))
 
 
 def _look(folder: SourceFolder, name: str) -> object:
-    text = folder.head_text(name)
-    first, _, others = text.strip().partition("\n")
-    are_lines = bool(others) and isinstance(decoded(first), dict)  # which are another format
-    if name == _STATE or are_lines or not _START.match(text):
+    content = folder.head_text(name)
+    first, _, following = content.strip().partition("\n")
+    are_lines = bool(following) and isinstance(decoded(first), dict)  # which are another format
+    if name == _STATE or are_lines or not _START.match(content):
         return None
-    return decode(text.encode(), is_cut=True)
+    return decode(content.encode(), is_cut=True)
 
 
 FORMAT: Final = HistoryFormat("json", _NAMES, decode, _look)

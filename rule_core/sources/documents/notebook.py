@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import Final, NamedTuple
 
 import msgspec
@@ -26,55 +27,43 @@ _LONGEST: Final = 64 << 20  # bytes of a notebook
 _Text = str | list[str]
 
 
-class _Data(msgspec.Struct):
+class _RichOutput(msgspec.Struct):
     """An output in several types, the richest of which is shown; images are passed over unread."""
 
     html: _Text = msgspec.field(default="", name="text/html")
     plain: _Text = msgspec.field(default="", name="text/plain")
 
 
-class _Output(msgspec.Struct):
+class _CellOutput(msgspec.Struct):
     """What a cell printed to a stream, or showed."""
 
-    output_type: str = ""
     name: str = ""
     text: _Text = ""
-    data: _Data = msgspec.field(default_factory=_Data)
+    data: _RichOutput = msgspec.field(default_factory=_RichOutput)
 
 
-class _Cell(msgspec.Struct):
+class _NotebookCell(msgspec.Struct):
     """A cell; what it says is not read, only what came of it."""
 
     cell_type: str = ""
-    outputs: list[_Output] = []
+    outputs: list[_CellOutput] = []
 
 
 class _Notebook(msgspec.Struct):
     """A notebook of format 4."""
 
-    cells: list[_Cell] = []
+    cells: list[_NotebookCell] = []
 
 
 _decoder: Final = msgspec.json.Decoder(_Notebook)
 
 
-class _Part(NamedTuple):
-    """A line of text, or a row of a table.
+class TableRow(NamedTuple):
+    """A row of a table in a notebook; `table` is the number of the table."""
 
-    Attributes
-    ----------
-    text
-        The line; "" for a row.
-    table
-        The number of the table in the notebook; 0 for a line.
-    header, row
-        The cells.
-    """
-
-    text: str = ""
-    table: int = 0
-    header: tuple[str, ...] = ()
-    row: tuple[str, ...] = ()
+    table: int
+    header: tuple[str, ...]
+    cells: tuple[str, ...]
 
 
 class NotebookSource(DocumentSource):
@@ -82,8 +71,8 @@ class NotebookSource(DocumentSource):
 
     def __init__(self, store: TrialStore, recognized: Recognized, options: SourceOptions) -> None:
         super().__init__(store, recognized, options)
-        self._delivered = DeliveredRows()
-        self._parts: list[_Part] = []
+        self._delivered_rows = DeliveredRows()
+        self._outputs: list[str | TableRow] = []
         self._begin()
 
     def _begin(self) -> None:
@@ -93,46 +82,46 @@ class NotebookSource(DocumentSource):
 
     def decisions(self) -> list[str]:
         """Return how the steps were chosen; see `DecidingSource`."""
-        self._rows = self._lines.rows if self._table is None else self._table.rows
+        self._rows = (self._table or self._lines).rows
         return super().decisions()
 
-    def rows(self, data: bytes) -> Rows:
-        """Keep the parts of a notebook, which are no rows yet."""
-        self._parts = [*parts(data)]
+    def rows(self, data: bytes, key: str, *, is_last: bool) -> Rows:
+        """Keep the lines and rows of a notebook, which have no fields yet."""
+        del key, is_last
+        self._outputs = [*outputs(data)]
         return ()
 
     def _give(self, record: SourceRecord) -> None:
-        self._delivered.restart()
-        found = self._parts
+        self._delivered_rows.restart()
         try:
-            self._add(found, record)
+            self._add(record)
         except RowsDifferError:
-            self._delivered.clear()
+            self._delivered_rows.clear()
             self._begin()
             record.begin_segment()
-            self._add(found, record)
+            self._add(record)
         self._lines.end(record)
 
-    def _add(self, found: Sequence[_Part], record: SourceRecord) -> None:
-        for part in found:
-            if not self._delivered.is_new(part):
+    def _add(self, record: SourceRecord) -> None:
+        for output in self._outputs:
+            if not self._delivered_rows.is_new(output):
                 continue
-            if part.text:
-                self._lines.add_line(part.text, record)
+            if isinstance(output, str):
+                self._lines.add_line(output, record)
                 continue
-            if self._table is None or part.table != self._number:
-                self._number = part.table
+            if self._table is None or output.table != self._number:
+                self._number = output.table
                 self._table = Table(self.options, "", _ignore)
-                self._table.set_header(part.header, record)
+                self._table.set_header(output.header, record)
                 record.begin_segment()
-            self._table.add(part.row, 0, record)
+            self._table.add(output.cells, 0, record)
 
 
-def _ignore(record: SourceRecord, topic: str, part: str, text: str) -> None:
+def _ignore(*_: object) -> None:
     """Report nothing: cells such as a duration are no damage."""
 
 
-def parts(data: bytes) -> Iterator[_Part]:
+def outputs(data: bytes) -> Iterator[str | TableRow]:
     """Yield the lines and rows of the outputs of a notebook, in the order shown.
 
     Raises
@@ -145,25 +134,22 @@ def parts(data: bytes) -> Iterator[_Part]:
     except (ValueError, RecursionError) as err:
         msg = f"it is no notebook: {err}"
         raise DocumentError(msg) from None
-    tables = 0
+    tables = count(1)
     for cell in notebook.cells:
         streams: dict[str, str] = {}  # the starts of lines that another output may end
         for output in cell.outputs if cell.cell_type == "code" else ():
-            shown = _joined(output.data.html)
-            text = _joined(output.text) or ("" if shown else _joined(output.data.plain) + "\n")
-            *lines, streams[output.name] = (streams.get(output.name, "") + text).split("\n")
-            yield from (_Part(line) for line in lines if line)
-            for header, *rows in tables_of(shown):
-                tables += 1
-                yield from (_Part("", tables, header, row) for row in rows)
-        yield from (_Part(line) for line in streams.values() if line)
+            shown_html = "".join(output.data.html)
+            printed = "".join(output.text)
+            printed = printed or ("" if shown_html else "".join(output.data.plain) + "\n")
+            *lines, streams[output.name] = (streams.get(output.name, "") + printed).split("\n")
+            yield from filter(None, lines)
+            for header, *rows in tables_of(shown_html):
+                table = next(tables)
+                yield from (TableRow(table, header, row) for row in rows)
+        yield from filter(None, streams.values())
 
 
-def _joined(text: _Text) -> str:
-    return text if isinstance(text, str) else "".join(text)
-
-
-def tables_of(text: str) -> Iterator[list[tuple[str, ...]]]:
+def tables_of(document: str) -> Iterator[list[tuple[str, ...]]]:
     """Yield the tables of a training in an HTML text: the header and the rows.
 
     Those with an index without a name are left out: they show a data frame again.
@@ -174,10 +160,10 @@ def tables_of(text: str) -> Iterator[list[tuple[str, ...]]]:
     rows: list[tuple[str, ...]] = []
     row: list[str] = []
     start = -1  # of the cell
-    for match in _TAG.finditer(text):
+    for match in _TAG.finditer(document):
         end, name = match[1], match[2].lower()
         if start >= 0:
-            cell = _ANY_TAG.sub("", text[start : match.start()][:MAX_CELL])
+            cell = _ANY_TAG.sub("", document[start : match.start()][:MAX_CELL])
             row.append(html.unescape(cell).strip())
         start = match.end() if name in {"th", "td"} and not end else -1
         if name in {"tr", "table"} and row:
@@ -203,12 +189,12 @@ def _reason(folder: SourceFolder, name: str) -> str:
     content = folder.head(name)
     if len(content) >= HEAD_BYTES:
         content = folder.head(name, _LONGEST)
-    found: list[_Part] = []
+    shown: list[str | TableRow] = []
     with suppress(DocumentError):
-        found += parts(content)
-    if any(part.table for part in found):
+        shown += outputs(content)
+    if any(isinstance(output, TableRow) for output in shown):
         return "its cells show the table of a training"
-    return what_counts("\n".join(part.text for part in found))
+    return what_counts("\n".join(output for output in shown if isinstance(output, str)))
 
 
 FORMAT: Final = LineFormat("notebook", _reason, NotebookSource)

@@ -6,6 +6,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 from rule_core.sources.documents.document_source import DocumentError, IncompleteDocumentError
 from rule_core.sources.documents.history_format import HistoryFormat
 from rule_core.sources.format import HEAD_BYTES, SourceFolder
-from rule_core.sources.names import NameTable
 from rule_core.storage.size_limit import check_file_size
 
 # The arrays of Stable-Baselines3's evaluations, and how it calls their means in other logs.
@@ -70,8 +70,8 @@ def _array(data: bytes) -> NDArray[np.float64]:
     """Return the numbers of an array; none if it holds texts."""
     file = io.BytesIO(data)
     is_first_version = npy.read_magic(file) == (1, 0)
-    header = (npy.read_array_header_1_0 if is_first_version else npy.read_array_header_2_0)(file)
-    shape, is_fortran, dtype = header
+    read_header = npy.read_array_header_1_0 if is_first_version else npy.read_array_header_2_0
+    shape, is_fortran, dtype = read_header(file)
     if dtype.hasobject:
         msg = "it holds pickled objects, which are never opened; save arrays of numbers"
         raise DocumentError(msg)
@@ -86,13 +86,9 @@ def _look(folder: SourceFolder, name: str) -> object:
     tail = folder.tail(name)
     if len(tail) < HEAD_BYTES:
         return decode(tail)
-    try:
-        with zipfile.ZipFile(io.BytesIO(tail)) as archive:
-            names = _names(archive)
-    except _DAMAGE:
-        return None
-    is_known = any(NameTable()(name).collection for name in names)
-    return {name: [0.0, 1.0] for name in names} if is_known else None
+    with suppress(*_DAMAGE), zipfile.ZipFile(io.BytesIO(tail)) as archive:
+        return {name: [0.0, 1.0] for name in _names(archive)}
+    return None
 
 
 FORMAT: Final = HistoryFormat("npz", r".*\.npz", decode, _look)

@@ -27,13 +27,13 @@ def decode(data: bytes, is_cut: bool = False) -> object:
     DocumentError
         If it is not YAML, or contains aliases.
     """
-    text = data.decode("utf-8", "replace")
-    text = text[: text.rfind("\n") + 1]
-    item = _ITEM.match(text)
-    last = text.rfind(f"\n{item[1] if item else ''}-") + 1
-    for end in filter(None, (len(text), last)):
+    content = data.decode("utf-8", "replace")
+    content = content[: content.rfind("\n") + 1]
+    item = _ITEM.match(content)
+    last = content.rfind(f"\n{item[1] if item else ''}-") + 1
+    for end in filter(None, (len(content), last)):
         with suppress(yaml.YAMLError):
-            events = yaml.parse(text[:end], Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            events = yaml.parse(content[:end], Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
             nodes = (event for event in events if isinstance(event, yaml.NodeEvent))
             document = _value(events, next(nodes, None), 1)
             if is_cut or not isinstance(document, list) or _is_settled(document):
@@ -66,8 +66,8 @@ def _is_settled(items: list[object]) -> bool:
 
 
 def _look(folder: SourceFolder, name: str) -> object:
-    text = folder.head_text(name)
-    return decode(text.encode(), is_cut=True) if _ITEM.match(text) else None
+    content = folder.head_text(name)
+    return decode(content.encode(), is_cut=True) if _ITEM.match(content) else None
 
 
 FORMAT: Final = HistoryFormat("yaml", r".*\.ya?ml", decode, _look, holds_back=True)

@@ -29,6 +29,7 @@ _DURATIONS: Final = ("time", "seconds", "elapsed", "runtime", "duration")
 _SAMPLES: Final = re.compile(
     r"y|y_(true|pred|prob|hat)|labels?|targets?|pred(s|iction|ictions|icted)?|prob(ability)?"
 )
+_SETTING: Final = re.compile(r"(?i)(config|params|hparams|hyperparameters)[/._]")
 _TAG: Final = re.compile(r"run[-_](.+?)[-_]tag[-_](.+)")  # of a chart
 
 
@@ -57,16 +58,16 @@ class CsvSource(LineSource):
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
         """Pass rows on; see `LineSource`."""
         self._number = first - 1
-        while texts := [*islice(lines, ROWS_AT_ONCE)]:
-            if self._add_block(texts, record):
-                self._number += len(texts)
+        while block := [*islice(lines, ROWS_AT_ONCE)]:
+            if self._add_block(block, record):
+                self._number += len(block)
             else:
-                self._add_texts(self._joined(texts, record), record)
+                self._add_rows(self._joined(block, record), record)
 
     def add_rest(self, record: SourceRecord) -> None:
         """Pass on the lines of a cell whose quote was never closed; see `LineSource`."""
         if self._open:
-            self._add_texts(self._unquoted(record), record)
+            self._add_rows(self._unquoted(record), record)
 
     # -- lines to rows -----------------------------------------------------------------------
 
@@ -78,58 +79,57 @@ class CsvSource(LineSource):
                 yield line
                 continue
             self._open.append(line)
-            if sum(text.count('"') for text in self._open) % 2 == 0:
+            if sum(opened.count('"') for opened in self._open) % 2 == 0:
                 yield "\n".join(self._open)
                 self._open.clear()
             elif len(self._open) >= MAX_JOINED:
                 yield from self._unquoted(record)
 
     def _unquoted(self, record: SourceRecord) -> list[str]:
-        part = f"line {self._number - len(self._open) + 1}"
-        self.report_once(record, "quote", part, "Its quote is not closed.")
-        texts = [line.replace('"', "") for line in self._open]
+        start = f"line {self._number - len(self._open) + 1}"
+        self.report_once(record, "quote", start, "Its quote is not closed.")
+        lines = [line.replace('"', "") for line in self._open]
         self._open.clear()
-        return texts
+        return lines
 
-    def _add_block(self, texts: Sequence[str], record: SourceRecord) -> bool:
+    def _add_block(self, lines: Sequence[str], record: SourceRecord) -> bool:
         """Pass many rows on at once; return whether they are rows of plain numbers."""
         if not self._delimiter or self._open or self._delimiter == PIPE:
             return False
-        return self._table.add_block(texts, self._number + 1, record, self.delivered.count_known)
+        return self._table.add_block(lines, self._number + 1, record, self.delivered.count_known)
 
-    def _add_texts(self, texts: Iterable[str], record: SourceRecord) -> None:
-        for text in texts:
-            if self._delimiter == PIPE and self._is_card and PIPE not in text:
+    def _add_rows(self, lines: Iterable[str], record: SourceRecord) -> None:
+        for line in lines:
+            if self._delimiter == PIPE and self._is_card and PIPE not in line:
                 self._delimiter = None  # the table ends
             if self._delimiter is None:
-                self._find_header(text, record)
+                self._find_header(line, record)
             elif self._delimiter:
                 try:
-                    for row in split([text], self._delimiter):
+                    for row in split([line], self._delimiter):
                         self._add_row(row, record)
                 except csv.Error as err:
                     problem = f"It cannot be read: {err}. Such lines are skipped."
                     self.report_once(record, "syntax", f"line {self._number}", problem)
 
-    def _find_header(self, text: str, record: SourceRecord) -> None:
+    def _find_header(self, line: str, record: SourceRecord) -> None:
         """Look at a line that may be the header."""
-        if not text.strip() or is_note(text):
-            self._has_notes = self._has_notes or "{" in text
+        if not line.strip() or is_note(line):
+            self._has_notes = self._has_notes or "{" in line
             return
-        step_column = getattr(self.options, "step_column", "")
-        delimiter = delimiter_of(text, step_column, has_notes=self._has_notes)
+        delimiter = delimiter_of(line, self.options.step_column, has_notes=self._has_notes)
         if self._is_card and delimiter != PIPE:
             return
         self._delimiter = delimiter
         if delimiter:
             self._table.delimiter = delimiter
-            self._table.set_header(next(split([text], delimiter)), record)
-            return
-        problem = (
-            "Its first line names neither a column of steps, such as step or epoch, nor only "
-            f"metrics, such as loss and val_loss: {brief(text)}."
-        )
-        self.report_once(record, "header", "", problem)
+            self._table.set_header(next(split([line], delimiter)), record)
+        else:
+            problem = (
+                "Its first line names neither a column of steps, such as step or epoch, nor only "
+                f"metrics, such as loss and val_loss: {brief(line)}."
+            )
+            self.report_once(record, "header", "", problem)
 
     def _add_row(self, row: list[str], record: SourceRecord) -> None:
         table, columns = self._table, self._table.columns
@@ -140,15 +140,15 @@ class CsvSource(LineSource):
             if self.delivered.is_new(tuple(row)) and not columns.has_counter:
                 table.begin_run(record)
             return
-        if row[0].startswith("#") or (self._delimiter == PIPE and set("".join(row)) <= set(":- ")):
+        if row[0].startswith("#") or _is_rule(row, self._delimiter or ""):
             return
         width = len(columns.header)
         if len(row) > width and any(row[width:]):
-            text = (
+            problem = (
                 f"It has {len(row)} cells, more than the {width} of the header. "
                 "Those beyond are skipped."
             )
-            self.report_once(record, "width", f"line {self._number}", text)
+            self.report_once(record, "width", f"line {self._number}", problem)
         row = row[:width] + [""] * (width - len(row))
         if self.delivered.is_new(table.identity(row)):
             table.add(row, self._number, record)
@@ -200,15 +200,14 @@ def delimiter_of(header: str, step_column: str = "", *, has_notes: bool = False)
 
 def _reason(folder: SourceFolder, name: str) -> str | Refused:
     """Return why a file is a table of steps, or why it is none; "" if it may be any kind of log."""
-    is_log = name.lower().endswith((*LOG_SUFFIXES, MODEL_CARD))
-    if not is_log and not name.lower().endswith(SUFFIXES):
+    plain = name.lower()
+    is_log = plain.endswith((*LOG_SUFFIXES, MODEL_CARD))
+    if not is_log and not plain.endswith(SUFFIXES):
         return ""
-    header, rows, has_notes = _head(folder.head_text(name), is_card=name.lower() == MODEL_CARD)
+    header, rows, has_notes = _head(folder.head_text(name), is_card=plain == MODEL_CARD)
     columns = Columns(header, _title(name))
-    if is_log:
-        has_row = bool(rows) and len(rows[0]) == len(header)
-        if not columns.has_loss or not has_row:
-            return ""
+    if is_log and not (columns.has_loss and rows and len(rows[0]) == len(header)):
+        return ""
     reason = _reading(columns, rows, has_notes=has_notes)
     if reason or is_log or len(header) < _FEWEST_COLUMNS:
         return reason
@@ -216,30 +215,33 @@ def _reason(folder: SourceFolder, name: str) -> str | Refused:
     return Refused(folder.key + name, doubt) if doubt else ""
 
 
-def _head(text: str, *, is_card: bool) -> tuple[list[str], list[list[str]], bool]:
+def _head(head: str, *, is_card: bool) -> tuple[list[str], list[list[str]], bool]:
     """Return the header and first rows at the start of a file, and whether JSON precedes them."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    notes = [*map(is_note, lines)]
-    if is_card:
-        found = (n for n, line in enumerate(lines) if PIPE in line and delimiter_of(line) == PIPE)
-        start = next(found, len(lines))
+    lines = [line for line in head.splitlines() if line.strip()]
+    has_notes, delimiter = False, ""
+    for start, line in enumerate(lines):
+        is_header = not is_note(line)
+        has_notes = has_notes or ("{" in line and not is_header)
+        delimiter = delimiter_of(line, has_notes=has_notes) if is_header else ""
+        if delimiter == PIPE if is_card else is_header:
+            lines = lines[start:]
+            break
     else:
-        start = notes.index(False) if False in notes else len(lines)
-    has_notes = any("{" in line for line in lines[:start])
-    if start == len(lines) or "\0" in lines[start]:
         return [], [], has_notes
-    body = [line for line in lines[start : start + _MOST_ROWS] if not is_note(line)]
-    if len(body) > _FEWEST_ROWS and not text.endswith("\n") and start + len(body) >= len(lines):
+    body = [line for line in lines[:_MOST_ROWS] if not is_note(line)]
+    if len(body) > _FEWEST_ROWS and not head.endswith("\n") and len(body) >= len(lines):
         body.pop()
-    delimiter = delimiter_of(body[0], has_notes=has_notes)
-    if not delimiter:
-        delimiter = next((d for d in DELIMITERS[:-1] if d in body[0]), "")
-    with suppress(csv.Error):
-        header, *rows = [*split(body, delimiter)] if delimiter else [[]]
-        if delimiter == PIPE:
-            rows = [row for row in rows if set("".join(row)) - set(":- ")]
-        return header, rows, has_notes
+    if "\0" not in body[0]:
+        delimiter = delimiter or next((d for d in DELIMITERS[:-1] if d in body[0]), "")
+        with suppress(csv.Error):
+            header, *rows = [*split(body, delimiter)] if delimiter else [[]]
+            return header, [row for row in rows if not _is_rule(row, delimiter)], has_notes
     return [], [], has_notes
+
+
+def _is_rule(row: Sequence[str], delimiter: str) -> bool:
+    """Return whether a row is the line between a header and its rows, as in Markdown."""
+    return delimiter == PIPE and set("".join(row)) <= set(":- ")
 
 
 def _reading(columns: Columns, rows: Sequence[Sequence[str]], *, has_notes: bool) -> str:
@@ -252,17 +254,16 @@ def _reading(columns: Columns, rows: Sequence[Sequence[str]], *, has_notes: bool
         return "its columns are metrics" if is_log and are_numbers and is_whole else ""
     if _wrong_count(columns, rows):
         return ""
-    _, name, _ = min(columns.counters, key=lambda column: column[2])
     is_known = (
         columns.has_title
         or columns.metric >= 0
-        or any(NAMES(name).collection for name in columns.numbers.names)
+        or any(NAMES(name).collection for name in columns.numbers)
     )
     if not is_known:
-        cells = [[row[place] for row in full] for place in columns.numbers.positions]
+        cells = [[row[position] for row in full] for position in columns.numbers.values()]
         if sum(map(_is_curve, cells)) < _FEWEST_CURVES or _sample_column(columns):
             return ""
-    return f"its columns include {name!r}"
+    return f"its columns include {columns.counters[0][1]!r}"
 
 
 def _doubt(columns: Columns, rows: Sequence[Sequence[str]]) -> str:
@@ -276,8 +277,9 @@ def _doubt(columns: Columns, rows: Sequence[Sequence[str]]) -> str:
         return ""
     if wrong := _wrong_count(columns, rows):
         return wrong
-    if not columns.has_counter and columns.setting:
-        return f"each row is a training of its own, with settings such as {columns.setting!r}"
+    setting = next(filter(_SETTING.match, columns.names), "")
+    if not columns.has_counter and setting:
+        return f"each row is a training of its own, with settings such as {setting!r}"
     if sample := _sample_column(columns):
         return f"its rows are samples of a data set, with the column {sample!r}, and hold no loss"
     names = ", ".join(filter(None, columns.names[:_SHOWN]))
@@ -291,7 +293,7 @@ def _doubt(columns: Columns, rows: Sequence[Sequence[str]]) -> str:
 
 def _wrong_count(columns: Columns, rows: Sequence[Sequence[str]]) -> str:
     """Return a reason if the first cell of the preferred counter is no count."""
-    for position, name, rank in sorted(columns.counters, key=lambda column: column[2])[:1]:
+    for position, name, rank in columns.counters[:1]:
         cell = rows[0][position] if rows and position < len(rows[0]) else ""
         if not is_undefined(cell) and name and to_count(name, cell, rank) is None:
             return f"its column {name!r} holds {brief(cell)}, which is no count"
@@ -300,8 +302,8 @@ def _wrong_count(columns: Columns, rows: Sequence[Sequence[str]]) -> str:
 
 def _is_curve(cells: Sequence[str]) -> bool:
     """Return whether a column holds fractions that change."""
-    numbers = {number for number in map(cell_number, cells) if number is not None}
-    return len(numbers) > 1 and any(not number.is_integer() for number in numbers)
+    values = {value for value in map(cell_number, cells) if value is not None}
+    return len(values) > 1 and any(not value.is_integer() for value in values)
 
 
 def _sample_column(columns: Columns) -> str:
@@ -317,14 +319,14 @@ def _are_metrics(names: Sequence[str]) -> bool:
     One is a loss. Each other one is something that rule-runner knows, a duration, a time, or has a
     twin that begins with ``val_``. A table of other data, or of results by model, has more.
     """
-    plain = {name.lower() for name in names}
+    plain = [name.lower() for name in names]
+    twins = {f"val_{name}" for name in plain}.intersection(plain)
     return any(NAMES(name).collection == "losses" for name in names) and all(
         not name
         or NAMES(name).collection
         or name.lower().endswith(_DURATIONS)
         or field_role(name) == TIME
-        or f"val_{name.lower()}" in plain
-        or (name.lower().startswith("val_") and name.lower().removeprefix("val_") in plain)
+        or not twins.isdisjoint({name.lower(), f"val_{name.lower()}"})
         for name in names
     )
 
@@ -334,11 +336,11 @@ def _is_cell(cell: str) -> bool:
     return to_number(cell) is not None or is_undefined(cell)
 
 
-def is_note(text: str) -> bool:
+def is_note(line: str) -> bool:
     """Return whether a line is neither a header nor a row, such as a comment."""
-    if text.startswith("#"):
-        return not delimiter_of(text)
-    return text.startswith("{") or text.lower().startswith("sep=")
+    if line.startswith("#"):
+        return not delimiter_of(line)
+    return line.lower().startswith(("{", "sep="))
 
 
 FORMAT: Final = LineFormat("csv", _reason, CsvSource)

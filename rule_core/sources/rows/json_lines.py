@@ -15,9 +15,10 @@ from rule_core.sources.rows.row_fields import (
     brief,
     counts_of,
     field_role,
+    is_counter,
     to_number,
 )
-from rule_core.sources.rows.row_steps import NO_COUNTER, counter_rank, to_count
+from rule_core.sources.rows.row_steps import counter_rank, to_count
 
 MAX_DEPTH: Final = 16  # of nested objects
 MAX_NAME: Final = 1000  # characters
@@ -46,22 +47,22 @@ class JsonLinesSource(LineSource):
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
         """Pass the objects on; see `LineSource`."""
         is_new = self.delivered.is_new
-        for number, line in enumerate(lines, first):
+        for position, line in enumerate(lines, first):
             if not line or line.isspace() or not is_new(line):
                 continue
             item = decoded(line)
             if isinstance(item, dict):
-                self._add(item, number, record)
+                self._add(item, position, record)
             else:
-                text = f"It is not a JSON object: {brief(line)}. Such lines are skipped."
-                self.report_once(record, "object", f"line {number}", text)
+                problem = f"It is not a JSON object: {brief(line)}. Such lines are skipped."
+                self.report_once(record, "object", f"line {position}", problem)
 
-    def _add(self, item: Mapping[str, Any], number: int, record: SourceRecord) -> None:
+    def _add(self, item: Mapping[str, Any], position: int, record: SourceRecord) -> None:
         fields = [*row_fields(item)]
-        ranks = [(name, value, counter_rank(name)) for name, value in fields]
-        problem = counts_of(column for column in ranks if column[2] < NO_COUNTER)
+        counters = [(x, value, counter_rank(x)) for x, value in fields if is_counter(x)]
+        problem = counts_of(counters)
         if isinstance(problem, str):
-            self.report_once(record, "step", f"line {number}", problem)
+            self.report_once(record, "step", f"line {position}", problem)
             return
         metric = item.get("name")
         if isinstance(metric, str) and to_number(item.get("value")) is not None:
@@ -87,12 +88,12 @@ def _reason(folder: SourceFolder, name: str) -> str | Refused:
     return ""
 
 
-def json_head(text: str) -> list[Mapping[str, Any]]:
+def json_head(head: str) -> list[Mapping[str, Any]]:
     """Return the objects at the start of a file of JSON lines; none if it is something else.
 
     A text log may contain JSON lines, but does not begin with one.
     """
-    lines = [line for line in text.split("\n") if line.strip()]
+    lines = [line for line in head.split("\n") if line.strip()]
     if not lines or not isinstance(decoded(lines[0]), dict):
         return []
     return [item for item in map(decoded, lines[:100]) if isinstance(item, dict)]
@@ -101,14 +102,9 @@ def json_head(text: str) -> list[Mapping[str, Any]]:
 def _step_name(item: Mapping[str, Any]) -> str:
     """Return the name of an object's step; "" if it has none, or no other number."""
     numbers = [(name, value) for name, value in row_fields(item) if not isinstance(value, list)]
-    steps = [
-        (counter_rank(name), name) for name, value in numbers if to_count(name, value) is not None
-    ]
-    has_others = any(
-        field_role(name) is None and to_number(value) is not None for name, value in numbers
-    )
-    rank, name = min(steps, default=(NO_COUNTER, ""))
-    return name if rank < NO_COUNTER and has_others else ""
+    steps = [x for x, value in numbers if is_counter(x) and to_count(x, value) is not None]
+    has_metric = any(field_role(x) is None and to_number(value) is not None for x, value in numbers)
+    return min(steps, key=lambda x: (counter_rank(x), x), default="") if has_metric else ""
 
 
 def decoded(line: str) -> Any:
@@ -129,10 +125,10 @@ def row_fields(item: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """
     own = {key: value for key, value in item.items() if key not in _SETTINGS}
     for name, value in flattened(own):
-        first, slash, rest = name.partition("/")
-        is_fraction = slash and isinstance(value, str) and counter_rank(first) < NO_COUNTER
-        is_wrapped = slash and first in _WRAPPERS
-        yield (rest if is_wrapped else first if is_fraction else name), value
+        outer, slash, inner = name.partition("/")
+        is_fraction = slash and isinstance(value, str) and is_counter(outer)
+        is_wrapped = slash and outer in _WRAPPERS
+        yield (inner if is_wrapped else outer if is_fraction else name), value
 
 
 def flattened(

@@ -77,8 +77,8 @@ class LineSource(FileSource, ABC):
         if self._lines.problem:
             self.report_once(record, self._lines.problem, "", self._lines.problem)
         if new.skipped:
-            text = f"It has more than {MAX_LINE_BYTES >> 20} MiB. Such lines are skipped."
-            self.report_once(record, "length", f"line {new.skipped}", text)
+            problem = f"It has more than {MAX_LINE_BYTES >> 20} MiB. Such lines are skipped."
+            self.report_once(record, "length", f"line {new.skipped}", problem)
         return new.has_read
 
     def finish(self, record: SourceRecord) -> None:
@@ -87,19 +87,19 @@ class LineSource(FileSource, ABC):
             while self.read_new(record):
                 pass
 
-    def report_once(self, record: SourceRecord, topic: str, part: str, text: str) -> None:
+    def report_once(self, record: SourceRecord, topic: str, location: str, problem: str) -> None:
         """Report the first problem of a kind.
 
         Parameters
         ----------
         topic
             The kind of problem.
-        part
+        location
             The part of the file that has it, such as ``line 3``; "" for the whole file.
         """
         if topic not in self._reported:
             self._reported.add(topic)
-            record.problem(text, f"{self._key}: {part}" if part else None)
+            record.problem(problem, f"{self._key}: {location}" if location else None)
 
     def decisions(self) -> list[str]:
         """Return how the steps were chosen; see `DecidingSource`."""

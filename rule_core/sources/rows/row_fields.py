@@ -26,6 +26,11 @@ _UNDEFINED: Final = frozenset(
 _TENSOR: Final = re.compile(r"tensor\(\s*([^,()\[\]\s]+)\s*[,)]")
 
 
+def is_counter(name: str) -> bool:
+    """Return whether a field counts the rows."""
+    return counter_rank(name) < NO_COUNTER
+
+
 @lru_cache(maxsize=4096)
 def field_role(name: str) -> str | None:
     """Return `COUNTER`, `TIME`, `MODE`, or None for any other name.
@@ -33,7 +38,7 @@ def field_role(name: str) -> str | None:
     >>> field_role("trainer/global_step"), field_role("mode"), field_role("loss")
     ('counter', 'mode', None)
     """
-    if counter_rank(name) < NO_COUNTER:
+    if is_counter(name):
         return COUNTER
     plain = name.strip().lower().replace(" ", "_").replace("-", "_")
     plain = plain.removeprefix("trainer/").removeprefix("train/")
@@ -79,9 +84,9 @@ def to_step(name: str, value: object, rows: str = "lines") -> int | str:
     rows
         What the sentence calls those that are skipped.
     """
-    number = to_number(value)
-    if number is not None and is_step(number):
-        return int(number)
+    step = to_number(value)
+    if step is not None and is_step(step):
+        return int(step)
     return f"Its {name} {brief(value)} is not a whole number >= 0. Such {rows} are skipped."
 
 
@@ -109,8 +114,8 @@ def counts_of(cells: Iterable[tuple[str, object, int]]) -> list[Count] | str:
 
 def to_time(value: object) -> float:
     """Return a time in seconds since the epoch; 0 if it is none, such as a duration."""
-    number = to_number(value)
-    return number if number is not None and _EPOCH_SECONDS[0] < number < _EPOCH_SECONDS[1] else 0.0
+    time = to_number(value)
+    return time if time is not None and _EPOCH_SECONDS[0] < time < _EPOCH_SECONDS[1] else 0.0
 
 
 def mode_prefix(value: object) -> str:
@@ -133,10 +138,10 @@ class MetricStreams:
     """Gives metrics that have rows of their own an axis each, so that their steps may go back."""
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
+        self._streams: dict[str, int] = {}
 
     def choose(self, metric: str, record: SourceRecord) -> None:
         """Expect a row of a metric; those beyond `MAX_STREAMS` share the last axis."""
-        number = self._numbers.get(metric, len(self._numbers))
-        if number < MAX_STREAMS:
-            self._numbers[metric] = record.stream = number
+        stream = self._streams.get(metric, len(self._streams))
+        if stream < MAX_STREAMS:
+            self._streams[metric] = record.stream = stream

@@ -3,7 +3,7 @@
 import csv
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from itertools import chain, compress, count
@@ -39,7 +39,6 @@ _UNNAMED: Final = "unnamed: "  # what pandas calls the index that it wrote witho
 _RUNS: Final = frozenset({"seed", "run", "run_id", "run_name", "run_hash", "trial_id", "fold"})
 _METRICS: Final = frozenset({"metric", "metric_name", "name", "key", "tag"})
 _VALUE: Final = "value"
-_SETTING: Final = re.compile(r"(?i)(config|params|hparams|hyperparameters)[/._]")
 _CONFIG: Final = "config/"  # settings that some writers repeat in each row
 _RANGES: Final = ("__MIN", "__MAX")  # of a mean, in exports of charts
 _PLAIN: Final = re.compile(r"[^a-z0-9]+")
@@ -49,29 +48,6 @@ _COMMENT: Final = re.compile(r"^\s*#\s*")
 _NUMERIC: Final = frozenset("0123456789.+-")  # with which a number begins
 _FEWEST_ROWS: Final = 16  # that are worth adding at once
 Report = Callable[[SourceRecord, str, str, str], None]
-
-
-class _Cells:
-    """Some columns of a table.
-
-    Attributes
-    ----------
-    positions
-        Their positions, in the order of their names.
-    names
-        Their names, ascending.
-    of_row
-        Returns their cells of a row, in this order.
-    """
-
-    def __init__(self, names: dict[str, int]) -> None:
-        self.names = tuple(sorted(names))
-        self.positions = [names[name] for name in self.names]
-        self.of_row: Callable[[Sequence[str]], tuple[str, ...]] = (
-            itemgetter(*self.positions)
-            if len(self.positions) > 1
-            else lambda row: tuple(row[position] for position in self.positions)
-        )
 
 
 class Columns:
@@ -95,11 +71,11 @@ class Columns:
     problems
         A sentence for each name that occurs twice, by its unique name.
     counters
-        The position, name and rank of each column that counts rows.
+        The position, name and rank of each column that counts rows, the preferred one first.
     has_title
         Whether the title is the name of the only metric.
     every, numbers
-        All columns, and those that may hold numbers.
+        The positions of all columns, and of those that may hold numbers, by their sorted names.
     time, mode, run, metric
         The positions of these columns; -1 if absent. A column of metrics says the name of each
         row's value.
@@ -130,7 +106,7 @@ class Columns:
             numbers = {_VALUE: value}
         elif self.has_title:
             numbers = {title: value}
-        self.every, self.numbers = _Cells(unique), _Cells(numbers)
+        self.every, self.numbers = (dict(sorted(columns.items())) for columns in (unique, numbers))
 
     def _unique(self, names: Sequence[str]) -> dict[str, int]:
         positions: dict[str, int] = {}
@@ -140,9 +116,10 @@ class Columns:
             unique = next(spelling for spelling in spellings if spelling not in positions)
             positions[unique] = position
             if unique != name:
-                self.problems[unique] = (
+                problem = (
                     f"Several columns are called {name!r}; column {position + 1} is {unique!r}."
                 )
+                self.problems[unique] = problem
         return positions
 
     @property
@@ -153,15 +130,10 @@ class Columns:
     @property
     def has_loss(self) -> bool:
         """Whether a column is a loss or a metric that is known."""
-        return any(NAMES(name).collection in {"losses", "metrics"} for name in self.numbers.names)
-
-    @property
-    def setting(self) -> str:
-        """The first column that is called a setting of a training; "" for none."""
-        return next((name for name in self.names if _SETTING.match(name)), "")
+        return any(NAMES(name).collection in {"losses", "metrics"} for name in self.numbers)
 
 
-class _Block(NamedTuple):
+class _NumberRows(NamedTuple):
     """Many rows of plain numbers.
 
     Attributes
@@ -180,17 +152,17 @@ class _Block(NamedTuple):
     has_cell: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, columns: Columns, texts: Sequence[str], delimiter: str) -> "_Block | None":
+    def of(cls, columns: Columns, lines: Sequence[str], delimiter: str) -> "_NumberRows | None":
         """Return lines as a block; None if some are no rows of plain numbers."""
-        if not columns.numbers.names or {columns.mode, columns.run, columns.metric} != {-1}:
+        if not columns.numbers or {columns.mode, columns.run, columns.metric} != {-1}:
             return None
-        cells, has_cell = _numbers(texts, delimiter)
-        if cells.shape != (len(texts), len(columns.header)):
+        cells, has_cell = _numbers(lines, delimiter)
+        if cells.shape != (len(lines), len(columns.header)):
             return None
-        counters = {rank: cells[:, place] for place, _, rank in reversed(columns.counters)}
+        counters = {rank: cells[:, position] for position, _, rank in reversed(columns.counters)}
         if 0 in counters and len(counters.keys() - {EPOCH}) > 1:
             return None
-        steps = counters[min(counters)] if counters else np.arange(float(len(texts)))
+        steps = counters[min(counters)] if counters else np.arange(float(len(lines)))
         if not ((steps >= 0) & (steps < SEGMENT_STEPS) & (steps == np.floor(steps))).all():
             return None
         breaks = np.diff(steps) <= 0
@@ -199,15 +171,17 @@ class _Block(NamedTuple):
             breaks |= (np.diff(epochs) != 0) & (epochs == np.floor(epochs))[1:]
         return cls(steps, (np.flatnonzero(breaks) + 1).tolist(), cells, has_cell)
 
-    def identities(self, every: _Cells) -> Iterator[tuple[tuple[str, ...], bytes]]:
+    def identities(self, every: Mapping[str, int]) -> Iterator[tuple[tuple[str, ...], bytes]]:
         """Yield what identifies each row, as `Table.identity` does."""
-        cells, has_cell = self.cells[:, every.positions], self.has_cell[:, every.positions]
+        names, positions = tuple(every), [*every.values()]
+        cells, has_cell = self.cells[:, positions], self.has_cell[:, positions]
         if has_cell.all():
             data, width = cells.tobytes(), cells[:1].nbytes
-            yield from ((every.names, data[n : n + width]) for n in range(0, len(data), width))
-            return
-        for row, has in zip(cells, has_cell, strict=True):
-            yield tuple(compress(every.names, has)), row[has].tobytes()
+            return ((names, data[n : n + width]) for n in range(0, len(data), width))
+        return (
+            (tuple(compress(names, has)), row[has].tobytes())
+            for row, has in zip(cells, has_cell, strict=True)
+        )
 
 
 class Table:
@@ -248,8 +222,7 @@ class Table:
 
     def set_header(self, cells: Sequence[str], record: SourceRecord) -> None:
         """Read the rows that follow by another header."""
-        step_column = getattr(self._options, "step_column", "")
-        self.columns = Columns(cells, self._title, step_column)
+        self.columns = Columns(cells, self._title, self._options.step_column)
         for name, problem in self.columns.problems.items():
             self._report(record, f"name {name}", f"column {name!r}", problem)
 
@@ -264,7 +237,7 @@ class Table:
         columns = self.columns
         if columns is None or not columns.has_counter:
             return columns is not None and [*row] == columns.header
-        position, _, rank = min(columns.counters, key=itemgetter(2))
+        position, _, rank = columns.counters[0]
         cell = row[position].strip() if position < len(row) else ""
         return bool(cell) and cell[0] not in _NUMERIC and counter_rank(cell.lstrip("# ")) == rank
 
@@ -272,20 +245,20 @@ class Table:
         """Return the names and cells that identify a row, whatever columns are added."""
         if self.columns is None:
             return (), tuple(row)
-        names, cells = self.columns.every.names, self.columns.every.of_row(row)
-        if "" in cells:
-            names, cells = tuple(compress(names, cells)), tuple(filter(None, cells))
+        cells = {name: row[position] for name, position in self.columns.every.items()}
+        if "" in cells.values():
+            cells = {name: cell for name, cell in cells.items() if cell}
         try:
-            return names, array("d", map(float, cells)).tobytes()
+            return tuple(cells), array("d", map(float, cells.values())).tobytes()
         except ValueError:
-            return names, cells
+            return tuple(cells), tuple(cells.values())
 
-    def add(self, row: Sequence[str], number: int, record: SourceRecord) -> None:
+    def add(self, row: Sequence[str], line: int, record: SourceRecord) -> None:
         """Pass a row on that has a cell for each column.
 
         Parameters
         ----------
-        number
+        line
             The number of its line.
         """
         columns = self.columns
@@ -293,17 +266,19 @@ class Table:
             return
         if columns.run >= 0 and not self._is_of_run(row[columns.run].strip(), record):
             return
-        counts = counts_of([(name, row[place], rank) for place, name, rank in columns.counters])
+        counts = counts_of(
+            [(name, row[position], rank) for position, name, rank in columns.counters]
+        )
         if isinstance(counts, str):
             if columns.has_counter:
-                self._report(record, "step", f"line {number}", counts)
+                self._report(record, "step", f"line {line}", counts)
                 return
             counts = []
         self._rows_count = self._rows_count or not all(is_step(count.value) for count in counts)
         if not columns.has_counter and not counts:
             counts = [Count(ROW, UNNAMED, self._count)]
         self._count += 1
-        values = self._values(columns, row, number, record)
+        values = self._values(columns, row, line, record)
         if columns.metric >= 0:
             name = row[columns.metric].strip()
             if not values or not name:
@@ -317,8 +292,8 @@ class Table:
     def _is_of_run(self, run: str, record: SourceRecord) -> bool:
         """Return whether a row is read, after beginning a segment if its run is another one."""
         if run in self._ended:
-            text = f"Rows of several runs alternate; those of {brief(run)} are cut."
-            self._report(record, "runs", "", text)
+            problem = f"Rows of several runs alternate; those of {brief(run)} are cut."
+            self._report(record, "runs", "", problem)
             return False
         if run and run != self._run:
             if self._run:
@@ -328,10 +303,11 @@ class Table:
         return True
 
     def _values(
-        self, columns: Columns, row: Sequence[str], number: int, record: SourceRecord
+        self, columns: Columns, row: Sequence[str], line: int, record: SourceRecord
     ) -> dict[str, float]:
         values = {}
-        for name, cell in zip(columns.numbers.names, columns.numbers.of_row(row), strict=True):
+        for name, position in columns.numbers.items():
+            cell = row[position]
             if not cell:
                 continue
             try:
@@ -341,27 +317,21 @@ class Table:
                 if value is not None:
                     values[name] = value
                 elif not is_undefined(cell):
-                    self._add_text(name, cell, number, record)
-        for name in [name for name in self._texts if name in values]:
-            self._report_text(name, self._texts.pop(name), number, record)
+                    self._texts.setdefault(name, cell)
+        for name in [name for name in self._texts if name in values or name in record.columns]:
+            problem = (
+                f"{brief(self._texts.pop(name))} in line {line} or before is not a number. "
+                "Such cells are skipped."
+            )
+            self._report(record, f"cell {name}", f"column {name!r}", problem)
         return values
-
-    def _add_text(self, name: str, cell: str, number: int, record: SourceRecord) -> None:
-        if name in record.columns:
-            self._report_text(name, cell, number, record)
-        else:
-            self._texts.setdefault(name, cell)
-
-    def _report_text(self, name: str, cell: str, number: int, record: SourceRecord) -> None:
-        text = f"{brief(cell)} in line {number} or before is not a number. Such cells are skipped."
-        self._report(record, f"cell {name}", f"column {name!r}", text)
 
     # -- many rows ---------------------------------------------------------------------------
 
     def add_block(
         self,
-        texts: Sequence[str],
-        number: int,
+        lines: Sequence[str],
+        first_line: int,
         record: SourceRecord,
         count_known: Callable[[Iterable[object]], int],
     ) -> bool:
@@ -369,10 +339,10 @@ class Table:
 
         Parameters
         ----------
-        texts
+        lines
             Their lines.
-        number
-            The number of the first line.
+        first_line
+            The number of the first one.
         count_known
             Returns how many of the rows were given before, by their identities.
 
@@ -384,69 +354,60 @@ class Table:
         columns = self.columns
         if columns is None or self._texts or self._rows_count:
             return False
-        block = _Block.of(columns, texts, self.delimiter)
+        block = _NumberRows.of(columns, lines, self.delimiter)
         if block is None:
             return False
         first = count_known(block.identities(columns.every))
         if not columns.counters:
             block = block._replace(steps=block.steps + (self._count - first))
-        for end in (*block.ends, len(texts)):
-            if end > first:
-                self._add_part(columns, texts, range(first, end), number, record, block)
-                first = end
+
+        def add_each(rows: range) -> None:
+            cells = split(lines[rows.start : rows.stop], self.delimiter)
+            for position, row in zip(rows, cells, strict=True):
+                self.add(row, first_line + position, record)
+
+        for end in (*block.ends, len(lines)):
+            rows = range(first, end)
+            first = max(first, end)
+            if len(rows) < _FEWEST_ROWS:
+                add_each(rows)
+                continue
+            # The counter grows: the first two rows and the last two show where the others are.
+            add_each(rows[:1])
+            before = self.rows.steps.last
+            add_each(rows[1:2])
+            after = self.rows.steps.last
+            first_step, second_step = block.steps[rows.start : rows.start + 2].tolist()
+            if after - before == second_step - first_step:
+                self._add_middle(
+                    columns, slice(rows[2], rows[-2]), after - int(second_step), record, block
+                )
+            else:
+                add_each(rows[2:-2])
+            add_each(rows[-2:])
         return True
 
-    def _add_part(
-        self,
-        columns: Columns,
-        texts: Sequence[str],
-        part: range,
-        number: int,
-        record: SourceRecord,
-        block: _Block,
-    ) -> None:
-        """Pass rows on whose counter grows: the first and last two show where the others are."""
-
-        def add_each(lines: range) -> None:
-            rows = split(texts[lines.start : lines.stop], self.delimiter)
-            for line, row in zip(lines, rows, strict=True):
-                self.add(row, number + line, record)
-
-        if len(part) < _FEWEST_ROWS:
-            add_each(part)
-            return
-        add_each(part[:1])
-        before = self.rows.steps.last
-        add_each(part[1:2])
-        after = self.rows.steps.last
-        one, two = block.steps[part.start : part.start + 2].tolist()
-        if after - before == two - one:
-            self._add_middle(columns, slice(part[2], part[-2]), after - int(two), record, block)
-        else:
-            add_each(part[2:-2])
-        add_each(part[-2:])
-
     def _add_middle(
-        self, columns: Columns, part: slice, base: int, record: SourceRecord, block: _Block
+        self, columns: Columns, rows: slice, base: int, record: SourceRecord, block: _NumberRows
     ) -> None:
         """Pass on rows of a block whose steps follow from their counters."""
-        places = columns.numbers.positions
-        cells, chosen = block.cells[part], block.has_cell[part][:, places].ravel()
-        steps = block.steps[part].astype(np.int64) + base
+        names, positions = tuple(columns.numbers), [*columns.numbers.values()]
+        cells, chosen = block.cells[rows], block.has_cell[rows][:, positions].ravel()
+        steps = block.steps[rows].astype(np.int64) + base
         times = np.zeros(len(steps))
         if columns.time >= 0:
             times = np.array([*map(to_time, cells[:, columns.time].tolist())])
         record.points(
-            columns.numbers.names,
-            np.tile(np.arange(len(places)), len(steps))[chosen],
-            np.repeat(steps, len(places))[chosen],
-            cells[:, places].ravel()[chosen],
-            np.repeat(times, len(places))[chosen],
+            names,
+            np.tile(np.arange(len(names)), len(steps))[chosen],
+            np.repeat(steps, len(names))[chosen],
+            cells[:, positions].ravel()[chosen],
+            np.repeat(times, len(names))[chosen],
         )
         self._count += len(steps)
 
 
-def split(texts: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+def split(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
     """Yield the cells of lines.
 
     Raises
@@ -455,10 +416,10 @@ def split(texts: Iterable[str], delimiter: str) -> Iterator[list[str]]:
         If a cell is too long.
     """
     if delimiter == BLANKS:
-        return (_COMMENT.sub("#", text).split() for text in texts)
+        return (_COMMENT.sub("#", line).split() for line in lines)
     if delimiter == PIPE:
-        return (text.strip().removeprefix(PIPE).removesuffix(PIPE).split(PIPE) for text in texts)
-    return csv.reader(texts, delimiter=delimiter)
+        return (line.strip().removeprefix(PIPE).removesuffix(PIPE).split(PIPE) for line in lines)
+    return csv.reader(lines, delimiter=delimiter)
 
 
 def cell_number(cell: str, *, has_decimal_commas: bool = False) -> float | None:
@@ -469,32 +430,31 @@ def cell_number(cell: str, *, has_decimal_commas: bool = False) -> float | None:
     >>> cell_number("1,234"), cell_number("1,234", has_decimal_commas=True), cell_number("7f")
     (1234.0, 1.234, None)
     """
-    text = cell.strip()
-    if text[:1] not in _NUMERIC:
-        return to_number(text)
-    text = _UNIT.sub("", text)
-    if _GROUPED.fullmatch(text) and ("." in text or not has_decimal_commas):
-        text = text.replace(",", "")
-    elif text.count(",") == 1:
-        text = text.replace(".", "").replace(",", ".")
-    return to_number(text)
+    cell = cell.strip()
+    if cell[:1] in _NUMERIC:
+        cell = _UNIT.sub("", cell)
+        if _GROUPED.fullmatch(cell) and ("." in cell or not has_decimal_commas):
+            cell = cell.replace(",", "")
+        elif cell.count(",") == 1:
+            cell = cell.replace(".", "").replace(",", ".")
+    return to_number(cell)
 
 
-def _numbers(texts: Sequence[str], delimiter: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _numbers(lines: Sequence[str], delimiter: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the numbers of rows, NaN for empty cells, and which are not empty.
 
     If there is anything else, the shape is that of no rows.
     """
     separator = None if delimiter == BLANKS else delimiter
     try:
-        if texts[0]:  # of blank lines alone loadtxt warns
-            cells = np.loadtxt(texts, delimiter=separator, ndmin=2, comments=None)
+        if lines[0]:  # of blank lines alone loadtxt warns
+            cells = np.loadtxt(lines, delimiter=separator, ndmin=2, comments=None)
             return cells, np.ones(cells.shape, bool)
     except ValueError:
-        text = "\n".join(texts)
-        if separator and "nan" not in text.lower():
+        content = "\n".join(lines)
+        if separator and "nan" not in content.lower():
             empty = rf"(?:(?<={separator})|^)(?={separator}|$)"
-            filled = re.sub(empty, "nan", text, flags=re.MULTILINE).split("\n")
+            filled = re.sub(empty, "nan", content, flags=re.MULTILINE).split("\n")
             with suppress(ValueError):
                 cells = np.loadtxt(filled, delimiter=separator, ndmin=2, comments=None)
                 return cells, ~np.isnan(cells)
@@ -510,9 +470,9 @@ def _clean(header: Sequence[str]) -> list[str]:
     return names
 
 
-def _position(values: Sequence[object], wanted: AbstractSet[object]) -> int:
-    """Return the position of the first value that is wanted; -1 if there is none."""
-    return next((position for position, value in enumerate(values) if value in wanted), -1)
+def _position(values: Sequence[object], names: AbstractSet[object]) -> int:
+    """Return the position of the first value that is among some names; -1 if there is none."""
+    return next((position for position, value in enumerate(values) if value in names), -1)
 
 
 def _counters(names: Sequence[str], step_column: str) -> list[tuple[int, str, int]]:
@@ -520,14 +480,14 @@ def _counters(names: Sequence[str], step_column: str) -> list[tuple[int, str, in
 
     def ranked(rank_of: Callable[[str], int]) -> list[tuple[int, str, int]]:
         ranks = [(position, name, rank_of(name)) for position, name in enumerate(names)]
-        return [column for column in ranks if column[2] < NO_COUNTER]
+        return sorted((x for x in ranks if x[2] < NO_COUNTER), key=itemgetter(2))
 
     if step_column == ROW:
         return []
     if step_column:
         return ranked(lambda name: 0 if name == step_column else NO_COUNTER)
-    found = ranked(counter_rank) or ranked(
+    counters = ranked(counter_rank) or ranked(
         lambda name: counter_rank(name.rpartition("/")[2].removesuffix("_seen"))
     )
-    is_index = not found and bool(names) and not names[0]
-    return [(0, "", UNNAMED)] if is_index else found
+    is_index = not counters and bool(names) and not names[0]
+    return [(0, "", UNNAMED)] if is_index else counters

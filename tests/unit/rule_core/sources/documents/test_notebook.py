@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 from source_files import Content, Followed, read, recognized
 
-from rule_core.sources.documents.notebook import FORMAT, parts, tables_of
+from rule_core.sources.documents.notebook import FORMAT, outputs, tables_of
 from rule_core.sources.format import HEAD_BYTES
 
 ROW = "<tr><td>%d</td><td>%s</td></tr>"
@@ -105,7 +105,7 @@ def test_hostile_tables(shown: str) -> None:
 
 def test_images_are_passed_over() -> None:
     image = {"output_type": "display_data", "data": {"image/png": "A" * 10**6, "text/plain": "x"}}
-    assert [part.text for part in parts(notebook(image))] == ["x"]
+    assert [*outputs(notebook(image))] == ["x"]
 
 
 def test_what_is_recognized() -> None:

@@ -12,8 +12,8 @@ from faulty_s3 import FaultyS3
 from source_files import Content, Followed, recognized
 
 from rule_core.sources.contract import Row, SourceContract
+from rule_core.sources.documents.trainer_state import FORMAT
 from rule_core.sources.format import SourceFormat
-from rule_core.sources.rows.trainer_state import FORMAT
 from rule_core.storage.retrying_store import RetryingStore
 from rule_core.storage.s3.bucket import Bucket
 from rule_core.storage.s3.store import S3Store
@@ -109,9 +109,9 @@ def test_a_newest_state_that_was_cut_off_leaves_the_one_before() -> None:
     files = {checkpoint(1): state(rows(1), 1), checkpoint(2): state(rows(1, 2), 2)[:-9]}
     run = Followed(FORMAT, KEY, files)
     assert losses(run.end()) == [("1", 1.0)]
-    assert run.problems == [
-        f"{checkpoint(2)}: It is not complete JSON ({len(files[checkpoint(2)])} bytes)."
-    ]
+    size = len(files[checkpoint(2)])
+    problem = f"It is not read: it is not complete JSON ({size} bytes)."
+    assert run.problems == [f"{checkpoint(2)}: {problem}"]
 
 
 @pytest.mark.parametrize(
@@ -119,21 +119,21 @@ def test_a_newest_state_that_was_cut_off_leaves_the_one_before() -> None:
     [
         (
             b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n",
-            "It is a Git LFS pointer instead of the file. Run git lfs pull in its repository.",
+            "it is a Git LFS pointer; run git lfs pull in its repository",
         ),
-        (b"[]", "It has no log_history: the Trainer of transformers did not write it."),
+        (b"[]", "it has no log_history: the Trainer of transformers did not write it"),
         (
             b'{"log_history": 3}',
-            "It has no log_history: the Trainer of transformers did not write it.",
+            "it has no log_history: the Trainer of transformers did not write it",
         ),
-        (b"", "It is not complete JSON (0 bytes)."),
-        (b"[" * 100_000, "It is not complete JSON (100000 bytes)."),
+        (b"", "it is not complete JSON (0 bytes)"),
+        (b"[" * 100_000, "it is not complete JSON (100000 bytes)"),
     ],
 )
 def test_other_content_is_named_in_a_sentence(content: bytes, problem: str) -> None:
     run = Followed(FORMAT, KEY, {KEY: content})
     assert run.end() == {}
-    assert run.problems == [f"{KEY}: {problem}"]
+    assert run.problems == [f"{KEY}: It is not read: {problem}."]
 
 
 def test_damaged_entries_are_skipped() -> None:

@@ -12,7 +12,7 @@ import torch
 from source_files import Followed
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
-from rule_core.sources.rows.trainer_state import FORMAT
+from rule_core.sources.documents.trainer_state import FORMAT
 from rule_core.storage.local import LocalStore
 
 KEY = "trainer_state.json"

@@ -54,11 +54,10 @@ def open_file(store: TrialStore, key: str) -> "GrowingFile | CompressedFile":
     if not ending:
         return GrowingFile(store, key)
     try:
-        _METHODS[ending]()
+        return CompressedFile(store, key, _METHODS[ending])
     except ImportError as err:
         msg = f"File {key!r} is compressed. To read it, install the package backports.zstd."
         raise SMDebugValueError(msg) from err
-    return CompressedFile(store, key, _METHODS[ending])
 
 
 def read_head(store: TrialStore, key: str, limit: int) -> bytes:
@@ -91,7 +90,7 @@ class CompressedFile:
 
     def _begin(self) -> None:
         self.problem = ""
-        self._member: Any = None
+        self._member = self._new_member()
         self._input = b""
 
     def read(self, limit: int = PIECE_BYTES) -> NewBytes:

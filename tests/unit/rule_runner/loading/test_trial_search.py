@@ -243,7 +243,7 @@ def test_every_file_of_a_folder_without_any_trial_is_told(tmp_path: Path) -> Non
     rawtrial.write(tmp_path, {"config.json": b'{"lr": 0.1}', "below/notes.md": b"x"})
     trials, not_read = found(tmp_path)
     assert (trials, [*not_read]) == ([], ["config.json"])
-    assert "one value of each name" in not_read["config.json"]
+    assert "only single values" in not_read["config.json"]
 
 
 def test_folder_that_cannot_be_listed_is_told(

@@ -35,8 +35,8 @@ _REASONS: Final = {
 
 def unread_files(
     folder: SourceFolder, refused: Iterable[Refused] = (), *, every: bool = False
-) -> list[Refused]:
-    """Return the first files of a folder that look like outputs of a training, with reasons.
+) -> dict[str, str]:
+    """Return why the first files that look like outputs of a training are not read, by key.
 
     Parameters
     ----------
@@ -45,14 +45,14 @@ def unread_files(
     every
         Whether to name all files, whatever their names.
     """
-    reasons = {item.key: item for item in refused}
+    reasons = {item.key: item.reason for item in refused}
     unrefused = (
-        Refused(folder.key + name, _reason(folder, name))
+        (folder.key + name, _reason(folder, name))
         for name in folder.names
         if name[-1:] != "/" and folder.key + name not in reasons
         if every or _OUTPUTS.fullmatch(name)
     )
-    return [*islice(chain(reasons.values(), unrefused), FILES_NAMED)]
+    return dict(islice(chain(reasons.items(), unrefused), FILES_NAMED))
 
 
 def _reason(folder: SourceFolder, name: str) -> str:

@@ -221,7 +221,7 @@ def _check_young(place: TrialPlace, address: TrialAddress, recognition: Recognit
         return
     refused = [item for item in recognition.refused if item.key == place.file]
     file = folder_of(place.store, "", (place.file,), lambda _: ())
-    reason = unread_files(file, refused, every=True)[0].reason
+    reason = unread_files(file, refused, every=True)[place.file]
     state = f"is in no format that is read as a trial: {reason}" if status.size else "is empty"
     msg = f"File {str(address)!r} {state}. {LOOKED_FOR}"
     raise SMDebugValueError(msg)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rule_core.clock import SystemClock
 from rule_core.exceptions import SMDebugError
@@ -87,14 +87,14 @@ class TrialSearch(NamedTuple):
     problems
         Sentences on formats that cannot be used.
     not_read
-        The files that may be outputs of a training and are not read, in folders without a trial,
-        and the folders that cannot be listed; with their paths as keys.
+        Why files that may be outputs of a training are not read, in folders without a trial, and
+        folders cannot be listed; by path.
     """
 
     trials: list[TrialFolder]
     complete: bool
     problems: tuple[str, ...] = ()
-    not_read: tuple[Refused, ...] = ()
+    not_read: Mapping[str, str] = {}
 
 
 def find_trials(
@@ -128,8 +128,7 @@ def find_trials(
     TrialError
         If the path does not exist or cannot be listed; the message suggests the nearest name.
     """
-    search = _search(trial_address(path), sources=sources)
-    search.looked = looked
+    search = _search(path, sources=sources, looked=looked)
     search.remaining = search.remaining if folder_limit is None else folder_limit
     top = search.top(path)
     if top is not None:
@@ -162,13 +161,11 @@ def find_new_trials(
     TrialError
         If the path does not exist, cannot be listed, or storage does not answer in time.
     """
-    search = _search(trial_address(path), seconds, MANY_ENTRIES, sources)
-    search.passes_over = passes_over
+    search = _search(path, seconds, MANY_ENTRIES, sources=sources, passes_over=passes_over)
     top = search.top(path)
     if top is None:
         raise TrialError(missing(path))
-    for trial in search.run(top):
-        yield trial._replace(path=_with_root(search.address, trial.path))
+    yield from search.run(top)
 
 
 def _file_trials(search: "_Search") -> list[TrialFolder]:
@@ -220,19 +217,15 @@ def _is_profile(address: TrialAddress, store: TrialStore) -> bool:
 
 def _collect(search: "_Search", top: Sequence[str], limit: int) -> TrialSearch:
     """Return the first trials of a search whose top folder has the names `top`."""
-    relative = list(islice(search.run(top), limit + 1))
-    trials = [
-        trial._replace(path=_with_root(search.address, trial.path))
-        for trial in sorted(relative[:limit])
-    ]
+    every = list(islice(search.run(top), limit + 1))
+    trials = sorted(every[:limit])
     if not trials:
         search.add_unread(folder_of(search.store, "", top, lambda _: ()), every=True)
-    not_read = (
-        Refused(_path_of(search.address.path, key), reason)
-        for key, reason in search.not_read.items()
-    )
-    complete = search.complete and len(relative) <= limit
-    return TrialSearch(trials, complete, tuple(search.problems), tuple(not_read))
+    not_read = {
+        _path_of(search.address.path, key): reason for key, reason in search.not_read.items()
+    }
+    complete = search.complete and len(every) <= limit
+    return TrialSearch(trials, complete, tuple(search.problems), not_read)
 
 
 def trials_below(path: str, seconds: float = math.inf) -> list[TrialFolder]:
@@ -242,7 +235,7 @@ def trials_below(path: str, seconds: float = math.inf) -> list[TrialFolder]:
     trial.
     """
     with suppress(TrialError, OSError, StorageUnavailableError, WaitEndedError):
-        search = _search(trial_address(path), min(seconds, HINT_TIMEOUT_S))
+        search = _search(path, min(seconds, HINT_TIMEOUT_S))
         search.remaining = min(search.remaining, HINTED_FOLDERS)
         top = sorted(search.names(""))
         if not any(
@@ -271,7 +264,7 @@ def nearest_path(path: str, seconds: float = math.inf) -> str | None:
     """
     base, names_in_path = _split(path)
     with suppress(TrialError, OSError):
-        names = _search(TrialAddress("", base), min(seconds, HINT_TIMEOUT_S)).names
+        names = _search(base, min(seconds, HINT_TIMEOUT_S)).names
         for depth in reversed(range(len(names_in_path))):
             siblings = _list_or_none(names, "".join(f"{name}/" for name in names_in_path[:depth]))
             if siblings is None:
@@ -327,8 +320,8 @@ class _Search:
     store: TrialStore
     remaining: int
     entries: int
-    sources: SourceOptions
     formats: Mapping[str, SourceFormat] | None
+    sources: SourceOptions = DEFAULT
     passes_over: Callable[[str], bool] = lambda _: False
     looked: Callable[[], None] = lambda: None
     complete: bool = True
@@ -359,18 +352,19 @@ class _Search:
     ) -> None:
         """Add the files of a folder that are not read; see `unread_files`."""
         if len(self.not_read) < UNREAD_FILES:
-            for item in unread_files(folder, refused, every=every):
-                self.not_read.setdefault(item.key, item.reason)
+            for key, reason in unread_files(folder, refused, every=every).items():
+                self.not_read.setdefault(key, reason)
 
     def run(self, top: Sequence[str]) -> Iterator[TrialFolder]:
-        """Yield the trials; their paths are relative to that of the search."""
+        """Yield the trials."""
         level: Iterable[tuple[str, Sequence[str]]] = [("", self._bounded(top))]
         for _ in range(LEVELS + 1):
             below: list[str] = []
             for folder, names in level:
                 trials, owned = self._look(folder, names)
                 self.looked()
-                yield from trials
+                for trial in trials:
+                    yield trial._replace(path=_with_root(self.address, trial.path))
                 below += [
                     folder + name
                     for name in names
@@ -387,8 +381,8 @@ class _Search:
         def listed(inner: str) -> Sequence[str]:
             return self._of(folder + inner)
 
-        place = folder_of(self.store, folder, names, listed)
-        if _is_passed_over(place):
+        inside = folder_of(self.store, folder, names, listed)
+        if _is_passed_over(inside):
             return [], names
         tensors = has_marks(names, marks.TENSORS, listed)
         profiler = has_marks(names, marks.PROFILER, listed) or any(
@@ -400,8 +394,7 @@ class _Search:
         owned = ours if tensors or profiler else frozenset[str]()
         refused: Sequence[Refused] = ()
         if not tensors or self.formats:
-            inside = place._replace(options=self.sources)
-            recognition = recognize(inside, self.formats)
+            recognition = recognize(inside._replace(options=self.sources), self.formats)
             self.problems |= dict.fromkeys(recognition.problems)
             refused = recognition.refused
             if recognition.runs or self.formats:
@@ -411,7 +404,7 @@ class _Search:
                 return runs, recognition.owned | owned
         tensors |= END_OF_JOB in names and not profiler  # which may have its end mark here
         if not (tensors or profiler):
-            self.add_unread(place, refused)
+            self.add_unread(inside, refused)
             return [], owned
         return [TrialFolder(folder, tensors, profiler)], ours
 
@@ -475,10 +468,10 @@ def _split(path: str) -> tuple[str, list[str]]:
     if is_s3(path):
         with suppress(SMDebugError):
             bucket, prefix = parse_s3(path)
-            return f"s3://{bucket}", [part for part in prefix.split("/") if part]
+            return f"s3://{bucket}", [name for name in prefix.split("/") if name]
         return path, []
     parts = Path(path.strip()).expanduser()
-    return parts.anchor or ".", [part for part in parts.parts if part != parts.anchor]
+    return parts.anchor or ".", [name for name in parts.parts if name != parts.anchor]
 
 
 def _with_root(address: TrialAddress, relative: str) -> str:
@@ -495,12 +488,9 @@ def _path_of(path: str, folder: str) -> str:
 
 
 def _search(
-    address: TrialAddress,
-    seconds: float = math.inf,
-    entries: int | None = None,
-    sources: SourceOptions = DEFAULT,
+    path: str, seconds: float = math.inf, entries: int | None = None, **options: Any
 ) -> _Search:
-    """Return a search below an address.
+    """Return a search below a path.
 
     Parameters
     ----------
@@ -508,38 +498,41 @@ def _search(
         The longest time to wait for storage in total.
     entries
         How many names of a folder to list at most; by default `ENTRIES`.
+    options
+        Other attributes of the search.
 
     Raises
     ------
     TrialError
         If storage of this kind cannot be read.
     """
-    path, entries = address.path, ENTRIES if entries is None else entries
+    address = trial_address(path)
     formats = {address.kind: format_named(address.kind)} if address.kind else None
+    list_names, limit = (
+        (_s3_names, S3_FOLDERS) if is_s3(address.path) else (_local_names, LOCAL_FOLDERS)
+    )
+    entries = ENTRIES if entries is None else entries
     try:
-        if is_s3(path):
-            names, store = _s3_names(path, seconds, entries)
-            return _Search(address, names, store, S3_FOLDERS, entries, sources, formats)
-        names, store = _local_names(path, entries), open_store(path)
-        return _Search(address, names, store, LOCAL_FOLDERS, entries, sources, formats)
+        names, store = list_names(address.path, entries, seconds)
     except SMDebugError as err:
         raise TrialError(str(err)) from err
+    return _Search(address, names, store, limit, entries, formats, **options)
 
 
-def _local_names(path: str, limit: int) -> ListFolder:
-    root = Path(open_store(path).uri)
+def _local_names(path: str, limit: int, _seconds: float) -> tuple[ListFolder, TrialStore]:
+    store = open_store(path)
 
     def names(folder: str) -> list[str]:
-        with os.scandir(root / folder) as entries:
+        with os.scandir(Path(store.uri) / folder) as entries:
             return [
                 entry.name + "/" * entry.is_dir(follow_symlinks=False)
                 for entry in islice(entries, limit + 1)
             ]
 
-    return names
+    return names, store
 
 
-def _s3_names(path: str, seconds: float, limit: int) -> tuple[ListFolder, TrialStore]:
+def _s3_names(path: str, limit: int, seconds: float) -> tuple[ListFolder, TrialStore]:
     from rule_core.storage.s3.settings import S3Settings
 
     settings = S3Settings.from_environment()

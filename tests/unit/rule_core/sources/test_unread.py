@@ -12,7 +12,7 @@ from rule_core.sources.unread import FILES_NAMED, unread_files
 
 def reasons(files: dict[str, bytes], *refused: Refused, every: bool = False) -> dict[str, str]:
     folder = source_folder(MemoryStore(files), "")
-    return {item.key: item.reason for item in unread_files(folder, refused, every=every)}
+    return unread_files(folder, refused, every=every)
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,7 @@ def found(path: Path) -> tuple[list[str], dict[str, str]]:
     search = find_trials(str(path))
     assert search.complete
     trials = [str(Path(trial.path).relative_to(path)) for trial in search.trials]
-    return trials, {str(Path(key).relative_to(path)): why for key, why in search.not_read}
+    return trials, {str(Path(key).relative_to(path)): why for key, why in search.not_read.items()}
 
 
 def test_folders_of_packages_and_of_results_are_passed_over(tmp_path: Path) -> None:

@@ -94,7 +94,9 @@ class LineReader:
             skipped = self._number
             self._skip_line()
         if self._skipping:
-            content = self._after_skipped(content)
+            _, end_of_line, content = content.partition("\n")
+            self._number += len(end_of_line)
+            self._skipping = not end_of_line
         content = self._partial + content
         end = content.rfind("\n") + 1
         self._partial = content[end:]
@@ -123,15 +125,6 @@ class LineReader:
     def _skip_line(self) -> None:
         self._partial = ""
         self._skipping = True
-
-    def _after_skipped(self, content: str) -> str:
-        """Return what follows the end of a line that is skipped."""
-        end = content.find("\n") + 1
-        if not end:
-            return ""
-        self._skipping = False
-        self._number += 1
-        return content[end:]
 
 
 def head_text(head: bytes) -> str:

@@ -94,10 +94,10 @@ def start_of_text(store: TrialStore, key: str) -> bytes:
     ObjectNotFoundError, StorageUnavailableError
         See `TrialStore.read`.
     """
-    text = bytes(store.read(key, ByteRange(0, SNIFFED)))
-    if text.startswith(GZIP):
-        text = _inflate(Members(), text, SNIFFED)
-    return text.removeprefix(b"\xef\xbb\xbf").lstrip()
+    start = bytes(store.read(key, ByteRange(0, SNIFFED)))
+    if start.startswith(GZIP):
+        start = _inflate(Members(), start, SNIFFED)
+    return start.removeprefix(b"\xef\xbb\xbf").lstrip()
 
 
 def _pieces(store: TrialStore, key: str, size: int) -> Iterator[bytes]:

@@ -21,11 +21,12 @@ def is_secret(name: str) -> bool:
     return _NAME.search(name) is not None
 
 
-def without_secrets(text: str) -> str:
+def without_secrets(message: str) -> str:
     """Return a text without the values that follow the name of a secret.
 
     >>> without_secrets('{"lr": 0.1, "api_key": "abc"}'), without_secrets("2 tokens: 'a'")
     ('{"lr": 0.1, "api_key":***}', "2 tokens: 'a'")
     """
-    name = _NAME.search(text)
-    return text[: name.end()] + _VALUE.sub(MASK, text[name.end() :]) if name else text
+    name = _NAME.search(message)
+    start = name.end() if name else len(message)
+    return message[:start] + _VALUE.sub(MASK, message[start:])

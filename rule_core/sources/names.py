@@ -191,12 +191,12 @@ def _left_by_right(options: Iterable[str], form: str) -> dict[str, str]:
     """Return the left sides of options ``LEFT=RIGHT`` by the right ones, which occur once."""
     sides: dict[str, str] = {}
     for option in options:
-        left, _, right = option.partition("=")
-        if not (left and right):
+        value, _, key = option.partition("=")
+        if not (value and key):
             msg = f"{option!r} must have the form {form}."
             raise SMDebugValueError(msg)
-        if sides.setdefault(right, left) != left:
-            msg = f"{right!r} is given both {sides[right]!r} and {left!r}. Choose one."
+        if sides.setdefault(key, value) != value:
+            msg = f"{key!r} is given both {sides[key]!r} and {value!r}. Choose one."
             raise SMDebugValueError(msg)
     return sides
 

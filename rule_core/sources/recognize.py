@@ -182,14 +182,14 @@ def _ask_all(
     folder: SourceFolder,
 ) -> Found:
     """Return what formats recognise in a folder; add what they refuse."""
-    found: Found = {}
+    recognized: Found = {}
     for kind, source_format in by_kind.items():
         for item in _ask(source_format, folder, report):
             if isinstance(item, Recognized):
-                found.setdefault(kind, []).append(item)
+                recognized.setdefault(kind, []).append(item)
             else:
                 refused.setdefault(item.key, item)
-    return found
+    return recognized
 
 
 def _ask(
@@ -285,8 +285,8 @@ def _runs(
     kinds = [kind for kind in by_kind if kind in recognized and kind != CHECKPOINTS]
     if not kinds:
         return [SourceRun(folder, checkpoints)] if checkpoints else []
-    first, *others = kinds
-    aside = [item for kind in others for item in recognized[kind]]
+    first, *later = kinds
+    aside = [item for kind in later for item in recognized[kind]]
     groups: dict[object, list[Read]] = {}
     for item in recognized[first]:
         groups.setdefault(_group(item.key.removeprefix(folder)), []).append((by_kind[first], item))

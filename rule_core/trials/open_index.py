@@ -95,10 +95,10 @@ def open_index(
         return open_sources(store, [(source_format, item)], options, range_steps, window)
     store = open_at(address.path)
     with suppress(StorageUnavailableError, WaitEndedError):  # whoever reads the index says it
-        place = find_place(address.path, store, open_at)
-        if not address.kind and not place.file and _is_native(place.store):
-            return NativeIndex(place.store, range_steps, window)
-        index = _open_place(place, address, options, range_steps, window)
+        location = find_place(address.path, store, open_at)
+        if not address.kind and not location.file and _is_native(location.store):
+            return NativeIndex(location.store, range_steps, window)
+        index = _open_place(location, address, options, range_steps, window)
         if index is not None:
             return index
     native = NativeIndex(store, range_steps, window)
@@ -125,7 +125,7 @@ def _named(address: TrialAddress) -> tuple[TrialStore, Recognized] | None:
 
 
 def _open_place(
-    place: TrialPlace,
+    location: TrialPlace,
     address: TrialAddress,
     options: SourceOptions,
     range_steps: tuple[int | None, int | None] | None,
@@ -134,19 +134,19 @@ def _open_place(
     """Return the index over files of other formats; None if there is no run, or several."""
     from rule_core.sources.open import open_sources
 
-    find = partial(find_runs, place, address.kind, options)
+    find = partial(find_runs, location, address.kind, options)
     recognition = find()
     runs = recognition.runs
-    if place.file and not runs and address.kind:
-        item = Recognized(address.kind, place.file, SAID_SO)
-        runs = [SourceRun(place.file, [(format_named(address.kind), item)])]
-    if place.file and not runs:
-        _check_young(place, address, recognition)
+    if location.file and not runs and address.kind:
+        item = Recognized(address.kind, location.file, SAID_SO)
+        runs = [SourceRun(location.file, [(format_named(address.kind), item)])]
+    if location.file and not runs:
+        _check_young(location, address, recognition)
     elif len(runs) != 1:
         return None
     sources = runs[0].sources if runs else ()
     index = open_sources(
-        place.store, sources, options, range_steps, window, find_runs=lambda: find().runs
+        location.store, sources, options, range_steps, window, find_runs=lambda: find().runs
     )
     index.set_aside = [
         f"{item.key or 'The folder'!r} is not read: {sources[0][1].kind} describes the same run. "
@@ -158,7 +158,9 @@ def _open_place(
     return index
 
 
-def find_runs(place: TrialPlace, kind: str = "", options: SourceOptions = DEFAULT) -> Recognition:
+def find_runs(
+    location: TrialPlace, kind: str = "", options: SourceOptions = DEFAULT
+) -> Recognition:
     """Return the runs at a place in formats of others.
 
     Raises
@@ -166,7 +168,7 @@ def find_runs(place: TrialPlace, kind: str = "", options: SourceOptions = DEFAUL
     SMDebugValueError
         If the format that the user named cannot be used.
     """
-    folder = source_folder(place.store, "", place.file or None)._replace(options=options)
+    folder = source_folder(location.store, "", location.file or None)._replace(options=options)
     return recognize(folder, {kind: format_named(kind)} if kind else None)
 
 
@@ -206,7 +208,7 @@ def _is_native(store: TrialStore) -> bool:
     return has_marks(folder.names, TENSORS, folder.list_folder)
 
 
-def _check_young(place: TrialPlace, address: TrialAddress, recognition: Recognition) -> None:
+def _check_young(location: TrialPlace, address: TrialAddress, recognition: Recognition) -> None:
     """Reject a file that no format reads, unless its first rows may still be written.
 
     Raises
@@ -216,12 +218,12 @@ def _check_young(place: TrialPlace, address: TrialAddress, recognition: Recognit
     """
     status = FileStatus(0, 0.0)
     with suppress(ObjectNotFoundError):
-        status = place.store.status(place.file)
+        status = location.store.status(location.file)
     if status.size < YOUNG_BYTES and time.time() - status.modified < YOUNG_S:
         return
-    refused = [item for item in recognition.refused if item.key == place.file]
-    file = folder_of(place.store, "", (place.file,), lambda _: ())
-    reason = unread_files(file, refused, every=True)[0].reason
+    refused = [item for item in recognition.refused if item.key == location.file]
+    file = folder_of(location.store, "", (location.file,), lambda _: ())
+    reason = unread_files(file, refused, every=True)[location.file]
     state = f"is in no format that is read as a trial: {reason}" if status.size else "is empty"
     msg = f"File {str(address)!r} {state}. {LOOKED_FOR}"
     raise SMDebugValueError(msg)

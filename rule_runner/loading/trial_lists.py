@@ -1,10 +1,9 @@
 """list_trials: the trials at and below several paths, each once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from rule_core.sources.address import address_of
-from rule_core.sources.format import Refused
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.trials.open_index import LOOKED_FOR
 from rule_runner.errors import TrialError, shortened
@@ -28,11 +27,11 @@ class ListedTrial(NamedTuple):
 
 
 class TrialList(NamedTuple):
-    """The trials below some paths, what is wrong with the paths, and what was not read."""
+    """The trials below some paths, what is wrong with the paths, and why files are not read."""
 
     trials: list[ListedTrial]
     problems: list[str]
-    not_read: list[Refused]
+    not_read: Mapping[str, str]
 
 
 def list_trials(
@@ -48,7 +47,7 @@ def list_trials(
     """
     trials: dict[str, ListedTrial] = {}
     problems: list[str] = []
-    not_read: dict[str, Refused] = {}
+    not_read: dict[str, str] = {}
     for path in paths:
         try:
             search = find_trials(path, limit, folder_limit, sources, looked)
@@ -60,14 +59,14 @@ def list_trials(
         if not search.complete:
             problems.append(PARTIAL.format(path=path))
         problems += search.problems
-        not_read.update((item.key, item) for item in search.not_read)
+        not_read |= search.not_read
         for folder in search.trials:
             trial_path = address_of(folder.path).canonical
             trials.setdefault(trial_path, ListedTrial(folder, trial_path, path))
-    return TrialList([*trials.values()], problems, [*not_read.values()])
+    return TrialList([*trials.values()], problems, not_read)
 
 
-def _why_empty(path: str, not_read: Sequence[Refused]) -> str:
+def _why_empty(path: str, not_read: Mapping[str, str]) -> str:
     """Return a sentence on a path without trials, with the reasons why files are not read."""
     try:
         reject_parent(open_trial(path))
@@ -75,5 +74,5 @@ def _why_empty(path: str, not_read: Sequence[Refused]) -> str:
         return str(err)
     if not not_read:
         return EMPTY.format(path=path)
-    reasons = [f"{item.key} ({item.reason})" for item in not_read]
+    reasons = [f"{file} ({reason})" for file, reason in not_read.items()]
     return f"No trial at {path!r} or below. Not read: {shortened(reasons)}."

@@ -2,12 +2,13 @@
 
 import math
 import os
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rule_core.clock import SystemClock
 from rule_core.exceptions import SMDebugError
@@ -18,7 +19,7 @@ from rule_core.profiler.converted import format as profiles
 from rule_core.profiler.files.one_file import one_file
 from rule_core.reading.source_index import SourceIndex
 from rule_core.sources.address import TrialAddress, address_of
-from rule_core.sources.format import Refused, SourceFolder
+from rule_core.sources.format import Refused, SourceFolder, SourceFormat
 from rule_core.sources.formats import format_named
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.sources.recognize import SourceRun, folder_of, recognize
@@ -86,14 +87,14 @@ class TrialSearch(NamedTuple):
     problems
         Sentences on formats that cannot be used.
     not_read
-        The files that may be outputs of a training and are not read, in folders without a trial,
-        and the folders that cannot be listed; with their paths as keys.
+        Why files that may be outputs of a training are not read, in folders without a trial, and
+        folders cannot be listed; by path.
     """
 
     trials: list[TrialFolder]
     complete: bool
     problems: tuple[str, ...] = ()
-    not_read: tuple[Refused, ...] = ()
+    not_read: Mapping[str, str] = {}
 
 
 def find_trials(
@@ -127,24 +128,15 @@ def find_trials(
     TrialError
         If the path does not exist or cannot be listed; the message suggests the nearest name.
     """
-    address = trial_address(path)
-    opened = _open(address.path)._replace(sources=sources)
-    if folder_limit is not None:
-        opened = opened._replace(limit=folder_limit)
-    try:
-        top = sorted(opened.names(""))
-    except (FileNotFoundError, NotADirectoryError):
-        trials = _file_trials(address, opened)
-        if not trials:
-            raise TrialError(missing(path)) from None
-        return TrialSearch(trials[:limit], len(trials) <= limit)
-    except OSError as err:
-        msg = f"{path!r} cannot be listed: {err.strerror}. Give the folder of a trial or of trials."
-        raise TrialError(msg) from err
-    except StorageUnavailableError as err:
-        msg = f"{path!r} cannot be listed: {err.reason}."
-        raise TrialError(msg) from err
-    return _collect(address, _Search(opened, address.kind, looked=looked), top, limit)
+    search = _search(path, sources=sources, looked=looked)
+    search.remaining = search.remaining if folder_limit is None else folder_limit
+    top = search.top(path)
+    if top is not None:
+        return _collect(search, top, limit)
+    trials = _file_trials(search)
+    if not trials:
+        raise TrialError(missing(path))
+    return TrialSearch(trials[:limit], len(trials) <= limit)
 
 
 def find_new_trials(
@@ -169,24 +161,14 @@ def find_new_trials(
     TrialError
         If the path does not exist, cannot be listed, or storage does not answer in time.
     """
-    address = trial_address(path)
-    opened = _open(address.path, seconds, MANY_ENTRIES)._replace(sources=sources)
-    try:
-        top = sorted(opened.names(""))
-    except (OSError, StorageUnavailableError, WaitEndedError) as err:
-        reason = getattr(err, "reason", None) or getattr(err, "strerror", None) or "no answer"
-        msg = missing(path) if _is_absent(err) else f"{path!r} cannot be listed: {reason}."
-        raise TrialError(msg) from err
-    search = _Search(opened, address.kind, passes_over)
-    for trial in search.run(top):
-        yield trial._replace(path=_with_root(address, trial.path))
+    search = _search(path, seconds, MANY_ENTRIES, sources=sources, passes_over=passes_over)
+    top = search.top(path)
+    if top is None:
+        raise TrialError(missing(path))
+    yield from search.run(top)
 
 
-def _is_absent(err: Exception) -> bool:
-    return isinstance(err, FileNotFoundError | NotADirectoryError)
-
-
-def _file_trials(address: TrialAddress, opened: "_Opened") -> list[TrialFolder]:
+def _file_trials(search: "_Search") -> list[TrialFolder]:
     """Return the trial that a path to a file means; none if there is no such file.
 
     Raises
@@ -194,15 +176,15 @@ def _file_trials(address: TrialAddress, opened: "_Opened") -> list[TrialFolder]:
     TrialError
         If no format reads the file, or storage does not answer.
     """
+    address = search.address
     if profiles.has_known_name(address.path):
         return [TrialFolder(address.path.strip(), tensors=False, profiler=True)]
     try:
-        place = find_place(address.path, opened.store, open_store)
-        if not place.file:
+        if not find_place(address.path, search.store, open_store).file:
             return []
-        if _is_profile(address, opened.store):
+        if _is_profile(address, search.store):
             return [TrialFolder(address.path.strip(), tensors=False, profiler=True)]
-        index = open_index(str(address), options=opened.sources)
+        index = open_index(str(address), options=search.sources)
     except StorageUnavailableError as err:
         msg = f"{address.path!r} cannot be read: {err.reason}."
         raise TrialError(msg) from err
@@ -233,21 +215,17 @@ def _is_profile(address: TrialAddress, store: TrialStore) -> bool:
     return bool(recognized)
 
 
-def _collect(
-    address: TrialAddress, search: "_Search", top: Sequence[str], limit: int
-) -> TrialSearch:
+def _collect(search: "_Search", top: Sequence[str], limit: int) -> TrialSearch:
     """Return the first trials of a search whose top folder has the names `top`."""
-    relative = list(islice(search.run(top), limit + 1))
-    trials = [
-        trial._replace(path=_with_root(address, trial.path)) for trial in sorted(relative[:limit])
-    ]
+    every = list(islice(search.run(top), limit + 1))
+    trials = sorted(every[:limit])
     if not trials:
         search.add_unread(folder_of(search.store, "", top, lambda _: ()), every=True)
-    not_read = (
-        Refused(_path_of(address.path, key), reason) for key, reason in search.not_read.items()
-    )
-    complete = search.complete and len(relative) <= limit
-    return TrialSearch(trials, complete, tuple(search.problems), tuple(not_read))
+    not_read = {
+        _path_of(search.address.path, key): reason for key, reason in search.not_read.items()
+    }
+    complete = search.complete and len(every) <= limit
+    return TrialSearch(trials, complete, tuple(search.problems), not_read)
 
 
 def trials_below(path: str, seconds: float = math.inf) -> list[TrialFolder]:
@@ -257,15 +235,14 @@ def trials_below(path: str, seconds: float = math.inf) -> list[TrialFolder]:
     trial.
     """
     with suppress(TrialError, OSError, StorageUnavailableError, WaitEndedError):
-        address = trial_address(path)
-        opened = _open(address.path, min(seconds, HINT_TIMEOUT_S))
-        opened = opened._replace(limit=min(opened.limit, HINTED_FOLDERS))
-        top = sorted(opened.names(""))
+        search = _search(path, min(seconds, HINT_TIMEOUT_S))
+        search.remaining = min(search.remaining, HINTED_FOLDERS)
+        top = sorted(search.names(""))
         if not any(
             name in marks.FOLDERS or name == END_OF_JOB or profiles.has_known_name(name)
             for name in top
         ):
-            return _collect(address, _Search(opened, address.kind), top, HINTED_TRIALS)[0]
+            return _collect(search, top, HINTED_TRIALS).trials
     return []
 
 
@@ -287,7 +264,7 @@ def nearest_path(path: str, seconds: float = math.inf) -> str | None:
     """
     base, names_in_path = _split(path)
     with suppress(TrialError, OSError):
-        names = _open(base, min(seconds, HINT_TIMEOUT_S)).names
+        names = _search(base, min(seconds, HINT_TIMEOUT_S)).names
         for depth in reversed(range(len(names_in_path))):
             siblings = _list_or_none(names, "".join(f"{name}/" for name in names_in_path[:depth]))
             if siblings is None:
@@ -308,11 +285,28 @@ def nearest_path(path: str, seconds: float = math.inf) -> str | None:
     return None
 
 
+@dataclass
 class _Search:
     """A breadth-first search for trials.
 
     Attributes
     ----------
+    address
+        Where it begins.
+    names
+        Lists a folder.
+    store
+        Reads files.
+    remaining
+        How many folders may still be listed.
+    entries
+        How many names of a folder to look at.
+    formats
+        The formats to look for; None: all.
+    passes_over
+        Tells by its relative path whether not to look into a folder.
+    looked
+        Called after each folder.
     complete
         Whether no folder has been skipped so far.
     problems
@@ -321,46 +315,60 @@ class _Search:
         The reasons why files and folders are not read, by key.
     """
 
-    def __init__(
-        self,
-        opened: "_Opened",
-        kind: str = "",
-        passes_over: Callable[[str], bool] = lambda _: False,
-        looked: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._names = opened.names
-        self._passes_over = passes_over
-        self._entries = opened.entries
-        self._sources = opened.sources
-        self._looked = looked
-        self.store = opened.store
-        self._remaining = opened.limit
-        self._formats = {kind: format_named(kind)} if kind else None
-        self.complete = True
-        self.problems: dict[str, None] = {}
-        self.not_read: dict[str, str] = {}
+    address: TrialAddress
+    names: ListFolder
+    store: TrialStore
+    remaining: int
+    entries: int
+    formats: Mapping[str, SourceFormat] | None
+    sources: SourceOptions = DEFAULT
+    passes_over: Callable[[str], bool] = lambda _: False
+    looked: Callable[[], None] = lambda: None
+    complete: bool = True
+    problems: dict[str, None] = field(default_factory=dict)
+    not_read: dict[str, str] = field(default_factory=dict)
+
+    def top(self, path: str) -> list[str] | None:
+        """Return the names where the search begins, which the user calls `path`; None: no folder.
+
+        Raises
+        ------
+        TrialError
+            If they cannot be listed.
+        """
+        try:
+            return sorted(self.names(""))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as err:
+            reason = f"{err.strerror}. Give the folder of a trial or of trials"
+        except (StorageUnavailableError, WaitEndedError) as err:
+            reason = getattr(err, "reason", "no answer")
+        msg = f"{path!r} cannot be listed: {reason}."
+        raise TrialError(msg)
 
     def add_unread(
         self, folder: SourceFolder, refused: Iterable[Refused] = (), *, every: bool = False
     ) -> None:
         """Add the files of a folder that are not read; see `unread_files`."""
         if len(self.not_read) < UNREAD_FILES:
-            for item in unread_files(folder, refused, every=every):
-                self.not_read.setdefault(item.key, item.reason)
+            for key, reason in unread_files(folder, refused, every=every).items():
+                self.not_read.setdefault(key, reason)
 
     def run(self, top: Sequence[str]) -> Iterator[TrialFolder]:
-        """Yield the trials; their paths are relative to that of the search."""
+        """Yield the trials."""
         level: Iterable[tuple[str, Sequence[str]]] = [("", self._bounded(top))]
         for _ in range(LEVELS + 1):
             below: list[str] = []
             for folder, names in level:
                 trials, owned = self._look(folder, names)
-                self._looked()
-                yield from trials
+                self.looked()
+                for trial in trials:
+                    yield trial._replace(path=_with_root(self.address, trial.path))
                 below += [
                     folder + name
                     for name in names
-                    if _may_hold(name, owned) and not self._passes_over(folder + name)
+                    if _may_hold(name, owned) and not self.passes_over(folder + name)
                 ]
             if not below:
                 return
@@ -373,8 +381,8 @@ class _Search:
         def listed(inner: str) -> Sequence[str]:
             return self._of(folder + inner)
 
-        place = folder_of(self.store, folder, names, listed)
-        if _is_passed_over(place):
+        inside = folder_of(self.store, folder, names, listed)
+        if _is_passed_over(inside):
             return [], names
         tensors = has_marks(names, marks.TENSORS, listed)
         profiler = has_marks(names, marks.PROFILER, listed) or any(
@@ -385,27 +393,26 @@ class _Search:
             ours |= {marks.TENSORBOARD}
         owned = ours if tensors or profiler else frozenset[str]()
         refused: Sequence[Refused] = ()
-        if not tensors or self._formats:
-            inside = place._replace(options=self._sources)
-            recognition = recognize(inside, self._formats)
+        if not tensors or self.formats:
+            recognition = recognize(inside._replace(options=self.sources), self.formats)
             self.problems |= dict.fromkeys(recognition.problems)
             refused = recognition.refused
-            if recognition.runs or self._formats:
-                runs = list(_trials_of(recognition.runs, folder, named=bool(self._formats)))
-                if profiler and not self._formats:
+            if recognition.runs or self.formats:
+                runs = list(_trials_of(recognition.runs, folder, named=bool(self.formats)))
+                if profiler and not self.formats:
                     runs.append(TrialFolder(folder, tensors=False, profiler=True))
                 return runs, recognition.owned | owned
         tensors |= END_OF_JOB in names and not profiler  # which may have its end mark here
         if not (tensors or profiler):
-            self.add_unread(place, refused)
+            self.add_unread(inside, refused)
             return [], owned
         return [TrialFolder(folder, tensors, profiler)], ours
 
     def _of(self, folder: str) -> Sequence[str]:
         """Return the names in a folder; none if it cannot be listed or the limit is reached."""
-        self._remaining -= 1
+        self.remaining -= 1
         try:
-            return self._bounded(sorted(self._names(folder)) if self._remaining >= 0 else None)
+            return self._bounded(sorted(self.names(folder)) if self.remaining >= 0 else None)
         except (FileNotFoundError, NotADirectoryError):  # removed meanwhile
             return ()
         except OSError as err:
@@ -415,8 +422,8 @@ class _Search:
             return self._bounded(None)
 
     def _bounded(self, names: Sequence[str] | None) -> Sequence[str]:
-        self.complete &= names is not None and len(names) <= self._entries
-        return (names or ())[: self._entries]
+        self.complete &= names is not None and len(names) <= self.entries
+        return (names or ())[: self.entries]
 
 
 def _trials_of(runs: Sequence[SourceRun], folder: str, *, named: bool) -> Iterator[TrialFolder]:
@@ -461,10 +468,10 @@ def _split(path: str) -> tuple[str, list[str]]:
     if is_s3(path):
         with suppress(SMDebugError):
             bucket, prefix = parse_s3(path)
-            return f"s3://{bucket}", [part for part in prefix.split("/") if part]
+            return f"s3://{bucket}", [name for name in prefix.split("/") if name]
         return path, []
     parts = Path(path.strip()).expanduser()
-    return parts.anchor or ".", [part for part in parts.parts if part != parts.anchor]
+    return parts.anchor or ".", [name for name in parts.parts if name != parts.anchor]
 
 
 def _with_root(address: TrialAddress, relative: str) -> str:
@@ -480,18 +487,10 @@ def _path_of(path: str, folder: str) -> str:
     return str(Path(open_store(path).uri) / folder)
 
 
-class _Opened(NamedTuple):
-    """A path: how to list the folders below it, how to read files, and the limits of a search."""
-
-    names: ListFolder
-    store: TrialStore
-    limit: int
-    entries: int
-    sources: SourceOptions = DEFAULT
-
-
-def _open(path: str, seconds: float = math.inf, entries: int | None = None) -> _Opened:
-    """Return how to search below a path.
+def _search(
+    path: str, seconds: float = math.inf, entries: int | None = None, **options: Any
+) -> _Search:
+    """Return a search below a path.
 
     Parameters
     ----------
@@ -499,35 +498,41 @@ def _open(path: str, seconds: float = math.inf, entries: int | None = None) -> _
         The longest time to wait for storage in total.
     entries
         How many names of a folder to list at most; by default `ENTRIES`.
+    options
+        Other attributes of the search.
 
     Raises
     ------
     TrialError
         If storage of this kind cannot be read.
     """
+    address = trial_address(path)
+    formats = {address.kind: format_named(address.kind)} if address.kind else None
+    list_names, limit = (
+        (_s3_names, S3_FOLDERS) if is_s3(address.path) else (_local_names, LOCAL_FOLDERS)
+    )
     entries = ENTRIES if entries is None else entries
     try:
-        if is_s3(path):
-            return _Opened(*_s3_names(path, seconds, entries), S3_FOLDERS, entries)
-        return _Opened(_local_names(path, entries), open_store(path), LOCAL_FOLDERS, entries)
+        names, store = list_names(address.path, entries, seconds)
     except SMDebugError as err:
         raise TrialError(str(err)) from err
+    return _Search(address, names, store, limit, entries, formats, **options)
 
 
-def _local_names(path: str, limit: int) -> ListFolder:
-    root = Path(open_store(path).uri)
+def _local_names(path: str, limit: int, _seconds: float) -> tuple[ListFolder, TrialStore]:
+    store = open_store(path)
 
     def names(folder: str) -> list[str]:
-        with os.scandir(root / folder) as entries:
+        with os.scandir(Path(store.uri) / folder) as entries:
             return [
                 entry.name + "/" * entry.is_dir(follow_symlinks=False)
                 for entry in islice(entries, limit + 1)
             ]
 
-    return names
+    return names, store
 
 
-def _s3_names(path: str, seconds: float, limit: int) -> tuple[ListFolder, TrialStore]:
+def _s3_names(path: str, limit: int, seconds: float) -> tuple[ListFolder, TrialStore]:
     from rule_core.storage.s3.settings import S3Settings
 
     settings = S3Settings.from_environment()

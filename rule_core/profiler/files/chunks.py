@@ -10,10 +10,10 @@ from itertools import chain
 from typing import Final
 
 from rule_core.exceptions import SMDebugError
+from rule_core.sources.text.compressed_file import Members
 from rule_core.storage import ByteRange, TrialStore
 
 GZIP: Final = b"\x1f\x8b"
-_GZIP_BITS: Final = zlib.MAX_WBITS | 16
 SNIFFED: Final = 1 << 16  # bytes
 _FETCH: Final = 8 << 20  # bytes per request to a slow store
 
@@ -94,10 +94,10 @@ def start_of_text(store: TrialStore, key: str) -> bytes:
     ObjectNotFoundError, StorageUnavailableError
         See `TrialStore.read`.
     """
-    text = bytes(store.read(key, ByteRange(0, SNIFFED)))
-    if text.startswith(GZIP):
-        text = _inflate(zlib.decompressobj(_GZIP_BITS), text, SNIFFED)
-    return text.removeprefix(b"\xef\xbb\xbf").lstrip()
+    start = bytes(store.read(key, ByteRange(0, SNIFFED)))
+    if start.startswith(GZIP):
+        start = _inflate(Members(), start, SNIFFED)
+    return start.removeprefix(b"\xef\xbb\xbf").lstrip()
 
 
 def _pieces(store: TrialStore, key: str, size: int) -> Iterator[bytes]:
@@ -114,33 +114,26 @@ def _pieces(store: TrialStore, key: str, size: int) -> Iterator[bytes]:
 def _unzipped(pieces: Iterable[bytes], limits: TimelineLimits) -> Iterator[bytes]:
     """Yield decompressed gzip data, member by member."""
     read = written = 0
-    inflate = zlib.decompressobj(_GZIP_BITS)
+    members = Members()
     for piece in pieces:
         read += len(piece)
-        rest, full = piece, False
-        while rest or full:
-            if inflate.eof:
-                rest = rest.lstrip(b"\0")  # padding may follow the last member
-                if not rest:
-                    break
-                inflate = zlib.decompressobj(_GZIP_BITS)
-            text = _inflate(inflate, rest, limits.chunk)
-            full = len(text) == limits.chunk and not inflate.eof
-            rest = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
-            written += len(text)
+        content = _inflate(members, piece, limits.chunk)
+        while content:
+            written += len(content)
             if written > max(limits.swelling * read, limits.unsuspected):
                 msg = f"expands to more than {limits.swelling} times its size: the rest is not read"
                 raise TimelineFaultError(msg)
-            if text:
-                yield text
-    if not inflate.eof:
+            yield content
+            content = _inflate(members, b"", limits.chunk)
+    if not members.is_complete:
         msg = "is truncated gzip data"
         raise TimelineFaultError(msg)
 
 
-def _inflate(inflate: "zlib._Decompress", data: bytes, most: int) -> bytes:
+def _inflate(members: Members, data: bytes, most: int) -> bytes:
+    members.feed(data)
     try:
-        return inflate.decompress(data, most)
+        return members.read(most)
     except zlib.error as err:
         msg = "is damaged gzip data"
         raise TimelineFaultError(msg) from err

@@ -94,24 +94,26 @@ class LineReader:
             skipped = self._number
             self._skip_line()
         if self._skipping:
-            content = self._after_skipped(content)
+            _, end_of_line, content = content.partition("\n")
+            self._number += len(end_of_line)
+            self._skipping = not end_of_line
         content = self._partial + content
         end = content.rfind("\n") + 1
         self._partial = content[end:]
-        first, text = self._unwrapped(content[:end])
+        first, lines = self._unwrapped(content[:end])
         if len(self._partial) > MAX_LINE_BYTES:
             skipped = skipped or self._number
             self._skip_line()
-        return NewLines(text, first, new.restarted, skipped, has_read=bool(new.data))
+        return NewLines(lines, first, new.restarted, skipped, has_read=bool(new.data))
 
     def finish(self) -> NewLines:
         """Return the last line if it has no end; what is appended to it later is skipped."""
         ending = self._decoder.decode(b"", is_last=True)
         content = "" if self._skipping else self._partial + ending
-        first, text = self._unwrapped(content, is_last=True)
+        first, lines = self._unwrapped(content, is_last=True)
         if self._partial:
             self._skip_line()
-        return NewLines(text, first, restarted=False, skipped=0, has_read=bool(content))
+        return NewLines(lines, first, restarted=False, skipped=0, has_read=bool(content))
 
     def _unwrapped(self, content: str, *, is_last: bool = False) -> tuple[int, str]:
         """Return the number of the first line, and lines without envelopes."""
@@ -123,15 +125,6 @@ class LineReader:
     def _skip_line(self) -> None:
         self._partial = ""
         self._skipping = True
-
-    def _after_skipped(self, content: str) -> str:
-        """Return what follows the end of a line that is skipped."""
-        end = content.find("\n") + 1
-        if not end:
-            return ""
-        self._skipping = False
-        self._number += 1
-        return content[end:]
 
 
 def head_text(head: bytes) -> str:

@@ -42,7 +42,7 @@ def plain_name(name: str) -> str:
     return stem if stem and dot + ending.lower() in _METHODS else name
 
 
-def open_file(store: TrialStore, key: str) -> "GrowingFile | CompressedFile":
+def open_file(store: TrialStore, key: str) -> GrowingFile:
     """Return a file of which the content is read, decompressed if its name says so.
 
     Raises
@@ -54,11 +54,10 @@ def open_file(store: TrialStore, key: str) -> "GrowingFile | CompressedFile":
     if not ending:
         return GrowingFile(store, key)
     try:
-        _METHODS[ending]()
+        return CompressedFile(store, key, _METHODS[ending])
     except ImportError as err:
         msg = f"File {key!r} is compressed. To read it, install the package backports.zstd."
         raise SMDebugValueError(msg) from err
-    return CompressedFile(store, key, _METHODS[ending])
 
 
 def read_head(store: TrialStore, key: str, limit: int) -> bytes:
@@ -71,59 +70,84 @@ def read_head(store: TrialStore, key: str, limit: int) -> bytes:
     return head
 
 
-class CompressedFile:
+class Members:
+    """The members of compressed data, one after another.
+
+    Attributes
+    ----------
+    is_complete
+        Whether each member that has begun has ended.
+    """
+
+    def __init__(self, new_member: Callable[[], Any] = _METHODS[".gz"]) -> None:
+        self._new_member = new_member
+        self._member = new_member()
+        self._input = b""
+        self.is_complete = True
+
+    def feed(self, data: bytes) -> None:
+        """Add compressed data."""
+        self._input += data
+
+    def read(self, limit: int) -> bytes:
+        """Return at most `limit` bytes of content; b"" if it takes more data.
+
+        Raises
+        ------
+        zlib.error, OSError, lzma.LZMAError
+            If the data is damaged; Zstandard has an error of its own.
+        """
+        content = b""
+        while not content:
+            if self.is_complete:
+                self._input = self._input.lstrip(b"\0")  # padding
+                if not self._input:
+                    break
+                self._member, self.is_complete = self._new_member(), False
+            content = self._member.decompress(self._input, limit)
+            self.is_complete = self._member.eof
+            if not self.is_complete:
+                self._input = getattr(self._member, "unconsumed_tail", b"")
+                break
+            self._input = self._member.unused_data
+        return content
+
+
+class CompressedFile(GrowingFile):
     """The content of a compressed file, which may have several members, and not yet its end.
 
     Attributes
     ----------
-    key, modified
-        As those of `GrowingFile`.
     problem
         A sentence on damage, at which the content ends; "" if there is none.
     """
 
     def __init__(self, store: TrialStore, key: str, new_member: Callable[[], Any]) -> None:
-        self.key = key
-        self.modified = 0.0
-        self._file = GrowingFile(store, key)
+        super().__init__(store, key)
         self._new_member = new_member
         self._begin()
 
     def _begin(self) -> None:
         self.problem = ""
-        self._member: Any = None
-        self._input = b""
+        self._members = Members(self._new_member)
 
     def read(self, limit: int = PIECE_BYTES) -> NewBytes:
         """Return at most `limit` bytes of the content; see `GrowingFile.read`."""
         restarted, content = False, self._decompressed(limit)
         while not content:
-            new = self._file.read(limit)
-            self.modified = self._file.modified
+            new = super().read(limit)
             if new.restarted:
                 self._begin()
                 restarted = True
             if not new.data:
                 break
-            self._input += new.data
+            self._members.feed(bytes(new.data))
             content = self._decompressed(limit)
         return NewBytes(memoryview(content), restarted)
 
     def _decompressed(self, limit: int) -> bytes:
-        content = b""
-        while not content and not self.problem:
-            if self._member is None:
-                self._input = self._input.lstrip(b"\0")  # padding
-                if not self._input:
-                    break
-                self._member = self._new_member()
-            try:
-                content = self._member.decompress(self._input, limit)
-            except (*_ERRORS,) as err:
-                self.problem = f"It is damaged: {err}. What follows is not read."
-                break
-            if not self._member.eof:
-                self._input = getattr(self._member, "unconsumed_tail", b"")
-                break
-            self._input, self._member = self._member.unused_data, None
-        return content
+        try:
+            return b"" if self.problem else self._members.read(limit)
+        except (*_ERRORS,) as err:
+            self.problem = f"It is damaged: {err}. What follows is not read."
+            return b""

@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import islice, pairwise
 from typing import Final
@@ -10,17 +10,20 @@ from typing import Final
 import msgspec
 
 HEAD_LINES: Final = 32  # that decide whether numbers before lines are ranks
-HEAD_CHARACTERS: Final = 1 << 20  # in which these lines, or the first tag, are looked for
+HEAD_CHARACTERS: Final = 1 << 20  # in which these lines are looked for
 MAX_FORMS: Final = 10_000  # of the lines of ranks, remembered
 MAX_UNFINISHED: Final = 8 << 20  # characters of a line in several pieces
-_DOCKER: Final = re.compile(r'\{"log":".*"time":"[^"]*"\}')
-# Kubernetes (group 1: the line goes on in the next one), and journald or syslog.
-_PREFIXES: Final = (
-    re.compile(r"\d{4}-\d\d-\d\dT\S+ std(?:out|err) (?:F|(P)) "),
-    re.compile(
+_DOCKER: Final = re.compile(r'\{"log":("(?:[^"\\]++|\\.)*+").*"time":"[^"]*"\}')
+_NO_COLLECTOR: Final = re.compile("")
+# What each collector writes around a line, or before it (group 1: the line goes on in the next).
+_COLLECTORS: Final = (
+    _DOCKER,
+    re.compile(r"\d{4}-\d\d-\d\dT\S+ std(?:out|err) (?:F|(P)) "),  # Kubernetes
+    re.compile(  # journald or syslog
         r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*) "
         r"\S+ [^\s:\[\]]+\[\d+\]: "
     ),
+    _NO_COLLECTOR,
 )
 _TAG: Final = re.compile(
     r"\[(?:rank|default)(\d+)\]:? ?|\[\d+,(\d+)\]<std(?:out|err)>: ?|\(\w+ pid=\d+[^()]*\) ?"
@@ -29,13 +32,6 @@ _TAG_WORDS: Final = ("[rank", "[default", "]<std", " pid=")  # each tag has one
 _LABEL: Final = re.compile(r" *(\d+): ?")
 # Removes numbers, also nan, inf and exponents, and blanks; what remains is the form of a line.
 _TO_FORM: Final = str.maketrans("", "", "0123456789.,+-enaif \t\n")
-
-
-class _DockerLine(msgspec.Struct):
-    log: str
-
-
-_decoder: Final = msgspec.json.Decoder(_DockerLine)
 
 
 class Envelopes:
@@ -48,12 +44,10 @@ class Envelopes:
     """
 
     def __init__(self) -> None:
-        self._collector: Callable[[str], str] | None = None
+        self._collector: re.Pattern[str] | None = None
         self._unfinished = ""  # a line of which only pieces were written
         self._label: re.Pattern[str] | None = None
         self._undecided = ""  # lines that may have labels
-        self._unsearched = HEAD_CHARACTERS
-        self._has_tags = False
         self._lowest: dict[str, int] = {}  # the rank whose lines of a form are given
 
     def unwrap(self, content: str, *, is_last: bool = False) -> str:
@@ -77,22 +71,20 @@ class Envelopes:
             if self._label is _LABEL or _TAG.match(lines[0]):
                 for line in lines:
                     self._of_lowest_rank(line, self._label)
-        if self._label is _TAG and not self._has_tags:
-            head = content[: max(self._unsearched, 0)]
-            self._unsearched -= len(content)
-            self._has_tags = any(word in head for word in _TAG_WORDS)
-            if not self._has_tags:
-                return content
+        if self._label is _TAG and not any(word in content for word in _TAG_WORDS):
+            return content
         return "".join(self._of_lowest_rank(line, self._label) for line in io.StringIO(content))
 
     def _collected(self, content: str, *, is_last: bool) -> str:
         """Return lines as the collector received them."""
-        if self._collector is None:
-            first = next(filter(_has_content, io.StringIO(content)), "")
-            self._collector = _collector_of(first) if first else None
-        if self._collector in {None, str}:
+        if self._collector is None and (
+            first := next(filter(_has_content, io.StringIO(content)), "")
+        ):
+            self._collector = next(each for each in _COLLECTORS if each.match(first))
+        if self._collector is None or self._collector is _NO_COLLECTOR:
             return content
-        content = self._unfinished + "".join(map(self._collector, io.StringIO(content)))
+        lines = map(partial(_without_envelope, self._collector), io.StringIO(content))
+        content = self._unfinished + "".join(lines)
         end = content.rfind("\n") + 1
         if is_last or len(content) - end > MAX_UNFINISHED:
             end = len(content)
@@ -118,24 +110,16 @@ def _has_content(line: str) -> bool:
     return not line.isspace() and not line.startswith("-- ")
 
 
-def _collector_of(line: str) -> Callable[[str], str]:
-    """Return what takes the lines of a file out of the envelopes that its first line has."""
-    if _DOCKER.match(line):
-        return _from_docker
-    prefixes = (partial(_unprefixed, prefix) for prefix in _PREFIXES if prefix.match(line))
-    return next(prefixes, str)
-
-
-def _from_docker(line: str) -> str:
+def _without_envelope(collector: re.Pattern[str], line: str) -> str:
+    match = collector.match(line)
+    if match is None:
+        return line
+    if collector is not _DOCKER:
+        return line[match.end() : -1 if match.lastindex else None]
     try:
-        return _decoder.decode(line).log
+        return msgspec.json.decode(match[1], type=str)
     except ValueError:
         return line
-
-
-def _unprefixed(prefix: re.Pattern[str], line: str) -> str:
-    match = prefix.match(line)
-    return line[match.end() : -1 if match.lastindex else None] if match else line
 
 
 def _label_of(lines: Sequence[str], *, is_last: bool) -> re.Pattern[str] | None:

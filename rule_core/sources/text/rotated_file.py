@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from rule_core.exceptions import SMDebugValueError
-from rule_core.sources.text.compressed_file import CompressedFile, open_file, plain_name
+from rule_core.sources.text.compressed_file import open_file, plain_name
 from rule_core.storage.base import ObjectNotFoundError, TrialStore
 from rule_core.storage.growing_file import PIECE_BYTES, GrowingFile, NewBytes
 
@@ -64,13 +64,13 @@ class RotatedFile:
         self._key = key
         self.modified = 0.0
         self.problem = ""
-        self._files: list[GrowingFile | CompressedFile] = []  # what is read, and what follows it
+        self._files: list[GrowingFile] = []  # what is read, and what follows it
         self._begin()
 
     def _begin(self) -> None:
         self._size, self._checksum = 0, 1  # of what was read of the first file
 
-    def _parts(self) -> list[GrowingFile | CompressedFile]:
+    def _parts(self) -> list[GrowingFile]:
         files = []
         for key in [*older_parts(self._store, self._key), self._key]:
             try:

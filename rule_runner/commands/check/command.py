@@ -113,13 +113,13 @@ def _find(
     trials: dict[str, TrialFolder] = {}
     named = [path for path in paths if path != STANDARD_INPUT]
     with closing(_SearchProgress()) as progress:
-        listed, problems, refused = list_trials(named, sources=sources, looked=progress.advance)
+        listed, problems, not_read = list_trials(named, sources=sources, looked=progress.advance)
     if STANDARD_INPUT in paths:
         piped = standard_input()
         listed.append(ListedTrial(TrialFolder(piped, tensors=True, profiler=False), piped, piped))
     for folder, trial_path, path in listed:
         trials[_new_name(trial_path, path, trials, several=len(paths) > 1)] = folder
-    return trials, problems, [NotRead(item.key, item.reason) for item in refused]
+    return trials, problems, [NotRead(*item) for item in not_read.items()]
 
 
 class _SearchProgress:
@@ -135,8 +135,8 @@ class _SearchProgress:
         now = SystemClock().monotonic()
         if now >= self._next:
             self._next = now + 0.1
-            text = f"Looking for trials: {errors.counted(self._count, 'folder')}"
-            print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
+            folders = errors.counted(self._count, "folder")
+            print(f"\rLooking for trials: {folders}\x1b[K", end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Clear the line."""
@@ -151,9 +151,9 @@ def _new_name(trial_path: str, path: str, names: Container[str], *, several: boo
     """
     root = address_of(path).canonical.rstrip("/")
     relative = trial_path.removeprefix(root).strip("/")
-    text = f"{root.rpartition('/')[2]}/{relative}" if several or not relative else relative
-    name = folder_name(text, NAME_LENGTH)
-    numbered = (f"{name}-{number}" for number in count(2))
+    label = f"{root.rpartition('/')[2]}/{relative}" if several or not relative else relative
+    name = folder_name(label, NAME_LENGTH)
+    numbered = (f"{name}-{suffix}" for suffix in count(2))
     return next(candidate for candidate in chain([name], numbered) if candidate not in names)
 
 
@@ -174,7 +174,7 @@ def _check_each(
     running = {name for name, folder in folders.items() if not has_ended(folder, request.sources)}
     grace_end = clock.monotonic() + DEFAULT_END_GRACE_S
     several = len(folders) > 1
-    for number, name in enumerate(sorted(folders, key=running.__contains__), 1):
+    for position, name in enumerate(sorted(folders, key=running.__contains__), 1):
         path = folders[name].path
         digest = earlier.digest(path)
         if not again and (outcome := earlier.outcome(path, digest)):
@@ -188,7 +188,7 @@ def _check_each(
             overwrite=request.overwrite or earlier.replaces(path, folder),
             end_grace=DEFAULT_END_GRACE_S if name in running else grace_left,
         )
-        title = f"{number} of {len(folders)}, {name}: " if several else ""
+        title = f"{position} of {len(folders)}, {name}: " if several else ""
         trial = _judge(folders[name], own, title, signals)
         if not signals.number:
             earlier.add(trial, digest)

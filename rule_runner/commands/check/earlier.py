@@ -24,7 +24,7 @@ NAME: Final = "checked.json"
 _UNREADABLE: Final = (OSError, ValueError, msgspec.MsgspecError)
 
 
-class _Entry(msgspec.Struct, frozen=True):
+class _Remembered(msgspec.Struct, frozen=True):
     digest: str
     trial: CheckedTrial  # without its evaluation
 
@@ -40,24 +40,24 @@ class EarlierChecks:
         self._path = folder / NAME
         options = with_fields(request, output=None, overwrite=False, format="table")
         self._basis = f"{versions()} {dump_json(options)}".encode()
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, _Remembered] = {}
         with suppress(*_UNREADABLE):
             content = durable_files.read_regular(self._path)
-            self._entries = msgspec.json.decode(content, type=dict[str, _Entry])
+            self._entries = msgspec.json.decode(content, type=dict[str, _Remembered])
 
     def digest(self, path: str) -> str:
         """Return the digest of a trial; "" if it cannot be known whether it changes."""
         address = address_of(path)
         is_file = Path(address.path).is_file()  # the folder may hold other files of the run
-        digest, known = sha256(self._basis), ""
+        digest, line = sha256(self._basis), ""
         for folder, below, names in os.walk(address.folder or ""):
             below[:] = sorted(n for n in below if not is_file and f"{n}/" not in PASSED_OVER)
             for name in sorted(names):
                 with suppress(OSError):  # removed meanwhile
                     status = os.lstat(f"{folder}/{name}")
-                    known = f"{folder}/{name} {status.st_size} {status.st_mtime_ns}\n"
-                    digest.update(os.fsencode(known))
-        return digest.hexdigest() if known else ""
+                    line = f"{folder}/{name} {status.st_size} {status.st_mtime_ns}\n"
+                    digest.update(os.fsencode(line))
+        return digest.hexdigest() if line else ""
 
     def outcome(self, path: str, digest: str) -> CheckedTrial | None:
         """Return the outcome of a trial with this digest; None if it must be judged."""
@@ -84,18 +84,17 @@ class EarlierChecks:
         """Remember a trial that was judged to its end."""
         if digest and trial.evaluation and not trial.problem and has_ended(trial):
             stored = with_fields(trial, evaluation=None, left_out={})
-            self._entries[address_of(trial.path).canonical] = _Entry(digest, stored)
+            self._entries[address_of(trial.path).canonical] = _Remembered(digest, stored)
 
     def write(self) -> None:
         """Write the trials whose results exist; a failure costs time at the next check only."""
         entries = {
-            path: msgspec.to_builtins(entry)
+            path: entry
             for path, entry in self._entries.items()
             if Path(entry.trial.results, RESULTS).exists()
         }
-        if not entries:
-            return
         with suppress(OutputError):
-            durable_files.make_folder(self._path.parent)
-            durable_files.write_atomically(self._path, dump_json(entries) + "\n")
-            durable_files.remove_scratch(self._path.parent)
+            if entries:
+                durable_files.make_folder(self._path.parent)
+                durable_files.write_atomically(self._path, dump_json(entries) + "\n")
+                durable_files.remove_scratch(self._path.parent)

@@ -154,7 +154,7 @@ def verdict_lines(trial: CheckedTrial, severity: Severity = Severity.WARNING) ->
         elif rule.outcome != Outcome.NOT_EVALUATED:
             yield f"{name}: {_finding_or_failure(rule)}"
         if severity is Severity.NOTE:
-            yield from (f"{name}: {text}" for text in asides(rule, NOTES_SHOWN))
+            yield from (f"{name}: {aside}" for aside in asides(rule, NOTES_SHOWN))
     yield from (f"{group}: {', '.join(members)}" for group, members in names.items() if members)
     notes = dict.fromkeys(note for rule in rules for note in rule.notes)
     yield from (f"note: {printable(note)}" for note in islice(notes, NOTES_SHOWN))

@@ -23,14 +23,14 @@ _NAME: Final = "Name"
 _STEP: Final = "step"
 
 
-def source_options(section: object, place: str) -> SourceOptions:
+def source_options(section: object, document: str) -> SourceOptions:
     """Return what the section of a job file says about sources.
 
     Parameters
     ----------
     section
         The section; None without one.
-    place
+    document
         The job file, for messages.
 
     Raises
@@ -41,15 +41,15 @@ def source_options(section: object, place: str) -> SourceOptions:
     if section in ABSENT:
         return SourceOptions()
     if not isinstance(section, Mapping):
-        msg = f"{SECTION} of {place} must be an object with {', '.join(_FIELDS)}."
+        msg = f"{SECTION} of {document} must be an object with {', '.join(_FIELDS)}."
         raise JobError(msg)
-    check_fields(section, _FIELDS, f"{SECTION} of {place}")
+    check_fields(section, _FIELDS, f"{SECTION} of {document}")
 
     names, patterns, maps, modes = (
         [
-            (item, f"{SECTION}.{field}[{number}] of {place}")
-            for number, item in enumerate(
-                listed(section.get(field), f"{SECTION}.{field} of {place}")
+            (item, f"{SECTION}.{field}[{index}] of {document}")
+            for index, item in enumerate(
+                listed(section.get(field), f"{SECTION}.{field} of {document}")
             )
         ]
         for field in (_NAMES, _LOG_PATTERNS, _MAP, _MODES)
@@ -58,14 +58,14 @@ def source_options(section: object, place: str) -> SourceOptions:
     options = SourceOptions(
         tuple(_name_rule(*item) for item in names),
         tuple(_log_pattern(*item) for item in patterns),
-        "" if column in ABSENT else _text(column, f"{SECTION}.{_STEP_COLUMN} of {place}"),
+        "" if column in ABSENT else _text(column, f"{SECTION}.{_STEP_COLUMN} of {document}"),
         tuple(_text(*item) for item in maps),
         tuple(_text(*item) for item in modes),
     )
     try:
         NameTable(options)
     except SMDebugValueError as err:
-        msg = f"{SECTION} of {place} is not valid. {err}"
+        msg = f"{SECTION} of {document} is not valid. {err}"
         raise JobError(msg) from err
     return options
 

@@ -1,6 +1,5 @@
 """Why files that no format recognises are not read."""
 
-import json
 import pickle
 
 import pytest
@@ -13,7 +12,7 @@ from rule_core.sources.unread import FILES_NAMED, unread_files
 
 def reasons(files: dict[str, bytes], *refused: Refused, every: bool = False) -> dict[str, str]:
     folder = source_folder(MemoryStore(files), "")
-    return {item.key: item.reason for item in unread_files(folder, refused, every=every)}
+    return unread_files(folder, refused, every=every)
 
 
 @pytest.mark.parametrize(
@@ -29,9 +28,6 @@ def reasons(files: dict[str, bytes], *refused: Refused, every: bool = False) -> 
         ("empty.log", b"", "it is empty"),
         ("train.csv", b"id,text\n1,a\n", "no loss or step column recognised; --step-column"),
         ("train.log", b"GET /index.html\n", "no loss or metric recognised"),
-        ("results.json", json.dumps({"task": {"acc": 0.5}}).encode(), "one value of each name"),
-        ("train.json", json.dumps({"betas": [0.9, 0.99]}).encode(), "one value of each name"),
-        ("eval.json", json.dumps({"x": [[1, 2], [3, 4], [5, 6], [7]]}).encode(), "no loss"),
         ("eval_list.json", b"[1, 2]", "no loss"),
         ("metrics.json", b'{"a":' * 5000, "no loss"),
     ],

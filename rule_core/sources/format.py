@@ -32,7 +32,7 @@ class Recognized(NamedTuple):
     mode: ModeKeys | None = None
 
 
-class Refused(NamedTuple):
+class Unreadable(NamedTuple):
     """A file or folder that a format looked at and does not read.
 
     Attributes
@@ -117,7 +117,7 @@ class SourceFormat(Protocol):
         """The name of the format."""
         ...
 
-    def recognize(self, folder: SourceFolder) -> Iterator[Recognized | Refused]:
+    def recognize(self, folder: SourceFolder) -> Iterator[Recognized | Unreadable]:
         """Yield the files in a folder, or the folder itself, that the format can read.
 
         A file that looks like one of the format and yet cannot be read is refused with the reason.

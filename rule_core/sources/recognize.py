@@ -11,7 +11,7 @@ from rule_core.exceptions import SMDebugValueError
 from rule_core.failures import attempt
 from rule_core.modes import ModeKeys
 from rule_core.sources import names as meanings
-from rule_core.sources.format import HEAD_BYTES, Recognized, Refused, SourceFolder, SourceFormat
+from rule_core.sources.format import HEAD_BYTES, Recognized, SourceFolder, SourceFormat, Unreadable
 from rule_core.sources.formats import CHECKPOINTS, MODULES, formats, reason_of
 from rule_core.sources.text.compressed_file import read_head
 from rule_core.sources.text.rotated_file import without_parts
@@ -85,7 +85,7 @@ class Recognition(NamedTuple):
     runs: Sequence[SourceRun]
     owned: frozenset[str] = frozenset()
     problems: Sequence[str] = ()
-    refused: Sequence[Refused] = ()
+    refused: Sequence[Unreadable] = ()
 
 
 def source_folder(store: TrialStore, key: str, only: str | None = None) -> SourceFolder:
@@ -153,7 +153,7 @@ def recognize(
         available = formats()
         by_kind = available.by_kind
         problems += available.problems.values()
-    refused: dict[str, Refused] = {}
+    refused: dict[str, Unreadable] = {}
     ask = partial(_ask_all, by_kind, refused, problems.append)
     recognized = ask(folder)
     _add_siblings(recognized, folder, ask)
@@ -177,7 +177,7 @@ def _is_checkpoint(name: str) -> bool:
 
 def _ask_all(
     by_kind: Mapping[str, SourceFormat],
-    refused: dict[str, Refused],
+    refused: dict[str, Unreadable],
     report: Callable[[str], None],
     folder: SourceFolder,
 ) -> Found:
@@ -194,12 +194,12 @@ def _ask_all(
 
 def _ask(
     source_format: SourceFormat, folder: SourceFolder, report: Callable[[str], None]
-) -> list[Recognized | Refused]:
+) -> list[Recognized | Unreadable]:
     """Return what a format recognises and refuses; nothing, after a report, if it fails."""
     if source_format.kind in MODULES:
         return list(source_format.recognize(folder))
 
-    def failed(err: Exception) -> list[Recognized | Refused]:
+    def failed(err: Exception) -> list[Recognized | Unreadable]:
         report(
             f"Format {source_format.kind!r} failed on folder {folder.key or '.'!r}: "
             f"{reason_of(err)}."

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from itertools import chain, islice
 from typing import Final
 
-from rule_core.sources.format import Refused, SourceFolder
+from rule_core.sources.format import SourceFolder, Unreadable
 
 FILES_NAMED: Final = 5  # of one folder
 # Names of files that trainings write; the words count for texts, which hold anything.
@@ -34,7 +34,7 @@ _REASONS: Final = {
 
 
 def unread_files(
-    folder: SourceFolder, refused: Iterable[Refused] = (), *, every: bool = False
+    folder: SourceFolder, refused: Iterable[Unreadable] = (), *, every: bool = False
 ) -> dict[str, str]:
     """Return why the first files that look like outputs of a training are not read, by key.
 

@@ -19,7 +19,7 @@ from rule_core.profiler.converted import format as profiles
 from rule_core.profiler.files.one_file import one_file
 from rule_core.reading.source_index import SourceIndex
 from rule_core.sources.address import TrialAddress, address_of
-from rule_core.sources.format import Refused, SourceFolder, SourceFormat
+from rule_core.sources.format import SourceFolder, SourceFormat, Unreadable
 from rule_core.sources.formats import format_named
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.sources.recognize import SourceRun, folder_of, recognize
@@ -348,7 +348,7 @@ class _Search:
         raise TrialError(msg)
 
     def add_unread(
-        self, folder: SourceFolder, refused: Iterable[Refused] = (), *, every: bool = False
+        self, folder: SourceFolder, refused: Iterable[Unreadable] = (), *, every: bool = False
     ) -> None:
         """Add the files of a folder that are not read; see `unread_files`."""
         if len(self.not_read) < UNREAD_FILES:
@@ -392,7 +392,7 @@ class _Search:
         if tensors:
             ours |= {marks.TENSORBOARD}
         owned = ours if tensors or profiler else frozenset[str]()
-        refused: Sequence[Refused] = ()
+        refused: Sequence[Unreadable] = ()
         if not tensors or self.formats:
             recognition = recognize(inside._replace(options=self.sources), self.formats)
             self.problems |= dict.fromkeys(recognition.problems)

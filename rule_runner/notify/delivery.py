@@ -12,7 +12,7 @@ from rule_runner.errors import OutputError, counted
 from rule_runner.logs import get_logger
 from rule_runner.notify.event import Event
 from rule_runner.notify.outbox import Outbox, read_events
-from rule_runner.notify.sinks import EventSink, RefusedEvent, Sent, SinkError
+from rule_runner.notify.sinks import EventSink, Refused, Sent, SinkError
 from rule_runner.results.cursors import Cursor
 from rule_runner.results.file_names import DEAD_LETTERS
 
@@ -206,9 +206,7 @@ class Delivery:
             except OutputError as err:  # after a crash they are sent once more
                 _log.warning("cursor_not_written", sink=self._sink.name, reason=str(err))
 
-    def _add_dead_letters(
-        self, refused: Sequence[RefusedEvent], events: Mapping[str, Event]
-    ) -> None:
+    def _add_dead_letters(self, refused: Sequence[Refused], events: Mapping[str, Event]) -> None:
         for refusal in refused:
             _log.warning("event_refused", sink=self._sink.name, **asdict(refusal))
             self._refusal = refusal.reason

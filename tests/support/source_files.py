@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from memory_store import MemoryStore
 
 from rule_core.model.segments import step_text
-from rule_core.sources.format import HEAD_BYTES, Recognized, Refused, SourceFolder, SourceFormat
+from rule_core.sources.format import HEAD_BYTES, Recognized, Unreadable, SourceFolder, SourceFormat
 from rule_core.sources.open import open_sources
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage.base import TrialStore
@@ -68,7 +68,7 @@ def read(source_format: SourceFormat, content: bytes, key: str = "log") -> Conte
 
 def recognized(
     source_format: SourceFormat, files: Mapping[str, bytes]
-) -> Sequence[Recognized | Refused]:
+) -> Sequence[Recognized | Unreadable]:
     """Return what a format recognises or refuses in a root folder."""
 
     def names(folder: str) -> list[str]:

@@ -12,7 +12,7 @@ from rule_core.sources.documents.document_source import (
     Row,
     Rows,
 )
-from rule_core.sources.format import Recognized, Refused, SourceFolder
+from rule_core.sources.format import Recognized, SourceFolder, Unreadable
 from rule_core.sources.options import SourceOptions
 from rule_core.sources.rows.row_fields import is_counter
 from rule_core.storage.base import StorageUnavailableError, TrialStore
@@ -47,7 +47,7 @@ class HistoryFormat(NamedTuple):
     look: Callable[[SourceFolder, str], object]
     holds_back: bool = False
 
-    def recognize(self, folder: SourceFolder) -> Iterator[Recognized | Refused]:
+    def recognize(self, folder: SourceFolder) -> Iterator[Recognized | Unreadable]:
         """Yield the histories in this format; see `SourceFormat`.
 
         Files whose names differ in digits only are skipped after one that is no history, since a
@@ -66,7 +66,7 @@ class HistoryFormat(NamedTuple):
             except IncompleteDocumentError:
                 pass
             except (DocumentError, StorageUnavailableError) as err:
-                yield Refused(folder.key + name, getattr(err, "reason", str(err)))
+                yield Unreadable(folder.key + name, getattr(err, "reason", str(err)))
             if rows:
                 fields = ", ".join(field for field, _ in rows[0][:3])
                 yield Recognized(self.kind, folder.key + name, f"its rows hold {fields}")

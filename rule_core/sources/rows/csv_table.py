@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from rule_core.reading.source_record import SourceRecord
-from rule_core.sources.format import Refused, SourceFolder
+from rule_core.sources.format import SourceFolder, Unreadable
 from rule_core.sources.rows.line_source import LineFormat, LineSource
 from rule_core.sources.rows.row_fields import TIME, brief, field_role, is_undefined, to_number
 from rule_core.sources.rows.row_steps import to_count
@@ -198,7 +198,7 @@ def delimiter_of(header: str, step_column: str = "", *, has_notes: bool = False)
     return ""
 
 
-def _reason(folder: SourceFolder, name: str) -> str | Refused:
+def _reason(folder: SourceFolder, name: str) -> str | Unreadable:
     """Return why a file is a table of steps, or why it is none; "" if it may be any kind of log."""
     plain = name.lower()
     is_log = plain.endswith((*LOG_SUFFIXES, MODEL_CARD))
@@ -212,7 +212,7 @@ def _reason(folder: SourceFolder, name: str) -> str | Refused:
     if reason or is_log or len(header) < _FEWEST_COLUMNS:
         return reason
     doubt = _doubt(columns, rows)
-    return Refused(folder.key + name, doubt) if doubt else ""
+    return Unreadable(folder.key + name, doubt) if doubt else ""
 
 
 def _head(head: str, *, is_card: bool) -> tuple[list[str], list[list[str]], bool]:

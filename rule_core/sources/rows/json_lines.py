@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from rule_core.reading.source_record import SourceRecord
-from rule_core.sources.format import Refused, SourceFolder
+from rule_core.sources.format import SourceFolder, Unreadable
 from rule_core.sources.rows.line_source import LineFormat, LineSource
 from rule_core.sources.rows.row_fields import (
     MetricStreams,
@@ -71,7 +71,7 @@ class JsonLinesSource(LineSource):
         self.rows.add_fields(fields, record)
 
 
-def _reason(folder: SourceFolder, name: str) -> str | Refused:
+def _reason(folder: SourceFolder, name: str) -> str | Unreadable:
     is_summary = name.lower().endswith(".json")
     if not name.lower().endswith(_SURE) and (name == _STATE or not _LOGS.fullmatch(name)):
         return ""
@@ -84,7 +84,7 @@ def _reason(folder: SourceFolder, name: str) -> str | Refused:
         return f"its lines are JSON objects with {steps[0]!r}"
     if items and name.lower().endswith(_SURE):
         reason = "its objects have no step beside their numbers: they may be samples of a data set"
-        return Refused(folder.key + name, reason)
+        return Unreadable(folder.key + name, reason)
     return ""
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rule_core.reading.source import Source
 from rule_core.reading.source_record import SourceRecord
-from rule_core.sources.format import FileSource, Recognized, Refused, SourceFolder
+from rule_core.sources.format import FileSource, Recognized, SourceFolder, Unreadable
 from rule_core.sources.options import SourceOptions
 from rule_core.sources.rows.delivered_rows import DeliveredRows, RowsDifferError
 from rule_core.sources.rows.line_reader import MAX_LINE_BYTES, LineReader, NewLines
@@ -27,14 +27,14 @@ class LineFormat(NamedTuple):
     """
 
     kind: str
-    reason: Callable[[SourceFolder, str], str | Refused]
+    reason: Callable[[SourceFolder, str], str | Unreadable]
     source: Callable[[TrialStore, Recognized, SourceOptions], Source]
 
-    def recognize(self, folder: SourceFolder) -> Iterator[Recognized | Refused]:
+    def recognize(self, folder: SourceFolder) -> Iterator[Recognized | Unreadable]:
         """Yield the files in this format; see `SourceFormat`."""
         for name in folder.names:
             reason = self.reason(folder, name)
-            if isinstance(reason, Refused):
+            if isinstance(reason, Unreadable):
                 yield reason
             elif reason:
                 yield Recognized(self.kind, folder.key + name, reason)

@@ -34,7 +34,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedEvent:
+class Refused:
     """An event that its receiver refused for good."""
 
     event_id: str
@@ -56,7 +56,7 @@ class Sent:
     """
 
     done: int
-    refused: tuple[RefusedEvent, ...] = ()
+    refused: tuple[Refused, ...] = ()
     failure: str = ""
 
 
@@ -95,12 +95,12 @@ def one_by_one(send: Callable[[Event], None], events: Sequence[Event]) -> Sent:
 
     An event for which `send` raises `RefusedError` counts as refused.
     """
-    refused: list[RefusedEvent] = []
+    refused: list[Refused] = []
     for done, event in enumerate(events):
         try:
             send(event)
         except RefusedError as err:
-            refused.append(RefusedEvent(str(event["id"]), str(err)))
+            refused.append(Refused(str(event["id"]), str(err)))
         except SinkError as err:
             if not done:
                 raise

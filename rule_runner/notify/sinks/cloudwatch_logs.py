@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from rule_runner.notify.event import Event, statuses
 from rule_runner.notify.sinks.aws import AwsSink
-from rule_runner.notify.sinks.base import RefusedError, RefusedEvent, Sent, batches
+from rule_runner.notify.sinks.base import Refused, RefusedError, Sent, batches
 from rule_runner.results.json_text import dump_json
 
 GROUP: Final = "/rule-runner/RuleJobs"
@@ -57,7 +57,7 @@ class CloudWatchLogsSink(AwsSink):
                 refused |= self._put(stream, batch)
                 self._written |= {(stream, line) for line in batch}
         self._written.clear()
-        return Sent(len(events), tuple(RefusedEvent(*item) for item in refused.items()))
+        return Sent(len(events), tuple(Refused(*item) for item in refused.items()))
 
     def _put(self, stream: str, batch: Sequence[LogLine]) -> dict[str, str]:
         """Write a batch; return the reasons of refused events by id."""

@@ -8,8 +8,8 @@ from rule_runner.notify.event import Event
 from rule_runner.notify.sinks.aws import AwsSink
 from rule_runner.notify.sinks.base import (
     TOO_LARGE,
+    Refused,
     RefusedError,
-    RefusedEvent,
     Sent,
     SinkError,
     batches,
@@ -73,7 +73,7 @@ class EventBridgeSink(AwsSink):
         if not done:
             raise SinkError(failure, transient=True)
         answers = [(event_id, self._answered.pop(event_id)) for event_id in ids[:done]]
-        refused = tuple(RefusedEvent(*answer) for answer in answers if answer[1])
+        refused = tuple(Refused(*answer) for answer in answers if answer[1])
         return Sent(done, refused, failure)
 
     def _put(self, waiting: dict[str, dict[str, Any]]) -> str:

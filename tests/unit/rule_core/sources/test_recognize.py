@@ -9,7 +9,7 @@ import pytest
 from memory_store import MemoryStore
 
 from rule_core.modes import ModeKeys
-from rule_core.sources.format import Recognized, Refused, SourceFolder
+from rule_core.sources.format import Recognized, SourceFolder, Unreadable
 from rule_core.sources.options import SourceOptions
 from rule_core.sources.recognize import SourceRun, recognize, source_folder
 
@@ -279,10 +279,10 @@ def test_what_a_format_refuses_and_no_other_reads_is_told() -> None:
     class Refusing(NamedFormat):
         def recognize(self, folder: SourceFolder) -> Iterator[Any]:
             for item in super().recognize(folder):
-                yield Refused(item.key, "rows are samples")
+                yield Unreadable(item.key, "rows are samples")
 
     store = MemoryStore({"metrics.csv": b"", "data.json": b""})
     refusing = {"mine": Refusing("mine", ending="")}
     found = recognize(source_folder(store, ""), {**refusing, **FORMATS})
-    assert found.refused == [Refused("data.json", "rows are samples")]
+    assert found.refused == [Unreadable("data.json", "rows are samples")]
     assert keys(found.runs) == {"": ["metrics.csv"]}

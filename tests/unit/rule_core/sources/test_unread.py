@@ -5,12 +5,12 @@ import pickle
 import pytest
 from memory_store import MemoryStore
 
-from rule_core.sources.format import Refused
+from rule_core.sources.format import Unreadable
 from rule_core.sources.recognize import source_folder
 from rule_core.sources.unread import FILES_NAMED, unread_files
 
 
-def reasons(files: dict[str, bytes], *refused: Refused, every: bool = False) -> dict[str, str]:
+def reasons(files: dict[str, bytes], *refused: Unreadable, every: bool = False) -> dict[str, str]:
     folder = source_folder(MemoryStore(files), "")
     return unread_files(folder, refused, every=every)
 
@@ -47,7 +47,7 @@ def test_only_names_of_outputs_are_told_unless_every_file_is_asked_for() -> None
 
 def test_what_formats_refuse_comes_first_and_a_folder_names_few() -> None:
     files = {f"{number}.csv": b"a,b\n" for number in range(10)}
-    found = reasons(files, Refused("7.csv", "rows are samples"))
+    found = reasons(files, Unreadable("7.csv", "rows are samples"))
     assert next(iter(found.items())) == ("7.csv", "rows are samples")
     assert [*found] == ["7.csv", "0.csv", "1.csv", "2.csv", "3.csv"]
     assert len(found) == FILES_NAMED

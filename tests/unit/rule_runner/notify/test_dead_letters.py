@@ -22,7 +22,7 @@ from rule_runner.notify.dead_letters import DeadLetters
 from rule_runner.notify.delivery import Delivery, drain
 from rule_runner.notify.event import Event
 from rule_runner.notify.outbox import Outbox
-from rule_runner.notify.sinks import RefusedEvent, Sent
+from rule_runner.notify.sinks import Refused, Sent
 from rule_runner.results.cursors import Cursor
 from rule_runner.results.file_names import DEAD_LETTERS
 
@@ -156,7 +156,7 @@ class Refusing(ListSink):
     """Refuses every event."""
 
     def send(self, events: Sequence[Event]) -> Sent:
-        return Sent(len(events), tuple(RefusedEvent(str(one["id"]), "No.") for one in events))
+        return Sent(len(events), tuple(Refused(str(one["id"]), "No.") for one in events))
 
 
 def test_a_crash_between_setting_aside_and_the_cursor_leaves_one_letter(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from told import DENIED, DOWN, WAY, ListSink, news
 from rule_runner.notify.delivery import Delivery, Undelivered, drain
 from rule_runner.notify.event import Event
 from rule_runner.notify.outbox import Outbox
-from rule_runner.notify.sinks import EventSink, RefusedEvent, Sent, SinkError
+from rule_runner.notify.sinks import EventSink, Refused, Sent, SinkError
 from rule_runner.results.cursors import Cursor
 
 
@@ -165,7 +165,7 @@ def test_what_is_refused_for_good_holds_up_nothing(folder: Path) -> None:
         def send(self, events: Sequence[Event]) -> Sent:
             first = str(events[0]["id"])
             if first == ids(folder)[1]:
-                return Sent(1, (RefusedEvent(first, "MalformedDetail: no"),))
+                return Sent(1, (Refused(first, "MalformedDetail: no"),))
             return super().send(events[:1])
 
     deliver(folder, [], WAY)

@@ -12,7 +12,7 @@ from source_files import Followed, read, recognized
 from rule_core.model.segments import global_step, step_text
 from rule_core.sources.documents.document_source import IncompleteDocumentError
 from rule_core.sources.documents.json_document import FORMAT, decode
-from rule_core.sources.format import HEAD_BYTES, Refused, SourceFolder
+from rule_core.sources.format import HEAD_BYTES, SourceFolder, Unreadable
 
 ROWS = [{"epoch": n, "loss": 1 / n, "val_loss": 2 / n, "note": 'a "]} b'} for n in range(1, 30)]
 TEXT = json.dumps(ROWS)
@@ -128,5 +128,5 @@ def test_of_many_files_that_are_alike_the_first_one_is_refused() -> None:
     folder = SourceFolder("", names, lambda _: (), lambda _: b'{"width": 3}')
     (refused,) = FORMAT.recognize(folder)
     assert refused.key == "sample0.json"
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, Unreadable)
     assert "no history" in refused.reason

@@ -13,7 +13,7 @@ from source_files import Followed, read, recognized
 
 from rule_core.sources.documents.document_source import DocumentError
 from rule_core.sources.documents.npz_document import FORMAT, decode
-from rule_core.sources.format import HEAD_BYTES, Refused, SourceFolder
+from rule_core.sources.format import HEAD_BYTES, SourceFolder, Unreadable
 
 
 def npz(**arrays: Any) -> bytes:
@@ -57,7 +57,7 @@ def test_compressed_arrays() -> None:
 
 def test_pickles_are_never_opened() -> None:
     (refused,) = FORMAT.recognize(folder(npz(loss=np.array([{}], object))))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, Unreadable)
     assert "pickled objects, which are never opened" in refused.reason
 
 
@@ -80,7 +80,9 @@ def test_what_is_recognized() -> None:
     large = npz(x=np.zeros(20_000), val_loss=np.zeros(20_000))
     images = npz(x_train=np.zeros(20_000), y_train=np.zeros(20_000))
     for data, is_history in ((HISTORY, True), (large, True), (images, False)):
-        items = [item for item in FORMAT.recognize(folder(data)) if not isinstance(item, Refused)]
+        items = [
+            item for item in FORMAT.recognize(folder(data)) if not isinstance(item, Unreadable)
+        ]
         assert bool(items) is is_history
     assert recognized(FORMAT, {"a.npz": b"no zip", "b.txt": HISTORY}) == []
 

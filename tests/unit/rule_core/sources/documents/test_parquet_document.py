@@ -8,7 +8,7 @@ import pytest
 from source_files import Followed, read
 
 from rule_core.sources.documents.parquet_document import FORMAT
-from rule_core.sources.format import Recognized, Refused, SourceFolder
+from rule_core.sources.format import Recognized, SourceFolder, Unreadable
 
 COLUMNS: dict[str, list[Any]] = {"_step": [0, 5], "loss": [2.0, None], "text": ["a", "b"]}
 DATA = b"PAR1 ... PAR1"
@@ -44,7 +44,7 @@ def test_columns() -> None:
 def test_a_data_set_is_refused(pyarrow: SimpleNamespace) -> None:
     pyarrow.file.schema_arrow.names = ["image", "label"]
     (item,) = FORMAT.recognize(folder(DATA))
-    assert isinstance(item, Refused)
+    assert isinstance(item, Unreadable)
 
 
 def test_large_columns_are_not_read(pyarrow: SimpleNamespace) -> None:
@@ -57,7 +57,7 @@ def test_large_columns_are_not_read(pyarrow: SimpleNamespace) -> None:
 def test_without_pyarrow_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (item,) = FORMAT.recognize(folder(DATA))
-    assert isinstance(item, Refused)
+    assert isinstance(item, Unreadable)
     assert "pip install 'rule-runner[parquet]'" in item.reason
     assert not [*FORMAT.recognize(folder(b"text"))]
 

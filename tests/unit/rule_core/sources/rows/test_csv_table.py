@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from source_files import Content, Followed, read, recognized
 
-from rule_core.sources.format import Recognized, Refused
+from rule_core.sources.format import Recognized, Unreadable
 from rule_core.sources.options import SourceOptions
 from rule_core.sources.rows import csv_table
 from rule_core.sources.rows.csv_table import FORMAT
@@ -325,7 +325,7 @@ def test_what_is_recognized() -> None:
 )
 def test_tables_that_are_refused(content: bytes, reason: str) -> None:
     [item] = recognized(FORMAT, {"a.csv": content})
-    assert isinstance(item, Refused)
+    assert isinstance(item, Unreadable)
     assert reason in item.reason
     assert recognized(FORMAT, {"a.log": content}) == []
 

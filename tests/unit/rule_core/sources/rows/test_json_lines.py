@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from source_files import Content, Followed, read, recognized
 
-from rule_core.sources.format import Recognized, Refused
+from rule_core.sources.format import Recognized, Unreadable
 from rule_core.sources.rows.json_lines import FORMAT, MAX_DEPTH
 
 # As the fine-tuning of MAE and DeiT leaves it.
@@ -187,7 +187,7 @@ def test_what_is_recognized() -> None:
         "z.jsonl": b"\x00\xff" * 100,
     }
     items = recognized(FORMAT, files)
-    assert [item.key for item in items if isinstance(item, Refused)] == ["b.jsonl", "y.jsonl"]
+    assert [item.key for item in items if isinstance(item, Unreadable)] == ["b.jsonl", "y.jsonl"]
     assert "samples of a data set" in items[1].reason
     assert [(item.key, item.reason) for item in items if isinstance(item, Recognized)] == [
         ("a.jsonl", "its lines are JSON objects with 'step'"),

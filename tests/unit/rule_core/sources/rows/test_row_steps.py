@@ -1,4 +1,4 @@
-"""RowSteps: counters, pairs of an epoch and a counter that restarts, and rows that nothing counts."""
+"""RowSteps: counters, pairs of an epoch and a counter that restarts, and rows without any."""
 
 import pytest
 from hypothesis import given

@@ -13,13 +13,7 @@ from told import told
 
 from rule_core.storage import aws
 from rule_runner.notify.event import EventSubject, RuleState
-from rule_runner.notify.sinks import (
-    RefusedEvent,
-    Sent,
-    SinkError,
-    cloudwatch_logs,
-    cloudwatch_metrics,
-)
+from rule_runner.notify.sinks import Refused, Sent, SinkError, cloudwatch_logs, cloudwatch_metrics
 from rule_runner.notify.sinks.cloudwatch_logs import (
     CloudWatchLogsSink,
     LogLine,
@@ -148,7 +142,7 @@ def test_a_metric_that_is_too_old_is_refused_and_holds_up_nothing() -> None:
     sink = CloudWatchMetricsSink()
     sink.__dict__["client"] = Client(put_metric_data=failing("InvalidParameterValue"))
     one = event()
-    assert sink.send([one]) == Sent(1, (RefusedEvent(one["id"], "InvalidParameterValue: No"),))
+    assert sink.send([one]) == Sent(1, (Refused(one["id"], "InvalidParameterValue: No"),))
 
 
 @pytest.mark.parametrize(("code", "transient"), [("AccessDenied", False), ("Throttling", True)])
@@ -214,16 +208,14 @@ def test_lines_that_are_rejected_are_refused() -> None:
     sink.__dict__["client"] = Client(put_log_events=lambda **_: answer)
     for at, one in enumerate(events):
         one["id"] = str(at)
-    assert sink.send(events) == Sent(
-        4, (RefusedEvent("0", "too old"), RefusedEvent("3", "too new"))
-    )
+    assert sink.send(events) == Sent(4, (Refused("0", "too old"), Refused("3", "too new")))
 
 
 def test_a_batch_that_is_invalid_is_refused() -> None:
     sink = CloudWatchLogsSink()
     sink.__dict__["client"] = Client(put_log_events=failing("InvalidParameterException"))
     one = event()
-    assert sink.send([one]) == Sent(1, (RefusedEvent(one["id"], "InvalidParameterException: No"),))
+    assert sink.send([one]) == Sent(1, (Refused(one["id"], "InvalidParameterException: No"),))
 
 
 def test_a_line_that_is_invalid_costs_no_other_line_of_its_batch() -> None:
@@ -241,7 +233,7 @@ def test_a_line_that_is_invalid_costs_no_other_line_of_its_batch() -> None:
 
     sink = CloudWatchLogsSink()
     sink.__dict__["client"] = Client(put_log_events=only_valid)
-    assert sink.send(events) == Sent(3, (RefusedEvent("1", "InvalidParameterException: No"),))
+    assert sink.send(events) == Sent(3, (Refused("1", "InvalidParameterException: No"),))
     assert put == [0, 2]
 
 

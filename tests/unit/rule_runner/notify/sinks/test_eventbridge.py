@@ -15,7 +15,7 @@ from told import JOB, many, told
 
 from rule_core.storage import aws
 from rule_runner.notify.event import EventSubject, RuleState
-from rule_runner.notify.sinks import RefusedEvent, Sent, SinkError, eventbridge
+from rule_runner.notify.sinks import Refused, Sent, SinkError, eventbridge
 from rule_runner.notify.sinks.eventbridge import EventBridgeSink
 from rule_runner.results.status import RuleStatus
 
@@ -125,7 +125,7 @@ def test_only_failed_entries_are_sent_again(bus: EventBus) -> None:
 def test_an_entry_that_is_refused_holds_up_nothing(bus: EventBus, code: str) -> None:
     bus.code = lambda entry: code if sequences([entry]) == [2] else None
     events = many(3)
-    refused = RefusedEvent(events[1]["id"], f"{code}: As the test says")
+    refused = Refused(events[1]["id"], f"{code}: As the test says")
     sink = EventBridgeSink()
     assert sink.send(events) == Sent(3, (refused,))
     assert sink.send(many(4)[3:]) == Sent(1)
@@ -147,7 +147,7 @@ def test_an_entry_that_spoils_its_request_holds_up_nothing(
     with http_places.serving(answer) as place:
         monkeypatch.setenv("AWS_ENDPOINT_URL", place.url)
         sent = EventBridgeSink().send(events)
-    assert sent == Sent(3, (RefusedEvent(events[1]["id"], f"{code}: No"),))
+    assert sent == Sent(3, (Refused(events[1]["id"], f"{code}: No"),))
     assert sequences(bus.taken) == [1, 3]
 
 
@@ -221,9 +221,7 @@ def test_details_are_cut_when_nothing_else_is_left_to_drop(bus: EventBus) -> Non
 def test_an_event_that_stays_too_large_is_refused_and_holds_up_nothing(bus: EventBus) -> None:
     rules = [RuleState(f"rule-{at}", RuleStatus.IN_PROGRESS) for at in range(2000)]
     huge, small = told(*rules, changed=[]), told()
-    refused = RefusedEvent(
-        huge["id"], "TooLarge: the event has more than 256 KiB even when shortened"
-    )
+    refused = Refused(huge["id"], "TooLarge: the event has more than 256 KiB even when shortened")
     assert EventBridgeSink().send([huge, small]) == Sent(2, (refused,))
     assert sequences(bus.taken) == [3]
     assert EventBridgeSink().send([huge]) == Sent(1, (refused,))

@@ -9,7 +9,7 @@ from told import GOING, MET, START, many, told
 
 from rule_core.storage import aws
 from rule_runner.notify.event import EventSubject, RuleState
-from rule_runner.notify.sinks import RefusedEvent, Sent, SinkError
+from rule_runner.notify.sinks import Refused, Sent, SinkError
 from rule_runner.notify.sinks.sns import SnsSink, attributes, subject
 from rule_runner.results.status import RuleStatus
 
@@ -84,9 +84,7 @@ def test_a_topic_that_does_not_exist_is_a_failure() -> None:
 def test_an_event_that_is_too_large_is_refused() -> None:
     rules = [RuleState(f"rule-{at}", RuleStatus.IN_PROGRESS) for at in range(2000)]
     huge = told(*rules, changed=[])
-    expected = RefusedEvent(
-        huge["id"], "TooLarge: the event has more than 256 KiB even when shortened"
-    )
+    expected = Refused(huge["id"], "TooLarge: the event has more than 256 KiB even when shortened")
     assert SnsSink("arn:aws:sns:us-east-1:123456789012:x").send([huge]) == Sent(1, (expected,))
 
 

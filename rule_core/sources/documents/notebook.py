@@ -58,7 +58,7 @@ class _Notebook(msgspec.Struct):
 _decoder: Final = msgspec.json.Decoder(_Notebook)
 
 
-class TableRow(NamedTuple):
+class ShownRow(NamedTuple):
     """A row of a table in a notebook; `table` is the number of the table."""
 
     table: int
@@ -72,7 +72,7 @@ class NotebookSource(DocumentSource):
     def __init__(self, store: TrialStore, recognized: Recognized, options: SourceOptions) -> None:
         super().__init__(store, recognized, options)
         self._delivered_rows = DeliveredRows()
-        self._outputs: list[str | TableRow] = []
+        self._outputs: list[str | ShownRow] = []
         self._begin()
 
     def _begin(self) -> None:
@@ -121,7 +121,7 @@ def _ignore(*_: object) -> None:
     """Report nothing: cells such as a duration are no damage."""
 
 
-def outputs(data: bytes) -> Iterator[str | TableRow]:
+def outputs(data: bytes) -> Iterator[str | ShownRow]:
     """Yield the lines and rows of the outputs of a notebook, in the order shown.
 
     Raises
@@ -145,7 +145,7 @@ def outputs(data: bytes) -> Iterator[str | TableRow]:
             yield from filter(None, lines)
             for header, *rows in tables_of(shown_html):
                 table = next(tables)
-                yield from (TableRow(table, header, row) for row in rows)
+                yield from (ShownRow(table, header, row) for row in rows)
         yield from filter(None, streams.values())
 
 
@@ -190,10 +190,10 @@ def _reason(folder: SourceFolder, name: str) -> str:
     is_cut = len(folder.head(name)) >= HEAD_BYTES
     if is_cut:
         head = head[: head.rfind("\n  },")] + "\n}]}"  # complete cells, as Jupyter indents them
-    shown: list[str | TableRow] = []
+    shown: list[str | ShownRow] = []
     with suppress(DocumentError):
         shown += outputs(head.encode())
-    if any(isinstance(output, TableRow) for output in shown):
+    if any(isinstance(output, ShownRow) for output in shown):
         return "its cells show the table of a training"
     reason = what_counts("\n".join(output for output in shown if isinstance(output, str)))
     if not reason and is_cut and _TRAINS.search(head):

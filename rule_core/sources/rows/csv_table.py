@@ -219,12 +219,11 @@ def _reason(folder: SourceFolder, name: str) -> str | Refused:
 def _head(text: str, *, is_card: bool) -> tuple[list[str], list[list[str]], bool]:
     """Return the header and first rows at the start of a file, and whether JSON precedes them."""
     lines = [line for line in text.splitlines() if line.strip()]
-    notes = [*map(is_note, lines)]
     if is_card:
         found = (n for n, line in enumerate(lines) if PIPE in line and delimiter_of(line) == PIPE)
-        start = next(found, len(lines))
     else:
-        start = notes.index(False) if False in notes else len(lines)
+        found = (n for n, line in enumerate(lines) if not is_note(line))
+    start = next(found, len(lines))
     has_notes = any("{" in line for line in lines[:start])
     if start == len(lines) or "\0" in lines[start]:
         return [], [], has_notes

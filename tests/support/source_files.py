@@ -67,7 +67,7 @@ def read(source_format: SourceFormat, content: bytes, key: str = "log") -> Conte
 
 
 def recognized(
-    source_format: SourceFormat, files: Mapping[str, bytes]
+    source_format: SourceFormat, files: Mapping[str, bytes], options: SourceOptions = DEFAULT
 ) -> Sequence[Recognized | Refused]:
     """Return what a format recognises or refuses in a root folder."""
 
@@ -78,5 +78,5 @@ def recognized(
     def head(name: str) -> bytes:
         return files.get(name, b"")[:HEAD_BYTES]
 
-    folder = SourceFolder("", names(""), names, head)
+    folder = SourceFolder("", names(""), names, head, options)
     return [*source_format.recognize(folder)]

@@ -357,7 +357,7 @@ def test_what_is_not_read_is_one_line_and_a_list(runs: Path) -> None:
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("Not read: ")]
     assert line.startswith("Not read: 2 folders, for example runs/old/history.pkl (it is a pickle")
     page = Path("out/report.html").read_text()
-    assert "sb3/progress.csv (no loss or step column recognised; --step-column names one)" in page
+    assert "sb3/progress.csv (its columns (id, text) include nothing that counts rows, " in page
     told = {item["path"]: item["reason"] for item in checked("runs", "--output", "out")["not_read"]}
     assert {Path(path).name for path in told} == {"progress.csv", "history.pkl"}
 
@@ -368,7 +368,10 @@ def test_a_path_that_holds_nothing_says_why_file_by_file(runs: Path) -> None:
     old = time.time() - 3600
     os.utime(runs / "notes" / "0.csv", (old, old))
     done = check("runs/notes")
-    reason = "no loss or step column recognised; --step-column names one"
+    reason = (
+        "its columns (id, text) include nothing that counts rows, such as step, epoch or what "
+        "--step-column names: the rows may be samples of a data set"
+    )
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.count(reason) == 5
     assert f"0.csv ({reason}), " in done.stderr

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from memory_store import MemoryStore
 
 from rule_core.model.segments import step_text
-from rule_core.sources.format import HEAD_BYTES, Recognized, Unreadable, SourceFolder, SourceFormat
+from rule_core.sources.format import HEAD_BYTES, Recognized, SourceFolder, SourceFormat, Unreadable
 from rule_core.sources.open import open_sources
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage.base import TrialStore
@@ -67,7 +67,7 @@ def read(source_format: SourceFormat, content: bytes, key: str = "log") -> Conte
 
 
 def recognized(
-    source_format: SourceFormat, files: Mapping[str, bytes]
+    source_format: SourceFormat, files: Mapping[str, bytes], options: SourceOptions = DEFAULT
 ) -> Sequence[Recognized | Unreadable]:
     """Return what a format recognises or refuses in a root folder."""
 
@@ -78,5 +78,5 @@ def recognized(
     def head(name: str) -> bytes:
         return files.get(name, b"")[:HEAD_BYTES]
 
-    folder = SourceFolder("", names(""), names, head)
+    folder = SourceFolder("", names(""), names, head, options)
     return [*source_format.recognize(folder)]

@@ -205,7 +205,8 @@ def _reason(folder: SourceFolder, name: str) -> str | Unreadable:
     if not is_log and not plain.endswith(SUFFIXES):
         return ""
     header, rows, has_notes = _head(folder.head_text(name), is_card=plain == MODEL_CARD)
-    columns = Columns(header, _title(name))
+    column = folder.options.step_column
+    columns = Columns(header, _title(name), column if column in map(str.strip, header) else "")
     if is_log and not (columns.has_loss and rows and len(rows[0]) == len(header)):
         return ""
     reason = _reading(columns, rows, has_notes=has_notes)
@@ -286,7 +287,7 @@ def _doubt(columns: Columns, rows: Sequence[Sequence[str]]) -> str:
     lack = (
         "no loss or metric that is known"
         if columns.has_counter
-        else "nothing that counts rows, such as step or epoch"
+        else "nothing that counts rows, such as step, epoch or what --step-column names"
     )
     return f"its columns ({names}) include {lack}: the rows may be samples of a data set"
 

@@ -38,7 +38,7 @@ _BAR: Final = re.compile(r"\[=*>?\.+\]|\[=+>?\.*\]|━|v_num=(?!.*global_step)")
 _EMPTY: Final = re.compile(r"[\[(]\s*[\])]")
 # Words before a counter that make it a setting.
 _SETTINGS: Final = re.compile(
-    r"(?:accum\w*|warm-?up|total|max|num|eval\w*|sav\w+|logg?\w*|every|per|for|skipped|nan)[\s_]*$",
+    r"(?:accum\w*|warm-?up|total|max|num|eval\w*|save\w*|saving|logg?\w*|every|per|for|skipped|nan)[\s_]*$",
     re.IGNORECASE,
 )
 _WRAPPED: Final = re.compile(
@@ -98,7 +98,7 @@ _EVALUATIONS: Final = frozenset(("val", "valid", "validation", "dev", "test", "e
 _SPLIT: Final = re.compile(r"[,;:\t{}\[\]\"]|\s\s+|\s[-–•·~]+\s|(?<!\w)\|(?!\w+\|)")  # noqa: RUF001 - looked for
 _UNITS: Final = re.compile(
     r"^\s?(?:%|s|ms|us|secs?|seconds?|mins?|minutes?|hours?|h|it/s|s/it|[kMGT]?i?B|"
-    r"(?:tok|tokens|samples|steps?|images|img|words|it)/s(?:ec(?:ond)?)?)(?=[\s.,;|)\]]|$)"
+    r"(?:tok|tokens|samples|steps?|images|img|words|it)/(?:s|sec|second))(?=[\s.,;|)\]]|$)"
 )
 _PROSE: Final = frozenset(
     (

@@ -202,7 +202,7 @@ def test_wrong_arguments_are_one_sentence(
     ("path", "sentence"),
     [
         pytest.param("nowhere", "Trial '{}' does not exist.", id="missing"),
-        pytest.param("file", "File '{}' is in no format that is read as a trial.", id="no-trial"),
+        pytest.param("file", "File '{}' is in no format that is read as a trial", id="no-trial"),
     ],
 )
 def test_a_missing_trial_is_an_error_at_once(tmp_path: Path, path: str, sentence: str) -> None:

@@ -374,6 +374,14 @@ def test_rows_are_counted_if_the_named_column_is_not_there(column: str) -> None:
     assert followed.problems == []
 
 
+def test_a_named_column_of_steps_makes_a_log_of_a_table() -> None:
+    files = {"a.csv": b" id,loss\n10,0.5\n20,0.25\n"}
+    [refused] = recognized(FORMAT, files)
+    assert isinstance(refused, Unreadable)
+    [item] = recognized(FORMAT, files, SourceOptions(step_column="id"))
+    assert item == Recognized("csv", "a.csv", "its columns include 'id'")
+
+
 def test_a_counter_that_restarts_with_each_epoch() -> None:
     rows = [b"%d,%d,%d\n" % (epoch, batch, 9 - epoch) for epoch in range(3) for batch in range(4)]
     content = columns(b"epoch,batch,loss\n" + b"".join(rows))

@@ -184,7 +184,7 @@ def test_no_trial_there(tmp_path: Path) -> None:
 
 def test_a_file_is_no_trial(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x" * 5000)
-    with pytest.raises(TrialError, match=r"file' is in no format that is read as a trial\."):
+    with pytest.raises(TrialError, match=r"file' is in no format that is read as a trial: no "):
         report_trial(str(tmp_path / "file"))
 
 

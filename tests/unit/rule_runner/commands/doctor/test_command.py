@@ -335,7 +335,9 @@ def test_a_file(tmp_path: Path) -> None:
     (tmp_path / "t").write_text("x" * 5000)
     (check,) = diagnosed(tmp_path / "t")
     assert check.grade is Grade.WRONG
-    assert check.text.startswith(f"File '{tmp_path}/t' is in no format that is read as a trial: no loss or metric ")
+    assert check.text.startswith(
+        f"File '{tmp_path}/t' is in no format that is read as a trial: no loss or metric "
+    )
 
 
 def test_an_address_that_cannot_be_read() -> None:

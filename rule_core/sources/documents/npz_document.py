@@ -41,6 +41,8 @@ def decode(data: bytes, is_cut: bool = False) -> object:
     ------
     DocumentError
         If an array cannot be read.
+    StorageUnavailableError
+        If the arrays have more bytes than may be read at once.
     """
     del is_cut
     if not zipfile.is_zipfile(io.BytesIO(data)):

@@ -15,7 +15,7 @@ from rule_runner.config.request import EvaluationRequest
 from rule_runner.errors import OutputError
 from rule_runner.loading.trial_search import PASSED_OVER
 from rule_runner.results import durable_files
-from rule_runner.results.file_names import RESULTS
+from rule_runner.results.file_names import ACKNOWLEDGEMENTS, RESULTS
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.output_folder import read_results_file
 from rule_runner.results.versions import versions
@@ -33,7 +33,8 @@ class EarlierChecks:
     """The trials that earlier checks judged, in the file `NAME` of a folder.
 
     A trial is unchanged if rule-runner's version, the options, and the paths, sizes and times of
-    its files are. Trials in S3, and those that may still grow, are judged each time.
+    its files are. Trials in S3, those that may still grow, and those whose issues somebody
+    acknowledged are judged each time.
     """
 
     def __init__(self, folder: Path, request: EvaluationRequest) -> None:
@@ -63,6 +64,8 @@ class EarlierChecks:
         """Return the outcome of a trial with this digest; None if it must be judged."""
         entry = self._entries.get(address_of(path).canonical)
         if entry is None or not digest or entry.digest != digest:
+            return None
+        if Path(entry.trial.results, ACKNOWLEDGEMENTS).exists():
             return None
         with suppress(*_UNREADABLE):
             result = read_results_file(Path(entry.trial.results))

@@ -85,7 +85,8 @@ _LEADING: Final = re.compile(
 _BRACKET: Final = re.compile(r"\[\s*(\d+)\s*/\s*(\d+)\b[^\]\[]*\]|(?<=[\s|])(\d+)/(\d+)\s*\[")
 _SIZES: Final = re.compile(r"\b([\d.]+)([kM]?)it/([\d.]+)([kM]?)it\b")
 _WORD_COUNT: Final = re.compile(
-    r"(train\w*|test\w*|val\w*|eval\w*):?\s+(\d+)(?=\s*\[\s*\d+\s*/|,\s)", re.IGNORECASE
+    r"(train\w*|test\w*|val\w*|eval\w*)(?::?\s+(\d+)(?=\s*\[\s*\d+\s*/)|\s+(\d+)(?=,\s))",
+    re.IGNORECASE,
 )
 _MODES: Final = re.compile(
     r"(?<![a-z])(?:(?P<eval>eval(?:uation|uating|uate)?|vali?(?:d(?:ation|ating|ate)?)?|va|dev|"
@@ -126,7 +127,8 @@ _THOUSANDS: Final = 3  # digits of a group
 _FACTORS: Final = {"": 1, "k": 1000, "M": 1_000_000}
 _Span = tuple[int, int]
 _NOWHERE: Final = (-1, -1)
-_CALL: Final = re.compile(r"\w\($")
+# Calls and operators: source code, which some logs begin with.
+_CALL: Final = re.compile(r"\w\($|(?:[<>!=+*/%]=|[+*/%<]|(?<![-=\w])>)\s*$")
 _SYMBOL: Final = re.compile(r"\|+\w+\|+$")
 _LETTERS: Final = re.compile(r"[^\W\d_]")
 _WORDS: Final = re.compile(r"[^\W\d_]{3,}")
@@ -361,7 +363,8 @@ def _found_unnamed(plain: str) -> list[tuple[_Span, _CountPlace]]:
         return [(match.span(), _unnamed(match, 1, 3)._replace(factors=factors))]
     counters: list[tuple[_Span, _CountPlace]] = []
     if match := _WORD_COUNT.search(plain):
-        counters.append((match.span(2), _unnamed(match, 2, 0, EPOCH)))
+        group = 2 if match[2] else 3
+        counters.append((match.span(group), _unnamed(match, group, 0, EPOCH)))
     if match := _BRACKET.search(plain):
         value, total = (1, 2) if match[1] else (3, 4)
         counters.append((match.span(), _unnamed(match, value, total)))

@@ -18,6 +18,7 @@ COUNTERS: Final = (
     (0, "num_update, num_updates"),
     (0, "training_iteration"),
     (1, "total_timesteps, timesteps_total, num_env_steps, env_step, env_steps, timesteps"),
+    (1, "frame, frames, env_frames"),
     (0, "iteration, iterations, iter, iters, it, itr, niter, n_iter, tick, #"),
     (0, "update, updates, up, upd"),
     (0, "batch_idx, batch_index, minibatch"),

@@ -405,8 +405,10 @@ class TextLines:
 
     def _add_to_box(self, name: str, value: str) -> bool:
         """Keep a name and a value until the box ends."""
-        if not name or self._box is None:
+        if not name:
             return False
+        if self._box is None:  # the log begins within one
+            return True
         if not value and name.endswith("/"):
             self._group = name
         elif to_number(value) is not None:

@@ -125,4 +125,4 @@ def test_a_fault_in_the_evaluation_is_found_beside_a_training_of_the_same_name()
     exploding = verdicts(MemoryStore(files), Script(WoundClock()))["ExplodingTensor"]
     assert exploding["outcome"][0] == "IssuesFound"
     found = [(item.step, item.tensor, item.severity) for item in exploding["evidence"]]
-    assert found == [(2, "loss", "note"), (4, "loss", "error")]
+    assert found == [(2, "loss", "note"), (4, "loss", "error"), (6, "loss", "error")]

@@ -13,6 +13,7 @@ from rule_core.sources.rows.line_source import LineFormat, LineSource
 from rule_core.sources.rows.row_fields import TIME, brief, field_role, is_undefined, to_number
 from rule_core.sources.rows.row_steps import to_count
 from rule_core.sources.rows.table import BLANKS, NAMES, PIPE, Columns, Table, cell_number, split
+from rule_core.sources.text.compressed_file import plain_name
 
 SUFFIXES: Final = (".csv", ".tsv")
 LOG_SUFFIXES: Final = (".log", ".txt", ".dat")  # Keras users call the file training.log
@@ -200,7 +201,7 @@ def delimiter_of(header: str, step_column: str = "", *, has_notes: bool = False)
 
 def _reason(folder: SourceFolder, name: str) -> str | Unreadable:
     """Return why a file is a table of steps, or why it is none; "" if it may be any kind of log."""
-    plain = name.lower()
+    plain = plain_name(name).lower()
     is_log = plain.endswith((*LOG_SUFFIXES, MODEL_CARD))
     if not is_log and not plain.endswith(SUFFIXES):
         return ""

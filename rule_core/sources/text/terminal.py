@@ -10,13 +10,14 @@ _ESCAPE: Final = re.compile(
 )
 _MOVES: Final = frozenset("ABEFGHJf")  # leave the line, go to a column, or clear the screen
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+_BAR: Final = 16  # backspaces that begin a bar anew
 _ERASURES: Final = re.compile("([^\b]*)(\b*)")
 
 
 def plain_text(line: str) -> list[str]:
     r"""Return what was visible of a line, one after another, without blank ones.
 
-    Carriage returns, backspaces to the start and movements of the cursor begin a new line. Other
+    Carriage returns, backspaces over half of it and movements of the cursor begin a new line. Other
     escape sequences and control characters are removed; tabs stay.
 
     >>> plain_text("\r 1/2 loss 3\r 2/2 loss \x1b[31m1\x1b[0m"), plain_text("1/2\b\b\b2/2")
@@ -35,7 +36,8 @@ def _states(row: str) -> Iterator[str]:
     screen = io.StringIO()
     for written, erased in _ERASURES.findall(row) if "\b" in row else [(row, "")]:
         screen.write(written)
-        if erased and len(erased) >= screen.tell():
+        # Writers of bars may count too few.
+        if len(erased) >= min(screen.tell(), max(_BAR, screen.tell() // 2)) > 0:
             yield screen.getvalue()
             screen = io.StringIO()
         screen.seek(max(screen.tell() - len(erased), 0))

@@ -75,8 +75,8 @@ def recognized(
         below = [key.removeprefix(folder) for key in files if key.startswith(folder)]
         return sorted({f"{key.partition('/')[0]}{'/' * ('/' in key)}" for key in below})
 
-    def head(name: str) -> bytes:
-        return files.get(name, b"")[:HEAD_BYTES]
+    def head(name: str, size: int = HEAD_BYTES) -> bytes:
+        return files.get(name, b"")[:size]
 
     folder = SourceFolder("", names(""), names, head, options)
     return [*source_format.recognize(folder)]

@@ -369,8 +369,8 @@ def test_a_path_that_holds_nothing_says_why_file_by_file(runs: Path) -> None:
     os.utime(runs / "notes" / "0.csv", (old, old))
     done = check("runs/notes")
     reason = (
-        "its columns (id, text) include nothing that counts rows, such as step or epoch: the rows "
-        "may be samples of a data set"
+        "its columns (id, text) include nothing that counts rows, such as step, epoch or what "
+        "--step-column names: the rows may be samples of a data set"
     )
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.count(reason) == 5

@@ -24,7 +24,7 @@ from rule_core.sources.rows.row_steps import (
     to_count,
 )
 
-MAX_NAMES: Final = 10_000  # of one file; rows with further names are cut
+MAX_NAMES: Final = 10_000  # of one file; later names are skipped
 
 
 class RowReader:
@@ -55,7 +55,7 @@ class RowReader:
         record: SourceRecord,
         prefix: str = "",
         context: Sequence[Count] = (),
-    ) -> str:
+    ) -> None:
         """Pass a row on, whose fields are its counters, its time, its mode and its numbers.
 
         Parameters
@@ -66,11 +66,6 @@ class RowReader:
             Precedes the names, such as ``"val/"``; "" if they say their modes.
         context
             The counters that hold if the row has none.
-
-        Returns
-        -------
-        str
-            Why it was skipped, as a sentence; "" if it was not.
         """
         counts: list[Count] = []
         values: dict[str, float] = {}
@@ -91,7 +86,7 @@ class RowReader:
                 number = value if type(value) is float else to_number(value)
                 if number is not None:
                     values[name] = number
-        return self.add(values, counts or context, record, prefix, time)
+        self.add(values, counts or context, record, prefix, time)
 
     def repeats(self, values: Mapping[str, float]) -> bool:
         """Return whether all of some names have another number at the latest step."""
@@ -108,12 +103,16 @@ class RowReader:
         record: SourceRecord,
         prefix: str = "",
         time: float = 0.0,
-    ) -> str:
+    ) -> None:
         """Pass a row on whose counters are known; see `add_fields`."""
-        if not values:
-            return ""
         if prefix:
             values = {prefix + name: value for name, value in values.items()}
+        if len(self._values) >= MAX_NAMES:
+            if not values.keys() <= self._values.keys():
+                record.problem(f"It names more than {MAX_NAMES} series. Others are skipped.")
+            values = {name: value for name, value in values.items() if name in self._values}
+        if not values:
+            return
         if self._column:
             counts, values = self._counted_by_user(values, counts)
             record.steps_from = self._column if counts or self._column == ROW else ""
@@ -135,7 +134,6 @@ class RowReader:
                 record.point(name, step, value, time)
         elif new:
             record.row(step, new, time)
-        return ""
 
     def _counted_by_user(
         self, values: Mapping[str, float], counts: Sequence[Count]
@@ -151,8 +149,3 @@ class RowReader:
         if not self._column:
             return counter_rank(name)
         return 0 if name == self._column else NO_COUNTER
-
-
-def has_counter(names: Iterable[str]) -> bool:
-    """Return whether one of some names counts rows."""
-    return any(counter_rank(name) < NO_COUNTER for name in names)

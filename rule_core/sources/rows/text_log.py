@@ -423,8 +423,8 @@ class TextLines:
 
     def _give_fields(self, fields: Sequence[tuple[str, object]], record: SourceRecord) -> None:
         """Pass on a row of cells, the counters among them."""
-        problem = self.rows.add_fields(fields, record, context=self._context)
-        if not problem and self.rows.steps.last != self._last:
+        self.rows.add_fields(fields, record, context=self._context)
+        if self.rows.steps.last != self._last:
             self._last = self.rows.steps.last
             names = tuple(name for name, _ in fields)
             has_counter = any(counter_rank(name) < NO_COUNTER for name in names)
@@ -508,6 +508,9 @@ class _Ignored:
 
     def point(self, name: str, step: int, value: float, time: float = 0.0) -> None:
         """Ignore a number."""
+
+    def problem(self, text: str) -> None:
+        """Ignore a problem."""
 
 
 def what_counts(content: str, options: SourceOptions = DEFAULT) -> str:

@@ -8,7 +8,7 @@ from source_files import Content, Followed, read, recognized
 from rule_core.exceptions import SMDebugValueError
 from rule_core.sources.format import Recognized
 from rule_core.sources.options import LogPattern, SourceOptions
-from rule_core.sources.rows import json_lines, line_reader, text_log
+from rule_core.sources.rows import json_lines, line_reader, row_reader, text_log
 from rule_core.sources.rows.text_log import FORMAT
 
 NANOGPT = (
@@ -147,3 +147,17 @@ def test_headings_without_numbers_are_kept_over_pieces(monkeypatch: pytest.Monke
         "test/Avg loss": [("1", 1.5)],
         "loss": [("2", 0.25)],
     }
+
+
+def test_a_log_with_a_name_in_each_line_takes_bounded_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(row_reader, "MAX_NAMES", 20)
+    log = followed(
+        "".join(
+            f"step {n} loss 0.5 x{'ab'[n % 2]}{chr(97 + n % 26)}_y: {n}.5\n" for n in range(60)
+        ).encode()
+    )
+    assert len(log.end()["loss"]) == 60
+    assert len(log.content()) == 20
+    assert log.problems == ["log: It names more than 20 series. Others are skipped."]

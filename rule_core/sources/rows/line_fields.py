@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from rule_core.model.segments import SEGMENT_STEPS
 from rule_core.sources.rows.row_steps import EPOCH, NO_COUNTER, UNNAMED, Count, counter_rank
 
 MAX_PAIRS: Final = 1000  # of a line
@@ -202,7 +203,7 @@ def line_fields(line: str) -> LineFields:
             line[slice(*count.name)],
             count.rank,
             float(digits[slice(*count.value)].replace(",", "")) * count.factors[0],
-            int(float(digits[slice(*count.total)] or 0) * count.factors[1]),
+            int(min(float(digits[slice(*count.total)] or 0) * count.factors[1], SEGMENT_STEPS)),
         )
         for count in form.counts
     )

@@ -447,7 +447,7 @@ def _numbers(lines: Sequence[str], delimiter: str) -> tuple[NDArray[np.float64],
     """
     separator = None if delimiter == BLANKS else delimiter
     try:
-        if lines[0]:  # of blank lines alone loadtxt warns
+        if lines[0].strip():  # of blank lines alone loadtxt warns
             cells = np.loadtxt(lines, delimiter=separator, ndmin=2, comments=None)
             return cells, np.ones(cells.shape, bool)
     except ValueError:

@@ -3,6 +3,8 @@
 import pytest
 from source_files import Content, read
 
+from rule_core.model.segments import SEGMENT_STEPS
+from rule_core.sources.rows.line_fields import line_fields
 from rule_core.sources.rows.text_log import FORMAT
 
 LINES: dict[str, tuple[str, Content]] = {
@@ -144,3 +146,8 @@ def test_training_and_validation_of_one_step_are_one_segment() -> None:
         b"| valid | epoch 1 | loss 2 | num_updates 2\n| train | epoch 1 | loss 3 | num_updates 2\n"
     )
     assert {step for values in read(FORMAT, log).values() for step, _ in values} == {"2"}
+
+
+def test_a_total_of_any_length() -> None:
+    (count,) = line_fields(f"step 3/{'9' * 400} loss 0.5").counts
+    assert (count.value, count.total) == (3, SEGMENT_STEPS)

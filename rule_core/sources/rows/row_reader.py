@@ -141,8 +141,8 @@ class RowReader:
         """Return the count that the user has named, and the other numbers of a row."""
         value = values.get(self._column)
         if value is not None:
-            others = {name: number for name, number in values.items() if name != self._column}
-            return [Count(self._column, 0, value)], others
+            metrics = {name: x for name, x in values.items() if name != self._column}
+            return [Count(self._column, 0, value)], metrics
         return [count for count in counts if count.name == self._column], values
 
     def _rank(self, name: str) -> int:

@@ -509,7 +509,7 @@ class _Ignored:
     def point(self, name: str, step: int, value: float, time: float = 0.0) -> None:
         """Ignore a number."""
 
-    def problem(self, text: str) -> None:
+    def problem(self, sentence: str) -> None:
         """Ignore a problem."""
 
 

@@ -23,6 +23,9 @@ ANYWHERE: Final = "anywhere"
 FIRST_OF_A_PART: Final = "first of a part"
 LAST: Final = "last"
 
+LOSSES_AND_METRICS: Final = frozenset({"losses", "metrics"})  # collections
+MAX_MEANINGS: Final = 10_000  # kept; a hostile file may have a name in each line
+
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
 _OTHER: Final = re.compile(r"[^\w/]+|_")
 _NUMBER: Final = re.compile(r"(?: [0-9]+)+(?= )")
@@ -150,6 +153,8 @@ class NameTable:
         """
         meaning = self._meanings.get(name)
         if meaning is None:
+            if len(self._meanings) >= MAX_MEANINGS:
+                self._meanings.clear()
             meaning = self._meanings[name] = self._meaning(name)
         return meaning
 
@@ -289,7 +294,6 @@ def _by_first_word(rows: Sequence[PhraseRow]) -> dict[str, list[int]]:
 
 _ALL: Final = (*ROWS, *MODE_ROWS)
 _BY_FIRST_WORD: Final = _by_first_word(_ALL)
-_LAST_COUNTS: Final = frozenset({"losses", "metrics"})
 
 
 @cache
@@ -313,6 +317,9 @@ def _built_in(name: str) -> TensorName:
             continue
         if isinstance(meaning, str):
             collection = meaning if collection is None else collection
-        elif match.start() < first and (where != LAST or collection in _LAST_COUNTS):
+        elif match.start() < first and (where != LAST or collection in LOSSES_AND_METRICS):
             mode, first = meaning, match.start()
     return TensorName(mode, collection or "")
+
+
+NAMES: Final = NameTable()  # without options of a user

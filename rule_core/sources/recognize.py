@@ -45,7 +45,7 @@ _METRICS: Final = frozenset(
 _LOGS: Final = ("log", "out", "err", "txt")
 _SIBLINGS: Final = frozenset({*_MODES, "files", "log", "logs"})  # folders with files of one run
 Read = tuple[SourceFormat, Recognized]
-Found = dict[str, list[Recognized]]  # by kind
+ByKind = dict[str, list[Recognized]]  # by kind
 
 
 class SourceRun(NamedTuple):
@@ -180,9 +180,9 @@ def _ask_all(
     refused: dict[str, Unreadable],
     report: Callable[[str], None],
     folder: SourceFolder,
-) -> Found:
+) -> ByKind:
     """Return what formats recognise in a folder; add what they refuse."""
-    recognized: Found = {}
+    recognized: ByKind = {}
     for kind, source_format in by_kind.items():
         for item in _ask(source_format, folder, report):
             if isinstance(item, Recognized):
@@ -210,7 +210,7 @@ def _ask(
 
 
 def _add_siblings(
-    recognized: Found, folder: SourceFolder, ask: Callable[[SourceFolder], Found]
+    recognized: ByKind, folder: SourceFolder, ask: Callable[[SourceFolder], ByKind]
 ) -> None:
     """Add what is in folders of modes, and of loggers in other formats, if all is one run then."""
     together = {kind: {item.key: item for item in items} for kind, items in recognized.items()}
@@ -239,7 +239,7 @@ def _folders_of(items: Iterable[Recognized], folder: str) -> Iterator[str]:
 
 
 def _add_logs_below(
-    recognized: Found,
+    recognized: ByKind,
     owned: set[str],
     folder: SourceFolder,
     by_kind: Mapping[str, SourceFormat],

@@ -6,14 +6,12 @@ A history is a list of objects (records), an object of objects by epoch, an obje
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
 
 from rule_core.modes import ModeKeys
-from rule_core.reading.source_record import TensorName
 from rule_core.sources.documents.document_source import DocumentError, Row
-from rule_core.sources.names import NameTable, with_training_set
+from rule_core.sources.names import NAMES, with_training_set
 from rule_core.sources.rows.json_lines import MAX_DEPTH, MAX_NAME, flattened
 from rule_core.sources.rows.row_fields import MODE, field_role, is_counter, mode_prefix, to_number
 from rule_core.sources.rows.row_steps import counter_rank
@@ -157,7 +155,7 @@ def _series(item: Mapping[str, object]) -> list[Row]:
     for (_, length), alike in lists.items():
         counters = _counters(alike) or _counters(lists.get(("", length), {}))
         names = [x for x in alike if length and not is_counter(_leaf(x))]
-        if any(_meaning_of(name).collection for name in names):
+        if any(NAMES(name).collection for name in names):
             group = groups.setdefault(tuple(map(id, counters.values())), counters)
             group.update((x, alike[x]) for x in names if all(map(_is_plain, alike[x])))
     if len(groups) > 1 or not any(map(_says_training, groups.get((), ()))):
@@ -251,13 +249,8 @@ def _is_training(rows: Sequence[Row]) -> bool:
     return not has_keys and len(rows) > 1 and (is_sure or grows)
 
 
-@lru_cache(maxsize=4096)
-def _meaning_of(name: str) -> TensorName:
-    return NameTable()(name)
-
-
 def _says_training(name: str) -> bool:
-    meaning = _meaning_of(name)
+    meaning = NAMES(name)
     is_evaluation = meaning.mode is ModeKeys.EVAL and bool(meaning.collection)
     return is_evaluation or meaning.collection == "losses" or bool(_TRAINING.search(name))
 

@@ -62,7 +62,7 @@ class DocumentSource(FileSource, ABC):
         for key in changed:
             self._read(key, record)
         if changed:
-            self._give(record)
+            self._deliver(record)
         return bool(changed)
 
     def finish(self, record: SourceRecord) -> None:
@@ -75,11 +75,11 @@ class DocumentSource(FileSource, ABC):
                 record.problem(self._incomplete[key], key)
             if not self._delivered if key in self._incomplete else self.holds_back:
                 self._read(key, record, is_last=True)
-        self._give(record)
+        self._deliver(record)
 
     def decisions(self) -> list[str]:
         """Return how the steps were chosen; see `DecidingSource`."""
-        return [sentence for sentence in (self._rows.steps.decision(),) if sentence]
+        return self._rows.steps.decisions()
 
     def keys(self) -> Sequence[str]:
         """Return the files that hold the run now, in their order."""
@@ -121,7 +121,7 @@ class DocumentSource(FileSource, ABC):
             self._documents[key] = ()
             record.problem(str(err), key)
 
-    def _give(self, record: SourceRecord) -> None:
+    def _deliver(self, record: SourceRecord) -> None:
         """Pass on what was not given, up to the first file that is still incomplete."""
         complete = takewhile(self._documents.__contains__, self._statuses)
         rows = [row for key in complete for row in self._documents[key]]

@@ -58,7 +58,7 @@ class _Notebook(msgspec.Struct):
 _decoder: Final = msgspec.json.Decoder(_Notebook)
 
 
-class ShownRow(NamedTuple):
+class OutputRow(NamedTuple):
     """A row of a table in a notebook; `table` is the number of the table."""
 
     table: int
@@ -72,7 +72,7 @@ class NotebookSource(DocumentSource):
     def __init__(self, store: TrialStore, recognized: Recognized, options: SourceOptions) -> None:
         super().__init__(store, recognized, options)
         self._delivered_rows = DeliveredRows()
-        self._outputs: list[str | ShownRow] = []
+        self._outputs: list[str | OutputRow] = []
         self._begin()
 
     def _begin(self) -> None:
@@ -91,7 +91,7 @@ class NotebookSource(DocumentSource):
         self._outputs = [*outputs(data)]
         return ()
 
-    def _give(self, record: SourceRecord) -> None:
+    def _deliver(self, record: SourceRecord) -> None:
         self._delivered_rows.restart()
         try:
             self._add(record)
@@ -121,7 +121,7 @@ def _ignore(*_: object) -> None:
     """Report nothing: cells such as a duration are no damage."""
 
 
-def outputs(data: bytes) -> Iterator[str | ShownRow]:
+def outputs(data: bytes) -> Iterator[str | OutputRow]:
     """Yield the lines and rows of the outputs of a notebook, in the order shown.
 
     Raises
@@ -145,7 +145,7 @@ def outputs(data: bytes) -> Iterator[str | ShownRow]:
             yield from filter(None, lines)
             for header, *rows in tables_of(shown_html):
                 table = next(tables)
-                yield from (ShownRow(table, header, row) for row in rows)
+                yield from (OutputRow(table, header, row) for row in rows)
         yield from filter(None, streams.values())
 
 
@@ -189,10 +189,10 @@ def _reason(folder: SourceFolder, name: str) -> str:
     content = folder.head(name)
     if len(content) >= HEAD_BYTES:
         content = folder.head(name, _LONGEST)
-    shown: list[str | ShownRow] = []
+    shown: list[str | OutputRow] = []
     with suppress(DocumentError):
         shown += outputs(content)
-    if any(isinstance(output, ShownRow) for output in shown):
+    if any(isinstance(output, OutputRow) for output in shown):
         return "its cells show the table of a training"
     return what_counts("\n".join(output for output in shown if isinstance(output, str)))
 

@@ -80,7 +80,7 @@ class TrainerStateSource(DocumentSource):
         self._progress[key] = step, step >= end > 0 or _was_stopped(state)
         return [tuple(flattened(entry)) for entry in entries if isinstance(entry, dict)]
 
-    def _give(self, record: SourceRecord) -> None:
+    def _deliver(self, record: SourceRecord) -> None:
         """Pass on the entries of the newest state that differ from those before."""
 
         def age(key: str) -> tuple[float, float]:

@@ -9,10 +9,11 @@ from typing import Final
 
 from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.format import SourceFolder, Unreadable
+from rule_core.sources.names import NAMES
 from rule_core.sources.rows.line_source import LineFormat, LineSource
 from rule_core.sources.rows.row_fields import TIME, brief, field_role, is_undefined, to_number
 from rule_core.sources.rows.row_steps import to_count
-from rule_core.sources.rows.table import BLANKS, NAMES, PIPE, Columns, Table, cell_number, split
+from rule_core.sources.rows.table import BLANKS, PIPE, Columns, Table, cell_number, split
 from rule_core.sources.text.compressed_file import plain_name
 
 SUFFIXES: Final = (".csv", ".tsv")
@@ -97,7 +98,9 @@ class CsvSource(LineSource):
         """Pass many rows on at once; return whether they are rows of plain numbers."""
         if not self._delimiter or self._open or self._delimiter == PIPE:
             return False
-        return self._table.add_block(lines, self._number + 1, record, self.delivered.count_known)
+        return self._table.add_block(
+            lines, self._number + 1, record, self.delivered.count_delivered
+        )
 
     def _add_rows(self, lines: Iterable[str], record: SourceRecord) -> None:
         for line in lines:
@@ -158,10 +161,10 @@ class CsvSource(LineSource):
 def _title(key: str) -> str:
     """Return what the name of a file calls its metric.
 
-    >>> _title("logs/train_loss.csv"), _title("run-a-tag-loss.csv")
+    >>> _title("logs/train_loss.csv.gz"), _title("run-a-tag-loss.csv")
     ('train_loss', 'a/loss')
     """
-    return _TAG.sub(r"\1/\2", key.rpartition("/")[2].rpartition(".")[0])
+    return _TAG.sub(r"\1/\2", plain_name(key).rpartition("/")[2].rpartition(".")[0])
 
 
 def delimiter_of(header: str, step_column: str = "", *, has_notes: bool = False) -> str:

@@ -52,7 +52,7 @@ class DeliveredRows:
             raise RowsDifferError
         return False
 
-    def count_known(self, rows: Iterable[Hashable]) -> int:
+    def count_delivered(self, rows: Iterable[Hashable]) -> int:
         """Return how many of the next rows were given before; the others are given now.
 
         Raises

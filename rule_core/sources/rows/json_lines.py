@@ -19,6 +19,7 @@ from rule_core.sources.rows.row_fields import (
     to_number,
 )
 from rule_core.sources.rows.row_steps import counter_rank, to_count
+from rule_core.sources.text.compressed_file import plain_name
 
 MAX_DEPTH: Final = 16  # of nested objects
 MAX_NAME: Final = 1000  # characters
@@ -72,8 +73,9 @@ class JsonLinesSource(LineSource):
 
 
 def _reason(folder: SourceFolder, name: str) -> str | Unreadable:
-    is_summary = name.lower().endswith(".json")
-    if not name.lower().endswith(_SURE) and (name == _STATE or not _LOGS.fullmatch(name)):
+    plain = plain_name(name).lower()
+    is_summary = plain.endswith(".json")
+    if not plain.endswith(_SURE) and (plain == _STATE or not _LOGS.fullmatch(plain)):
         return ""
     if name == _FINDINGS and not _OWN.isdisjoint(folder.names):
         return ""
@@ -82,7 +84,7 @@ def _reason(folder: SourceFolder, name: str) -> str | Unreadable:
     # A single object in a .json file is the summary of something.
     if len(steps) > is_summary:
         return f"its lines are JSON objects with {steps[0]!r}"
-    if items and name.lower().endswith(_SURE):
+    if items and plain.endswith(_SURE):
         reason = "its objects have no step beside their numbers: they may be samples of a data set"
         return Unreadable(folder.key + name, reason)
     return ""

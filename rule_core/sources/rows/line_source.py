@@ -103,7 +103,7 @@ class LineSource(FileSource, ABC):
 
     def decisions(self) -> list[str]:
         """Return how the steps were chosen; see `DecidingSource`."""
-        return [sentence for sentence in (self.rows.steps.decision(),) if sentence]
+        return self.rows.steps.decisions()
 
     def _pass_on(self, new: NewLines, record: SourceRecord, *, is_last: bool = False) -> bool:
         """Pass lines on; return False if the file must be read from its start."""
@@ -133,7 +133,7 @@ class LineSource(FileSource, ABC):
 
     @abstractmethod
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
-        """Pass the rows of complete lines on, unless `given` knows them.
+        """Pass the rows of complete lines on, unless `delivered` has them.
 
         Parameters
         ----------

@@ -39,15 +39,17 @@ class RowReader:
     ----------
     steps
         What gives the rows their steps.
+    names
+        What the names of series say.
     """
 
     def __init__(self, options: SourceOptions = DEFAULT) -> None:
         self.steps = RowSteps()
         self._column = options.step_column
-        self._names = NameTable(options)
+        self.names = NameTable(options)
         self._last: dict[str, int] = {}  # the last step of each name
-        self._lags = False  # whether some names are behind others
         self._values: dict[str, float] = {}  # and its number
+        self._lags = False  # whether some names are behind others
 
     def add_fields(
         self,
@@ -83,9 +85,9 @@ class RowReader:
             elif role == MODE:
                 prefix = mode_prefix(value) or prefix
             else:
-                number = value if type(value) is float else to_number(value)
-                if number is not None:
-                    values[name] = number
+                metric = value if type(value) is float else to_number(value)
+                if metric is not None:
+                    values[name] = metric
         self.add(values, counts or context, record, prefix, time)
 
     def repeats(self, values: Mapping[str, float]) -> bool:
@@ -116,12 +118,12 @@ class RowReader:
         if self._column:
             counts, values = self._counted_by_user(values, counts)
             record.steps_from = self._column if counts or self._column == ROW else ""
-        is_training = any(self._names(name).mode is not ModeKeys.EVAL for name in values)
+        is_training = any(self.names(name).mode is not ModeKeys.EVAL for name in values)
         last = self.steps.last
         step = self.steps.step_of(counts, is_training=is_training)
         is_behind = step < last
         if is_behind and any(
-            self._last.get(name, -1) >= step for name in values if self._names(name).collection
+            self._last.get(name, -1) >= step for name in values if self.names(name).collection
         ):
             self._last.clear()
             is_behind = False

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from rule_core.reading.source_record import is_step
@@ -99,7 +100,6 @@ class RowSteps:
     """
 
     def __init__(self) -> None:
-        self.rank = NO_COUNTER
         self.name = ""
         self._last: int | None = None  # step
         self._epoch: float | None = None  # the latest
@@ -147,7 +147,7 @@ class RowSteps:
         if inner is not None and _CLASSES[inner.rank] <= _CLASSES[self.rank]:
             before = self._inner
             step = self._counted(inner)
-            is_ahead = before is not None and self._inner is inner and inner.value > before.value
+            is_ahead = before is not None and inner.value > before.value
             self._last = max(step, self.last) if is_ahead else step
         elif self.rank < EPOCH:
             # Several rows in an epoch are told apart by its fraction.
@@ -214,10 +214,11 @@ class RowSteps:
         if self.rank >= EPOCH:
             self.rank, self._rows_count = NO_COUNTER, True
 
-    def decision(self) -> str:
-        """Return how the steps were chosen, for ``trial show``."""
-        if self._last is None:
-            return ""
+    def decisions(self) -> list[str]:
+        """Return how the steps were chosen; see `DecidingSource`."""
+        return [] if self._last is None else [self._decision()]
+
+    def _decision(self) -> str:
         if self.rank == NO_COUNTER or (self.rank == EPOCH and self._rows_count):
             return "steps: the number of the row, since nothing counts the rows"
         name = repr(self.name) if self.name else "a count such as [20/100]"
@@ -234,9 +235,6 @@ def _preferred(counts: Sequence[Count]) -> Count | None:
     """
     best = min(counts, key=lambda count: count.rank, default=None)
     if best is not None and best.rank == 0:
-        return max((count for count in counts if count.rank in {0, _ITERATION}), key=_value)
+        alike = (count for count in counts if count.rank in {0, _ITERATION})
+        return max(alike, key=attrgetter("value"))
     return best
-
-
-def _value(count: Count) -> float:
-    return count.value

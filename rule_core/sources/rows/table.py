@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rule_core.model.segments import SEGMENT_STEPS
 from rule_core.reading.source_record import SourceRecord, is_step
-from rule_core.sources.names import NameTable
+from rule_core.sources.names import LOSSES_AND_METRICS, NAMES
 from rule_core.sources.options import SourceOptions
 from rule_core.sources.rows.row_fields import (
     MODE,
@@ -32,7 +32,6 @@ from rule_core.sources.rows.row_fields import (
 from rule_core.sources.rows.row_reader import RowReader
 from rule_core.sources.rows.row_steps import EPOCH, NO_COUNTER, ROW, UNNAMED, Count, counter_rank
 
-NAMES: Final = NameTable()
 PIPE: Final = "|"
 BLANKS: Final = " "  # any number of them
 _UNNAMED: Final = "unnamed: "  # what pandas calls the index that it wrote without a name
@@ -130,7 +129,7 @@ class Columns:
     @property
     def has_loss(self) -> bool:
         """Whether a column is a loss or a metric that is known."""
-        return any(NAMES(name).collection in {"losses", "metrics"} for name in self.numbers)
+        return any(NAMES(name).collection in LOSSES_AND_METRICS for name in self.numbers)
 
 
 class _NumberRows(NamedTuple):
@@ -333,7 +332,7 @@ class Table:
         lines: Sequence[str],
         first_line: int,
         record: SourceRecord,
-        count_known: Callable[[Iterable[object]], int],
+        count_delivered: Callable[[Iterable[object]], int],
     ) -> bool:
         """Pass many rows of plain numbers on, as `add` does one after the other, but faster.
 
@@ -343,7 +342,7 @@ class Table:
             Their lines.
         first_line
             The number of the first one.
-        count_known
+        count_delivered
             Returns how many of the rows were given before, by their identities.
 
         Returns
@@ -357,7 +356,7 @@ class Table:
         block = _NumberRows.of(columns, lines, self.delimiter)
         if block is None:
             return False
-        first = count_known(block.identities(columns.every))
+        first = count_delivered(block.identities(columns.every))
         if not columns.counters:
             block = block._replace(steps=block.steps + (self._count - first))
 

@@ -11,7 +11,7 @@ from rule_core.exceptions import SMDebugValueError
 from rule_core.model.patterns import TIME_LIMIT_S, Pattern, compiled
 from rule_core.reading.source_record import SourceRecord, is_step
 from rule_core.sources.format import HEAD_BYTES, SourceFolder
-from rule_core.sources.names import NameTable
+from rule_core.sources.names import LOSSES_AND_METRICS
 from rule_core.sources.options import DEFAULT, LogPattern, SourceOptions
 from rule_core.sources.rows.json_lines import json_head
 from rule_core.sources.rows.line_fields import TRAINING, LineFields, Pair, line_fields, mode_words
@@ -35,7 +35,6 @@ _LIST: Final = re.compile(
 )
 _UNIT: Final = re.compile(r"(?<=[\d.])\s?(?:%|[kKMG]i?B?|s|ms|m|it/s)$")
 _WRAPPED: Final = re.compile(r"\w+(?:\.\w+)*\(([^()]*)\)")
-_DIGIT_OR_NAN: Final = re.compile(r"\d|[Nn]a[nN]\b|inf\b")
 _FLOAT: Final = r"[-+\d.naife]+"
 # Lines that name their numbers by their places only: those of Darknet and of YOLO's results.txt.
 _HINTS: Final = (
@@ -54,24 +53,27 @@ _HINTS: Final = (
 )
 _HINTED: Final = re.compile(r"\s*\d+(?::|/\d+)\s+[-\d.n]")
 _LONG_HEAD: Final = 4 << 20  # bytes, since progress bars and settings may come first
-_KNOWN: Final = re.compile(r"(?i)loss|acc|error|reward|return|perplexity|ppl|cost|objective|score")
-_WIDEST: Final = 400  # characters of such a line
+_METRIC_WORDS: Final = re.compile(
+    r"(?i)loss|acc|error|reward|return|perplexity|ppl|cost|objective|score"
+)
+_NOT_FINITE: Final = r"[Nn][Aa][Nn]\b|[Ii][Nn][Ff](?:inity|INITY)?\b"
+_NUMBER: Final = re.compile(rf"\d|{_NOT_FINITE}")
+_MARK: Final = re.compile(rf"[0-9|]|{_NOT_FINITE}")  # of lines that may be rows, or of a box
+_HEADED: Final = 5  # lines that a heading without a name, or without numbers, may head
+_HEADING: Final = 60  # characters of a heading; a wider one names columns
+_WIDEST: Final = 400  # characters of a line that names columns
 _COLUMNS: Final = re.compile(r"  |\t")
-_MARK: Final = re.compile(r"[0-9|]|[Nn]a[nN]")  # of lines that may have numbers
-_HEADED: Final = 5  # lines that belong to a number without a name above them
-_HEADING: Final = 60  # characters of a line without numbers that names the next ones
 _TQDM: Final = re.compile(r"\d{1,3}%\|[^|]*\|\s*(\d+)/(\d+)\s\[")
 _HEADER: Final = re.compile(r"(?:[^\W\d]|[#%])[^:=,;\d]{0,40}(?:\d[\w-]*)?[^:=,;]{0,8}")
 _FEWEST_CELLS: Final = 3
 _MOST_WORDS: Final = 8  # of a line, and a few for each number
 _FEWEST_ROWS: Final = 3  # that prove a counter which has no known metric beside it
 _FEWEST_NUMBERS: Final = 4  # of a printed list
-_LOSSES: Final = frozenset({"losses", "metrics"})
 _NO_EVALUATION: Final = frozenset(("", TRAINING))
 
 
 class _Matcher(NamedTuple):
-    """A pattern of a user that is ready for use."""
+    """A pattern that is ready for use."""
 
     name: str
     search: Pattern
@@ -102,13 +104,12 @@ class TextLines:
         What gives the rows their steps.
     evidence
         How often which names occurred with a step that grew; those that are surely of a training
-        count under ``()``.
+        count under ``()``. None: nobody asks.
     """
 
     def __init__(self, options: SourceOptions = DEFAULT) -> None:
         self.rows = RowReader(options)
-        self.evidence: Counter[tuple[str, ...]] = Counter()
-        self._names = NameTable(options)
+        self.evidence: Counter[tuple[str, ...]] | None = None
         self._matchers = [*matchers(options.log_patterns)]
         self._context: tuple[Count, ...] = ()
         self._mode = ""
@@ -118,7 +119,7 @@ class TextLines:
         self._last = -1
         self._lines = 0
         self._valid_until = math.inf  # the number of the last line for which the context holds
-        self._given: Sequence[Count] = ()  # the counters of the latest row
+        self._last_counts: Sequence[Count] = ()  # the counters of the latest row
         self._counts_itself = False  # whether the latest line with a count has numbers
         self._total = 0  # of that count
         self._value = 0.0
@@ -134,7 +135,7 @@ class TextLines:
                 self._add_text(content, record)
 
     def _add_matched(self, content: str, record: SourceRecord) -> bool:
-        """Pass on the numbers that the patterns of the user find; return whether there are any."""
+        """Pass on the numbers that patterns find; return whether there are any."""
         hints = matchers(_HINTS) if _HINTED.match(content) else ()
         for matcher in (*self._matchers, *hints):
             try:
@@ -165,7 +166,7 @@ class TextLines:
                 self.problems.append(problem)
             else:
                 values[name] = value
-        self._give(values, (Count("step", 0, step),), record)
+        self._add_row(values, (Count("step", 0, step),), record)
 
     def _add_text(self, content: str, record: SourceRecord) -> None:
         if not content.isascii():
@@ -175,7 +176,7 @@ class TextLines:
             return
         if self._add_cells(content, record) or self._add_list(content, record):
             return
-        if not _DIGIT_OR_NAN.search(content):
+        if not _NUMBER.search(content):
             if len(content) < _HEADING:
                 self._add_heading(LineFields(mode=next(mode_words(content), "")))
             return
@@ -234,7 +235,7 @@ class TextLines:
             (count for count in fields.counts if count.rank == UNNAMED and count.total), None
         )
         counts = fields.counts
-        is_known = self.has_known(pair.name for pair in fields.pairs)
+        is_known = self.has_meaning(pair.name for pair in fields.pairs)
         if counts and not is_known and all(count.rank in {UNNAMED, EPOCH} for count in counts):
             return  # what else is counted, such as features that are extracted
         if fields.words > _MOST_WORDS + 4 * len(fields.pairs):
@@ -254,7 +255,7 @@ class TextLines:
         self.end_row(record)
         is_sure = bool(counts) and fields.words <= _FEWEST_CELLS + 2 * len(values)
         is_counted = bool(fields.counts)
-        self._give(values, counts, record, is_sure=is_sure, is_counted=is_counted)
+        self._add_row(values, counts, record, is_sure=is_sure, is_counted=is_counted)
 
     def _waits_for(self, fields: LineFields) -> bool:
         """Return whether a line sums up the evaluation whose row waits."""
@@ -309,15 +310,15 @@ class TextLines:
         if self._waiting:
             values, counts = self._waiting
             self._waiting = None
-            self._give(values, counts, record)
+            self._add_row(values, counts, record)
 
-    def has_known(self, names: Iterable[str]) -> bool:
+    def has_meaning(self, names: Iterable[str]) -> bool:
         """Return whether one of some names has a meaning, or names a set such as ``val``."""
-        return any(self._names(name).collection or any(mode_words(name)) for name in names)
+        return any(self.rows.names(name).collection or any(mode_words(name)) for name in names)
 
     def _has_loss(self, names: Iterable[str]) -> bool:
         """Return whether one of some names is that of a loss or a metric."""
-        return any(self._names(name).collection in _LOSSES for name in names)
+        return any(self.rows.names(name).collection in LOSSES_AND_METRICS for name in names)
 
     def _is_summary(self, counts: Sequence[Count]) -> bool:
         """Return whether a full bar sums up an epoch that an earlier line has announced."""
@@ -340,12 +341,12 @@ class TextLines:
 
     def _is_row(self, pair: Pair, fields: LineFields, counts: Sequence[Count]) -> bool:
         """Return whether a number without a counter in its line belongs to the training."""
-        collection = self._names(pair.name).collection
+        collection = self.rows.names(pair.name).collection
         if counts and self.rows.steps.last >= 0:
-            return self.has_known([pair.name]) or fields.words <= _FEWEST_CELLS
-        return collection in _LOSSES
+            return self.has_meaning([pair.name]) or fields.words <= _FEWEST_CELLS
+        return collection in LOSSES_AND_METRICS
 
-    def _give(
+    def _add_row(
         self,
         values: Mapping[str, float],
         counts: Sequence[Count],
@@ -356,13 +357,13 @@ class TextLines:
     ) -> None:
         if not values:
             return
-        is_again = not is_counted and counts == self._given
+        is_again = not is_counted and counts == self._last_counts
         if is_again and self.rows.repeats(values) and self._has_loss(values):
             self.rows.steps.count_rows()
-        self._given = counts
+        self._last_counts = counts
         self.rows.add(values, counts, record)
         step = self.rows.steps.last
-        if step == self._last and self.evidence:
+        if self.evidence is None or (step == self._last and self.evidence):
             return
         self._last = step
         names = tuple(values)
@@ -400,7 +401,7 @@ class TextLines:
             (name, _UNIT.sub("", cell).replace(",", ""))
             for name, cell in zip(self._header, cells, strict=True)
         ]
-        self._give_fields(fields, record)
+        self._add_row_of_cells(fields, record)
         return True
 
     def _add_to_box(self, name: str, value: str) -> bool:
@@ -418,13 +419,13 @@ class TextLines:
     def _end_box(self, record: SourceRecord) -> None:
         """Pass on what a box held; another one may begin."""
         if self._box:
-            self._give_fields(self._box, record)
+            self._add_row_of_cells(self._box, record)
         self._box, self._group = [], ""
 
-    def _give_fields(self, fields: Sequence[tuple[str, object]], record: SourceRecord) -> None:
+    def _add_row_of_cells(self, fields: Sequence[tuple[str, object]], record: SourceRecord) -> None:
         """Pass on a row of cells, the counters among them."""
         self.rows.add_fields(fields, record, context=self._context)
-        if self.rows.steps.last != self._last:
+        if self.evidence is not None and self.rows.steps.last != self._last:
             self._last = self.rows.steps.last
             names = tuple(name for name, _ in fields)
             has_counter = any(counter_rank(name) < NO_COUNTER for name in names)
@@ -433,7 +434,7 @@ class TextLines:
     def _add_list(self, content: str, record: SourceRecord) -> bool:
         """Read a series that was printed as a list; return whether it is one."""
         match = _LIST.fullmatch(content) if "[" in content else None
-        if match is None or self._names(match["name"]).collection not in _LOSSES:
+        if match is None or self.rows.names(match["name"]).collection not in LOSSES_AND_METRICS:
             return False
         numbers = [to_number(_WRAPPED.sub(r"\1", part)) for part in match["numbers"].split(",")]
         series = [value for value in numbers if value is not None]
@@ -441,7 +442,8 @@ class TextLines:
             return False
         for step, value in enumerate(series):
             record.point(match["name"], step, value)
-        self.evidence[()] += 1
+        if self.evidence is not None:
+            self.evidence[()] += 1
         return True
 
 
@@ -500,32 +502,21 @@ class TextLogSource(LineSource):
         self._text.end(record)
 
 
-class _Ignored:
-    """A record that keeps nothing, to look what a text holds."""
-
-    def row(self, step: int, values: Mapping[str, float], time: float = 0.0) -> None:
-        """Ignore a row."""
-
-    def point(self, name: str, step: int, value: float, time: float = 0.0) -> None:
-        """Ignore a number."""
-
-    def problem(self, sentence: str) -> None:
-        """Ignore a problem."""
-
-
 def what_counts(content: str, options: SourceOptions = DEFAULT) -> str:
     """Return what a text tells of a training, as the end of a sentence; "" for nothing."""
     lines = TextLines(options)
+    evidence = lines.evidence = Counter()
+    record = SourceRecord("", "", lines.rows.names, lambda _key, _problem: None)
     for line in content.split("\n"):
-        lines.add_line(line, _Ignored())  # type: ignore[arg-type]  # a part of a record
-        if () in lines.evidence:
+        lines.add_line(line, record)
+        if () in evidence:
             break
-    lines.end(_Ignored())  # type: ignore[arg-type]
+    lines.end(record)
     steps = lines.rows.steps
-    if () in lines.evidence:
+    if () in evidence:
         return f"its lines count {steps.name or 'rows'}, with numbers beside the count"
-    for names, rows in lines.evidence.items():
-        if rows >= _FEWEST_ROWS and (steps.has_counter or lines.has_known(names)):
+    for names, rows in evidence.items():
+        if rows >= _FEWEST_ROWS and (steps.has_counter or lines.has_meaning(names)):
             return f"numbers such as {names[0]!r} recur in its lines"
     return ""
 
@@ -539,14 +530,14 @@ def _reason(folder: SourceFolder, name: str) -> str:
     reason = what_counts(content, folder.options)
     if not reason and len(folder.head(name)) == HEAD_BYTES:  # it begins with something else
         content = folder.head_text(name, _LONG_HEAD)
-        if _KNOWN.search(content):
+        if _METRIC_WORDS.search(content):
             reason = what_counts(content, folder.options)
     return reason
 
 
 @lru_cache(maxsize=64)
-def matchers(patterns: tuple[LogPattern, ...] = DEFAULT.log_patterns) -> tuple[_Matcher, ...]:
-    """Return the patterns of a user.
+def matchers(patterns: tuple[LogPattern, ...]) -> tuple[_Matcher, ...]:
+    """Return patterns that are ready for use.
 
     Raises
     ------

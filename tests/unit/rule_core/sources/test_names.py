@@ -221,3 +221,11 @@ def test_options_that_fit_nothing_are_listed_with_what_exists() -> None:
     ]
     record.steps_from = "whn"
     assert len([*table.unused([record])]) == 1
+
+
+def test_few_of_many_names_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(names, "MAX_MEANINGS", 10)
+    table = NameTable()
+    meanings = [table(f"loss_{position}") for position in range(100)]
+    assert {meaning.collection for meaning in meanings} == {"losses"}
+    assert len(table._meanings) <= 10

@@ -62,5 +62,5 @@ def test_many_rows_at_once_are_known_as_one_by_one(known: int) -> None:
     one_by_one.restart()
     at_once.restart()
     assert sum(not one_by_one.is_new(row) for row in rows) == known
-    assert at_once.count_known(rows) == known
+    assert at_once.count_delivered(rows) == known
     assert vars(at_once) == vars(one_by_one)

@@ -1,14 +1,17 @@
 """JSON lines: objects with steps, nested, with bare NaN, cut and damaged."""
 
+import gzip
 import json
 import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_store import MemoryStore
 from source_files import Content, Followed, read, recognized
 
 from rule_core.sources.format import Recognized, Unreadable
+from rule_core.sources.recognize import source_folder
 from rule_core.sources.rows.json_lines import FORMAT, MAX_DEPTH
 
 # As the fine-tuning of MAE and DeiT leaves it.
@@ -201,3 +204,9 @@ def test_what_is_recognized() -> None:
 def test_results_of_rule_runner_are_not_recognized() -> None:
     files = {"findings.jsonl": b'{"step": 1, "measured": 2}\n', "rule_result.json": b"{}"}
     assert recognized(FORMAT, files) == []
+
+
+def test_compressed_lines_are_recognized() -> None:
+    lines = gzip.compress(b'{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.5}\n')
+    folder = source_folder(MemoryStore({"metrics.jsonl.gz": lines}), "")
+    assert [item.key for item in FORMAT.recognize(folder)] == ["metrics.jsonl.gz"]

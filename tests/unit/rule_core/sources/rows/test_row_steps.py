@@ -95,7 +95,7 @@ def test_an_evaluation_after_the_last_batch_is_at_the_end_of_the_epoch() -> None
 
 def test_the_decision_names_the_counters() -> None:
     axis = RowSteps()
-    assert not axis.decision()
+    assert not axis.decisions()
     for epoch in (1, 2):
         for batch in (1, 2, 3):
             axis.step_of(
@@ -104,7 +104,7 @@ def test_the_decision_names_the_counters() -> None:
                     Count("batch", counter_rank("batch"), batch),
                 ]
             )
-    assert axis.decision() == "steps: epoch x 3 + 'batch', which restarts in each epoch"
+    assert axis.decisions() == ["steps: epoch x 3 + 'batch', which restarts in each epoch"]
 
 
 @given(

@@ -1,5 +1,7 @@
 """Text logs: patterns of users, progress bars, colours, and patterns that take too long."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -161,3 +163,8 @@ def test_a_log_with_a_name_in_each_line_takes_bounded_memory(
     assert len(log.end()["loss"]) == 60
     assert len(log.content()) == 20
     assert log.problems == ["log: It names more than 20 series. Others are skipped."]
+
+
+def test_a_loss_that_is_not_finite_needs_no_digit_in_its_line() -> None:
+    log = b"Epoch 1\n  loss: 0.5\nEpoch 2\n  loss: inf\nEpoch 3\n  loss: -Infinity\n"
+    assert read(FORMAT, log)["loss"] == [("1", 0.5), ("2", math.inf), ("3", -math.inf)]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 import click
-from bench_child import Watch
+from bench_child import Watch, comparison
 
 from rule_core.sources.format import Recognized
 from rule_core.sources.formats import format_named
@@ -38,14 +38,9 @@ def run(rows: int = ROWS) -> None:
                 (_child(kind, kind, folder, rows), _child(other, kind, folder, rows))
                 for _ in range(ROUNDS)
             ]
-            ratios = sorted(ours["cpu_seconds"] / his["cpu_seconds"] for ours, his in pairs)
             seconds = statistics.median(ours["cpu_seconds"] for ours, _ in pairs)
-            peak = max(ours["peak_mb"] - ours["idle_mb"] for ours, _ in pairs)
-            click.echo(
-                f"{kind}: {rows / seconds:,.0f} rows/s, {statistics.median(ratios):.1f} times the "
-                f"CPU of {other} ({ratios[0]:.1f} to {ratios[-1]:.1f}); {peak:.0f} MB more memory, "
-                f"of which numbers take {rows * NUMBERS * 16 / 1e6:.0f}"
-            )
+            compared = comparison(pairs, other, rows * NUMBERS)
+            click.echo(f"{kind}: {rows / seconds:,.0f} rows/s, {compared}")
 
 
 def write(folder: Path, rows: int) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import click
-from bench_child import Watch
+from bench_child import Watch, comparison
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
 
@@ -32,13 +32,8 @@ def run(rows: int = ROWS) -> None:
         ]
         size_mb = path.stat().st_size / 1e6
     seconds = statistics.median(ours["cpu_seconds"] for ours, _ in pairs)
-    ratios = sorted(ours["cpu_seconds"] / other["cpu_seconds"] for ours, other in pairs)
-    peak = max(ours["peak_mb"] - ours["idle_mb"] for ours, _ in pairs)
-    click.echo(
-        f"wandb: {size_mb / seconds:.1f} MB/s, {statistics.median(ratios):.1f} times the CPU of "
-        f"json.loads of its values ({ratios[0]:.1f} to {ratios[-1]:.1f}); {peak:.0f} MB more "
-        f"memory, of which numbers take {rows * NUMBERS * 16 / 1e6:.0f}"
-    )
+    compared = comparison(pairs, "json.loads of its values", rows * NUMBERS)
+    click.echo(f"wandb: {size_mb / seconds:.1f} MB/s, {compared}")
 
 
 def write(path: Path, rows: int) -> None:

@@ -59,17 +59,24 @@ class JsonLinesSource(LineSource):
                 self.report_once(record, "object", f"line {position}", problem)
 
     def _add(self, item: Mapping[str, Any], position: int, record: SourceRecord) -> None:
-        fields = [*row_fields(item)]
-        counters = [(x, value, counter_rank(x)) for x, value in fields if is_counter(x)]
-        problem = counts_of(counters)
-        if isinstance(problem, str):
-            self.report_once(record, "step", f"line {position}", problem)
+        fields = row_fields(item)
+        metric = _metric(item)
+        if metric is not None:
+            fields = ((metric if name == "value" else name, value) for name, value in fields)
+        row = self.rows.sorted_fields(fields)
+        counts = counts_of(row.counters)
+        if isinstance(counts, str):
+            self.report_once(record, "step", f"line {position}", counts)
             return
-        metric = item.get("name")
-        if isinstance(metric, str) and to_number(item.get("value")) is not None:
-            fields = [(metric if name == "value" else name, value) for name, value in fields]
+        if metric is not None:
             self._streams.choose(metric, record)
-        self.rows.add_fields(fields, record)
+        self.rows.add(row.values, counts, record, row.prefix, row.time)
+
+
+def _metric(item: Mapping[str, Any]) -> str | None:
+    """Return the name of the metric that the line has the value of; None if it has several."""
+    name = item.get("name")
+    return name if isinstance(name, str) and to_number(item.get("value")) is not None else None
 
 
 def _reason(folder: SourceFolder, name: str) -> str | Unreadable:
@@ -125,8 +132,9 @@ def row_fields(item: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     >>> list(row_fields({"iter/max": "5/300", "data": {"loss": 0.5}, "config": {"lr": 1}}))
     [('iter', '5/300'), ('loss', 0.5)]
     """
-    own = {key: value for key, value in item.items() if key not in _SETTINGS}
-    for name, value in flattened(own):
+    if not _SETTINGS.isdisjoint(item):
+        item = {key: value for key, value in item.items() if key not in _SETTINGS}
+    for name, value in flattened(item):
         outer, slash, inner = name.partition("/")
         is_fraction = slash and isinstance(value, str) and is_counter(outer)
         is_wrapped = slash and outer in _WRAPPERS

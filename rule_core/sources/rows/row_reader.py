@@ -1,14 +1,15 @@
 """RowReader: gives rows of any shape their steps and modes, and passes them to a record."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from itertools import starmap
+from typing import Final, NamedTuple
 
 from rule_core.modes import ModeKeys
 from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.names import NameTable
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.sources.rows.row_fields import (
-    MODE,
+    COUNTER,
     TIME,
     field_role,
     mode_prefix,
@@ -25,6 +26,27 @@ from rule_core.sources.rows.row_steps import (
 )
 
 MAX_NAMES: Final = 10_000  # of one file; later names are skipped
+
+
+class RowFields(NamedTuple):
+    """The fields of a row by what they are.
+
+    Attributes
+    ----------
+    counters
+        The name, value and rank of each counter; see `counter_rank`.
+    values
+        The numbers by name.
+    prefix
+        What precedes their names, as the row says its mode; "" if it does not.
+    time
+        When it was written, in seconds since the epoch; 0 if unknown.
+    """
+
+    counters: list[tuple[str, object, int]]
+    values: dict[str, float]
+    prefix: str
+    time: float
 
 
 class RowReader:
@@ -69,26 +91,30 @@ class RowReader:
         context
             The counters that hold if the row has none.
         """
-        counts: list[Count] = []
+        row = self.sorted_fields(fields)
+        counts = [count for count in starmap(to_count, row.counters) if count is not None]
+        self.add(row.values, counts or context, record, row.prefix or prefix, row.time)
+
+    def sorted_fields(self, fields: Iterable[tuple[str, object]]) -> RowFields:
+        """Return the fields of a row by what they are; see `add_fields`."""
+        counters: list[tuple[str, object, int]] = []
         values: dict[str, float] = {}
-        time = 0.0
+        prefix, time = "", 0.0
         for name, value in fields:
             rank = self._rank(name)
             if rank < NO_COUNTER:
-                count = to_count(name, value, rank)
-                if count is not None:
-                    counts.append(count)
+                counters.append((name, value, rank))
                 continue
             role = field_role(name)
-            if role == TIME:
-                time = to_time(value)
-            elif role == MODE:
-                prefix = mode_prefix(value) or prefix
-            else:
+            if role is None or role == COUNTER:  # which the user does not count by
                 metric = value if type(value) is float else to_number(value)
                 if metric is not None:
                     values[name] = metric
-        self.add(values, counts or context, record, prefix, time)
+            elif role == TIME:
+                time = to_time(value)
+            else:
+                prefix = mode_prefix(value) or prefix
+        return RowFields(counters, values, prefix, time)
 
     def repeats(self, values: Mapping[str, float]) -> bool:
         """Return whether all of some names have another number at the latest step."""

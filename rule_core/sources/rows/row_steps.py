@@ -137,6 +137,9 @@ class RowSteps:
         is_training
             Whether it has numbers of the training, and not of an evaluation only.
         """
+        if len(counts) == 1 and self._epoch is None and self._goes_on(counts[0]):
+            self._last = self._counted(counts[0])
+            return self._last
         whole = [count for count in counts if is_step(count.value)]
         fraction = max((count.value for count in counts if count not in whole), default=0.0)
         if fraction and self.rank >= EPOCH and all(count.rank == EPOCH for count in counts):
@@ -163,6 +166,16 @@ class RowSteps:
         if is_training:
             self._fraction = max([fraction, *epochs]) or self._fraction
         return self._last or 0
+
+    def _goes_on(self, count: Count) -> bool:
+        """Return whether a count is the next one of the counter, as nearly all are."""
+        before = self._inner
+        return (
+            before is not None
+            and count.rank == before.rank
+            and count.value > max(before.value, self.last - self._base)
+            and is_step(count.value)
+        )
 
     def _counted(self, inner: Count) -> int:
         """Return the step of a row that has the counter."""

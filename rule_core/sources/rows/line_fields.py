@@ -6,7 +6,14 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from rule_core.model.segments import SEGMENT_STEPS
-from rule_core.sources.rows.row_steps import EPOCH, NO_COUNTER, UNNAMED, Count, counter_rank
+from rule_core.sources.rows.row_steps import (
+    EPOCH,
+    NO_COUNTER,
+    UNNAMED,
+    Count,
+    counter_rank,
+    rounded_number,
+)
 
 MAX_PAIRS: Final = 1000  # of a line
 _MAX_NAME: Final = 80  # characters
@@ -48,7 +55,7 @@ _WRAPPED: Final = re.compile(
 _DECIMAL_COMMA: Final = re.compile(r"(?<![\d.,])(\d+),(\d+(?:[eE][-+]?\d+)?)(?![\d,.])")
 _NUMBER: Final = re.compile(
     r"""(?<![\w.@\#/^])(?<!\w-)
-        (?P<number>[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+|\.(?=[\s,;)\]|]|$))?|\.\d+)(?:[eE][-+]?\d+)?
+        (?P<number>[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+|\.(?=[\s,;)\]|]|$))?|\.\d+)(?:[eE][-+]?\d+|f-?\d+|D[-+]\d+)?
         |(?:[-+]?(?:inf(?:inity)?|Infinity|INF)|nan|NaN|NAN|n/a|N/A|None|null))
         (?P<unit>\s?%|(?:[kKMGT]i?)?B\b|ms\b|s\b|us\b|[kKM]\b)?(?![\w/]|\.\d)""",
     re.VERBOSE,
@@ -58,14 +65,14 @@ _AFTER_WORD: Final = re.compile(r"\s*(?:[,;|()\]}'\"]|$)|\s\s|\s+[\w./@-]+\s+[-+
 _EPOCHS: Final = "epochs?|epoche|époque|época|эпоха|ep"
 _INNER: Final = (
     r"global[ _]steps?|steps?|timesteps|env_steps?|total_timesteps|iterations?|iters?|"
-    r"it(?=\s?[:=\[])|batch(?:es|_idx|_index)?|minibatch|(?:\w+_)?num_updates|updates?|up|"
+    r"it(?=\s?(?:[:=\[]|\d+/))|batch(?:es|_idx|_index)?|minibatch|(?:\w+_)?num_updates|updates?|up|"
     r"episodes?|rounds?|runde|schritt|étape|paso|шаг|tick"
 )
 _COUNT: Final = re.compile(
     rf"""(?<![\w/?&])(?:(?:train(?:ing)?|current|learning|completed)[\ _])?
         (?:(?P<epoch>{_EPOCHS})|(?P<inner>{_INNER}))(?![A-Za-z_])
         ['"]?(?:\(\w+\))?\.?\s*[:=\#]{{0,2}}\s*['"]?[\[(]?\s*
-        (?:\d+\s*-\s*)?(?P<value>\d[\d,]*(?:\.\d+)?(?:e[+]?\d+)?)(?![\w.]*\w)
+        (?:\d+\s*-\s*)?(?P<value>\d[\d,]*(?:\.\d+)?(?:e[+]?\d+|(?-i:[kKM]))?)(?![\w.]*\w)
         (?:\s*(?:/|\bof\b|\bvon\b|\bde\b)\s*(?P<total>\d+))?['"]?[\])]?
     |   (?<![\w.])(?:\d+-|第)?(?P<before>\d+)(?:/(?P<before_total>\d+))?\s?
         (?P<unit>epoch|batch|轮|步)(?![a-z])(?:/共\d+(?:轮|步))?
@@ -73,7 +80,8 @@ _COUNT: Final = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _AFTER_COUNT: Final = re.compile(
-    r"\s*[:,]?\s*\[\s*(\d+)(?:\s*/\s*(\d+))?\b[^\]]*\]|\s*:\s+(\d+) / (\d+)(?=\s)"
+    r"\s*[:,]?\s*\[\s*(\d+)(?:\s*/\s*(\d+))?\b[^\]]*\]|\s*:\s+(\d+) / (\d+)(?=\s)|"
+    r"[ ,]{1,3}(\d+)/(\d+)(?=\s)"
 )
 _BRACKETS: Final = re.compile(
     r"\s*\[\s*(\d+)\s*/\s*(\d+)\b[^\]]*\]\s*\[\s*(\d+)\s*/\s*(\d+)\b[^\]]*\]"
@@ -89,15 +97,16 @@ _WORD_COUNT: Final = re.compile(
     r"(train\w*|test\w*|val\w*|eval\w*)(?::?\s+(\d+)(?=\s*\[\s*\d+\s*/)|\s+(\d+)(?=,\s))",
     re.IGNORECASE,
 )
+_BEFORE_FRACTION: Final = re.compile(r"(?<=[^\W\d])\s+(\d+):?\s+(?=[-+]?\d*\.\d)")
 _MODES: Final = re.compile(
     r"(?<![a-z])(?:(?P<eval>eval(?:uation|uating|uate)?|vali?(?:d(?:ation|ating|ate)?)?|va|dev|"
-    r"test(?:ing|ed)?|holdout|cur(?:rent)? metric)|(?P<train>train(?:ing)?(?:_inner)?|tr|fit))"
+    r"test(?:ing|ed)?|holdout|cv|cur(?:rent)? metric)|(?P<train>train(?:ing)?(?:_inner)?|tr|fit))"
     r"(?![a-z])|(?P<eval_>prüf|验证|测试|検証)|(?P<train_>训练|学習)",
     re.IGNORECASE,
 )
 TRAINING: Final = "train"
 _EVALUATIONS: Final = frozenset(("val", "valid", "validation", "dev", "test", "eval", "evaluation"))
-_SPLIT: Final = re.compile(r"[,;:\t{}\[\]\"]|\s\s+|\s[-–•·~]+\s|(?<!\w)\|(?!\w+\|)")  # noqa: RUF001 - looked for
+_SPLIT: Final = re.compile(r"[,;:\t\v{}\[\]\"]|\s\s+|\s[-–•·~]+\s|(?<!\w)\|(?!\w+\|)|\.\s(?=[A-Z])")  # noqa: RUF001 - looked for
 _UNITS: Final = re.compile(
     r"^\s?(?:%|s|ms|us|secs?|seconds?|mins?|minutes?|hours?|h|it/s|s/it|[kMGT]?i?B|"
     r"(?:tok|tokens|samples|steps?|images|img|words|it)/(?:s|sec|second))(?=[\s.,;|)\]]|$)"
@@ -120,8 +129,12 @@ _PROSE: Final = frozenset(
         "if",
     )
 )
+# What surrounds a counter between a name and its number, such as in "loss after epoch 3: 0.5".
+_BEFORE_COUNT: Final = re.compile(r"\s(?:at|after|for|in|of|on)\Z")
+_BEHIND_COUNT: Final = re.compile(r"[\s)\]|,:=]{0,8}(?:(?:is|was)\b)?[\s:=]{0,8}")
 _END_OF_NAME: Final = re.compile(r"\s+(?:is|was|of|at|now)\Z", re.IGNORECASE)
-_AROUND: Final = " \t.'\"*#>-_|=/:"
+_AROUND: Final = " \t\v.'\"*#>-_|=/:"
+_TUPLE: Final = re.compile(r"(\('[^']{1,80}'),(?=\s)")  # a name and a number
 _TAG: Final = re.compile(r"\s*<\w+>(?==)")
 _DIGITS: Final = str.maketrans("123456789", "000000000")
 _THOUSANDS: Final = 3  # digits of a group
@@ -132,6 +145,7 @@ _NOWHERE: Final = (-1, -1)
 _CALL: Final = re.compile(r"\w\($|(?:[<>!=+*/%]=|[+*/%<]|(?<![-=\w])>)\s*$")
 _SYMBOL: Final = re.compile(r"\|+\w+\|+$")
 _LETTERS: Final = re.compile(r"[^\W\d_]")
+_NAMED_NUMBER: Final = re.compile(r"[^\W\d_][^\d]*\d|nan|inf")
 _WORDS: Final = re.compile(r"[^\W\d_]{3,}")
 
 
@@ -198,15 +212,7 @@ def line_fields(line: str) -> LineFields:
     if form is _NOTHING:
         return form.fields
     digits = line.replace(",", ".") if form.has_decimal_comma else line
-    counts = tuple(
-        Count(
-            line[slice(*count.name)],
-            count.rank,
-            float(digits[slice(*count.value)].replace(",", "")) * count.factors[0],
-            int(min(float(digits[slice(*count.total)] or 0) * count.factors[1], SEGMENT_STEPS)),
-        )
-        for count in form.counts
-    )
+    counts = tuple(_count_at(place, line, digits) for place in form.counts)
     pairs = tuple(
         Pair(
             _spaced(line[slice(*pair.name)]),
@@ -217,6 +223,18 @@ def line_fields(line: str) -> LineFields:
         for pair in form.pairs
     )
     return form.fields._replace(counts=counts, pairs=pairs)
+
+
+def _count_at(place: "_CountPlace", line: str, digits: str) -> Count:
+    value = digits[slice(*place.value)]
+    amount, rounding = rounded_number(value) or (float(value.replace(",", "")), 0.0)
+    return Count(
+        line[slice(*place.name)],
+        place.rank,
+        amount * place.factors[0],
+        int(min(float(digits[slice(*place.total)] or 0) * place.factors[1], SEGMENT_STEPS)),
+        rounding,
+    )
 
 
 @lru_cache(maxsize=8192)
@@ -233,6 +251,8 @@ def _places(line: str) -> "_Places":
     plain = _EMPTY.sub(_blank, _NOISE.sub(_blank, plain.replace("#000", "\t\t\t\t")))
     if "(" in plain:
         plain = _WRAPPED.sub(_unwrapped, plain)
+    if "('" in plain:
+        plain = _TUPLE.sub(r"\1:", plain)
     if ">=" in plain:
         plain = _TAG.sub(_blank, plain)
     has_decimal_comma = ("." not in plain or ";" in plain) and any(
@@ -288,7 +308,7 @@ def _unwrapped(match: re.Match[str]) -> str:
 
 
 def _counts(plain: str) -> tuple[list[_CountPlace], str]:
-    """Return the counters of a line, and the line with tabulators in their places."""
+    """Return the counters of a line, and the line with vertical tabulators in their places."""
     counters: list[tuple[_Span, _CountPlace]] = []
     for match in _COUNT.finditer(plain):
         if match["unit"]:
@@ -309,8 +329,8 @@ def _counts(plain: str) -> tuple[list[_CountPlace], str]:
         )
         counters.append((match.span(), counter))
         if rank == EPOCH and (after := _AFTER_COUNT.match(plain, match.end())):
-            value, total = (1, 2) if after[1] else (3, 4)
-            counters.append((after.span(), _unnamed(after, value, total)))
+            value = next(group for group in (1, 3, 5) if after[group])
+            counters.append((after.span(), _unnamed(after, value, value + 1)))
     if all(
         counter.rank == UNNAMED and counter.total[0] < 0 for _, counter in counters
     ):  # a batch size
@@ -320,7 +340,7 @@ def _counts(plain: str) -> tuple[list[_CountPlace], str]:
     for (start, end), _ in counters:
         modes = _MODES.search(plain[start:end])
         word = range(modes.start() + start, modes.end() + start) if modes else ()
-        kept = "".join(plain[counter] if counter in word else "\t" for counter in range(start, end))
+        kept = "".join(plain[counter] if counter in word else "\v" for counter in range(start, end))
         plain = f"{plain[:start]}{kept}{plain[end:]}"
     return [counter for _, counter in counters], plain
 
@@ -330,8 +350,7 @@ def _found_beside(plain: str, start: int) -> list[tuple[_Span, _CountPlace]]:
     match = _BRACKET.search(plain, start)
     if match is None:
         return []
-    value, total = (1, 2) if match[1] else (3, 4)
-    return [(match.span(), _unnamed(match, value, total))]
+    return [(match.span(), _of_last_groups(match))]
 
 
 def _rank_of(match: re.Match[str], plain: str) -> int:
@@ -339,7 +358,7 @@ def _rank_of(match: re.Match[str], plain: str) -> int:
     word = (match["epoch"] or match["inner"]).lower()
     if not match["total"] and (
         _SETTINGS.search(plain, 0, match.start())
-        or (word in _PLURALS and not _LETTERS.search(plain, match.end()))
+        or (word in _PLURALS and not _is_row(plain, match))
     ):
         return NO_COUNTER
     if match["epoch"]:
@@ -347,9 +366,21 @@ def _rank_of(match: re.Match[str], plain: str) -> int:
     return min(counter_rank("num_updates" if "num_updates" in word else word), EPOCH - 1)
 
 
+def _is_row(plain: str, match: re.Match[str]) -> bool:
+    """Return whether a counter in the plural is that of a row, and no setting such as steps=500."""
+    is_setting = plain[max(match.start() - 1, 0)] in "'\"" or "=" in match[0]
+    return not is_setting and bool(_NAMED_NUMBER.search(plain, match.end()))
+
+
 def _unnamed(match: re.Match[str], value: int, total: int, rank: int = UNNAMED) -> _CountPlace:
     """Return a counter without a name, in groups of a match."""
     return _CountPlace(_NOWHERE, rank, match.span(value), match.span(total) if total else _NOWHERE)
+
+
+def _of_last_groups(match: re.Match[str]) -> _CountPlace:
+    """Return a counter without a name, whose value and total are the last groups that matched."""
+    total = match.lastindex or 0
+    return _unnamed(match, total - 1, total)
 
 
 def _found_unnamed(plain: str) -> list[tuple[_Span, _CountPlace]]:
@@ -367,11 +398,12 @@ def _found_unnamed(plain: str) -> list[tuple[_Span, _CountPlace]]:
         group = 2 if match[2] else 3
         counters.append((match.span(group), _unnamed(match, group, 0, EPOCH)))
     if match := _BRACKET.search(plain):
-        value, total = (1, 2) if match[1] else (3, 4)
-        counters.append((match.span(), _unnamed(match, value, total)))
+        counters.append((match.span(), _of_last_groups(match)))
     elif match := _LEADING.match(plain):
         value = next(group for group in (1, 3, 5) if match[group])
         counters.append((match.span(), _unnamed(match, value, value + 1 if value < 5 else 0)))  # noqa: PLR2004 - the last group has no total
+    elif match := _BEFORE_FRACTION.search(plain):
+        counters.append((match.span(1), _unnamed(match, 1, 0)))
     return counters
 
 
@@ -415,12 +447,17 @@ def name_before(gap: str, *, is_first: bool = False) -> _Span:
     """
     if _CALL.search(gap):
         return 0, 0
+    before, count, behind = gap.rpartition("\v")
+    if count and _BEHIND_COUNT.fullmatch(behind):
+        gap = _BEFORE_COUNT.sub("", before.rstrip("\v \t([|,:="))
+        if _MODES.fullmatch(gap.strip()):
+            return 0, 0
     symbol = _SYMBOL.search(gap.rstrip(" :=~>-"))
     if symbol:
         return symbol.span()
     unit = None if is_first else _UNITS.match(gap)
     start = unit.end() if unit else 0
-    end = len(gap.rstrip(" :=~>-–<([{'\"|→*+±\t"))  # noqa: RUF001 - looked for
+    end = len(gap.rstrip(" :=~>-–<([{'\"|→*+±\t\v"))  # noqa: RUF001 - looked for
     for match in _SPLIT.finditer(gap, start, end):
         start = match.end()
     piece = gap[start:end]

@@ -37,6 +37,10 @@ NO_COUNTER: Final = len(COUNTERS)
 ROW: Final = "row"  # the name of a step column that counts rows
 _PREFIXES: Final = re.compile(r"^(?:(?:trainer|train|time|progress|training)/)?(?:train(?:ing)?_)?")
 _FRACTION: Final = re.compile(r"\s*(\d+)\s*/\s*(\d+)\s*")
+_ROUNDED: Final = re.compile(
+    r"\s*(?P<number>\d+(?:\.(?P<decimals>\d+))?)(?:e\+?(?P<exponent>\d{1,2})|(?P<unit>[kKM]))\s*"
+)
+_EXPONENTS: Final = {"k": 3, "K": 3, "M": 6}
 _MOST_EPOCHS: Final = 10_000  # whose first steps are kept
 
 
@@ -53,12 +57,15 @@ class Count(NamedTuple):
         What it counts, from 0 or 1.
     total
         Where it ends; 0 if unknown.
+    rounding
+        By how much the value may be off, since it was printed as ``1K`` or ``1.01e+03``.
     """
 
     name: str
     rank: int
     value: float
     total: int = 0
+    rounding: float = 0.0
 
 
 @lru_cache(maxsize=4096)
@@ -74,6 +81,20 @@ def counter_rank(name: str) -> int:
     return _RANKS.get(plain, _RANKS.get(bare, NO_COUNTER))
 
 
+def rounded_number(written: str) -> tuple[float, float] | None:
+    """Return a number such as ``1K`` or ``1.01e+03``, and by how much it may be off.
+
+    >>> rounded_number("1.01e+03"), rounded_number("26K"), rounded_number("260")
+    ((1010.0, 5.0), (26000.0, 500.0), None)
+    """
+    match = _ROUNDED.fullmatch(written)
+    if match is None:
+        return None
+    exponent = int(match["exponent"] or _EXPONENTS[match["unit"]])
+    rounding = 0.5 * 10.0 ** (exponent - len(match["decimals"] or ""))
+    return float(f"{match['number']}e{exponent}"), rounding
+
+
 def to_count(name: str, value: object, rank: int | None = None) -> Count | None:
     """Return the count that a cell says, such as ``3`` or ``"3/60"``; None if it says none."""
     rank = counter_rank(name) if rank is None else rank
@@ -81,6 +102,8 @@ def to_count(name: str, value: object, rank: int | None = None) -> Count | None:
         match = _FRACTION.fullmatch(value)
         if match:
             return Count(name, rank, int(match[1]), int(match[2]))
+        if rounded := rounded_number(value):
+            return Count(name, rank, rounded[0], rounding=rounded[1])
         try:
             value = float(value.replace(",", ""))
         except ValueError:
@@ -149,6 +172,7 @@ class RowSteps:
         inner = _preferred([count for count in whole if count.rank != EPOCH])
         if inner is not None and _CLASSES[inner.rank] <= _CLASSES[self.rank]:
             before = self._inner
+            inner = self._unrounded(inner)
             step = self._counted(inner)
             is_ahead = before is not None and inner.value > before.value
             self._last = max(step, self.last) if is_ahead else step
@@ -173,9 +197,17 @@ class RowSteps:
         return (
             before is not None
             and count.rank == before.rank
+            and not count.rounding
             and count.value > max(before.value, self.last - self._base)
             and is_step(count.value)
         )
+
+    def _unrounded(self, count: Count) -> Count:
+        """Return a count as it was before it was rounded, if its interval stays the same."""
+        if not count.rounding or self._inner is None or self._interval <= 0:
+            return count
+        value = self._inner.value + self._interval
+        return count._replace(value=value) if abs(value - count.value) <= count.rounding else count
 
     def _counted(self, inner: Count) -> int:
         """Return the step of a row that has the counter."""
@@ -210,8 +242,15 @@ class RowSteps:
         elif epoch is not None and last is not None and epoch < last:
             self._base = self._bases.get(epoch, 0)  # resumed at an earlier epoch
             self._bases = {e: base for e, base in self._bases.items() if e <= epoch}
+        elif last is None and self._is_over(before) and (value < before.value or epoch is not None):
+            self._base += before.total  # a bar for each epoch, which has no number
         elif value < before.value and epoch is None:
             self._base = 0
+
+    @staticmethod
+    def _is_over(count: Count) -> bool:
+        """Return whether a count without a name, such as that of a bar, has reached its end."""
+        return count.rank == UNNAMED and count.value == count.total
 
     def _following(self, *, is_training: bool) -> int:
         """Return the latest step, or the end of the epoch for an evaluation after its last row."""

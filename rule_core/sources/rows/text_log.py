@@ -13,30 +13,32 @@ from rule_core.reading.source_record import SourceRecord, is_step
 from rule_core.sources.format import HEAD_BYTES, SourceFolder
 from rule_core.sources.names import LOSSES_AND_METRICS
 from rule_core.sources.options import DEFAULT, LogPattern, SourceOptions
+from rule_core.sources.rows.drawn_table import DrawnTable
 from rule_core.sources.rows.json_lines import json_head
 from rule_core.sources.rows.line_fields import TRAINING, LineFields, Pair, line_fields, mode_words
 from rule_core.sources.rows.line_reader import NewLines
 from rule_core.sources.rows.line_source import LineFormat, LineSource
-from rule_core.sources.rows.row_fields import brief, is_undefined, to_number, to_step
+from rule_core.sources.rows.row_fields import brief, to_number, to_step
 from rule_core.sources.rows.row_reader import RowReader
 from rule_core.sources.rows.row_steps import EPOCH, NO_COUNTER, UNNAMED, Count, counter_rank
 from rule_core.sources.text.compressed_file import plain_name
 from rule_core.sources.text.terminal import plain_text
 
 MAX_SEARCHED: Final = 1 << 16  # characters of a line
-_NAMES: Final = re.compile(
-    r"(?i).*\.(log|out|err|txt|info|text|dat|stdout|stderr|output|res|[oe]?\d+)(\.\d+)?|[^.]*"
+# Endings of source code, settings and what other formats read.
+_NO_LOGS: Final = re.compile(
+    r"(?i).*\.(py|pyi|pyx|ipynb|js|jsx|mjs|ts|tsx|css|scss|html?|svg|xml|json|jsonl|ya?ml|toml|ini|cfg|conf|"
+    r"properties|lock|c|h|cc|cpp|cxx|hpp|cu|cuh|java|kt|scala|go|rs|rb|php|pl|lua|r|jl|m|swift|cs|"
+    r"sh|bash|zsh|bat|ps1|sql|tex|bib|rst|csv|tsv|npz|npy|parquet|wandb|patch|diff|po|proto|"
+    r"cmake|mk|gradle|prototxt|ckpt|pt|pth|bin|safetensors)"
 )
-_BOXES: Final = str.maketrans("║│┃", "|||")
-_RULER: Final = re.compile(r"[\s|+\-=_*#~╔╗╚╝╠╣╦╩╬═║─│┌┐└┘├┤┬┴┼━┏┓┗┛┡┩]{4,}")
-_CELLS: Final = re.compile(r"\s{2,}|\t|\s*\|\s*")
 _LIST: Final = re.compile(
     r"\s*(?P<name>[^\W\d][^:=\[]{0,60}?)\s*[:=]\s*\[(?P<numbers>[^\[\]]{8,})\]?\s*"
 )
-_UNIT: Final = re.compile(r"(?<=[\d.])\s?(?:%|[kKMG]i?B?|s|ms|m|it/s)$")
+_EXPONENTS: Final = str.maketrans("fD", "ee", ",")  # of Julia and Fortran
 _WRAPPED: Final = re.compile(r"\w+(?:\.\w+)*\(([^()]*)\)")
 _FLOAT: Final = r"[-+\d.naife]+"
-# Lines that name their numbers by their places only: those of Darknet and of YOLO's results.txt.
+# Lines that name their numbers by their places or by abbreviations only.
 _HINTS: Final = (
     LogPattern(
         "darknet",
@@ -50,8 +52,14 @@ _HINTS: Final = (
         rf"(?P<recall>{_FLOAT})\s+(?P<mAP50>{_FLOAT})\s+(?P<mAP>{_FLOAT})\s+"
         rf"(?P<val_box_loss>{_FLOAT})\s+(?P<val_obj_loss>{_FLOAT})\s+(?P<val_cls_loss>{_FLOAT})",
     ),
+    LogPattern(
+        "llm.c",
+        rf"^s:(?P<step>\d+) (?:tel:(?P<val_loss>{_FLOAT})|trl:(?P<train_loss>{_FLOAT})"
+        rf"(?: lr:(?P<lr>{_FLOAT}))?(?: norm:(?P<grad_norm>{_FLOAT}))?)",
+    ),
+    LogPattern("pytorch-tutorials", rf"\) \((?P<step>\d+) \d+%\) (?P<loss>{_FLOAT})$"),
 )
-_HINTED: Final = re.compile(r"\s*\d+(?::|/\d+)\s+[-\d.n]")
+_HINTED: Final = re.compile(r"\s*\d+(?::|/\d+)\s+[-\d.n]|s:\d|.*\(\d+ \d+%\) ")
 _LONG_HEAD: Final = 4 << 20  # bytes, since progress bars and settings may come first
 _METRIC_WORDS: Final = re.compile(
     r"(?i)loss|acc|error|reward|return|perplexity|ppl|cost|objective|score"
@@ -63,9 +71,8 @@ _HEADED: Final = 5  # lines that a heading without a name, or without numbers, m
 _HEADING: Final = 60  # characters of a heading; a wider one names columns
 _WIDEST: Final = 400  # characters of a line that names columns
 _COLUMNS: Final = re.compile(r"  |\t")
-_TQDM: Final = re.compile(r"\d{1,3}%\|[^|]*\|\s*(\d+)/(\d+)\s\[")
-_HEADER: Final = re.compile(r"(?:[^\W\d]|[#%])[^:=,;\d]{0,40}(?:\d[\w-]*)?[^:=,;]{0,8}")
-_FEWEST_CELLS: Final = 3
+_BAR: Final = re.compile(r".*?\d{1,3}%\|[^|]*\|[^\[\]]*\[[^\[\]]*\](?=[^\s\]])")
+_SHORT: Final = 3  # words of a line that belong to no number
 _MOST_WORDS: Final = 8  # of a line, and a few for each number
 _FEWEST_ROWS: Final = 3  # that prove a counter which has no known metric beside it
 _FEWEST_NUMBERS: Final = 4  # of a printed list
@@ -113,13 +120,12 @@ class TextLines:
         self._matchers = [*matchers(options.log_patterns)]
         self._context: tuple[Count, ...] = ()
         self._mode = ""
-        self._header: list[str] = []
-        self._box: list[tuple[str, object]] | None = None
-        self._group = ""
+        self._table = DrawnTable()
         self._last = -1
         self._lines = 0
         self._valid_until = math.inf  # the number of the last line for which the context holds
         self._last_counts: Sequence[Count] = ()  # the counters of the latest row
+        self._last_names: set[str] = set()  # of the numbers that these counters have
         self._counts_itself = False  # whether the latest line with a count has numbers
         self._total = 0  # of that count
         self._value = 0.0
@@ -130,9 +136,9 @@ class TextLines:
         """Read a line; `record` gets its numbers."""
         self._lines += 1
         for piece in plain_text(line[:MAX_SEARCHED]):
-            content = piece.rstrip()
-            if not self._add_matched(content, record):
-                self._add_text(content, record)
+            for content in _split_at_bar(piece.rstrip()):
+                if not self._add_matched(content, record):
+                    self._add_text(content, record)
 
     def _add_matched(self, content: str, record: SourceRecord) -> bool:
         """Pass on the numbers that patterns find; return whether there are any."""
@@ -169,12 +175,10 @@ class TextLines:
         self._add_row(values, (Count("step", 0, step),), record)
 
     def _add_text(self, content: str, record: SourceRecord) -> None:
-        if not content.isascii():
-            content = content.translate(_BOXES)
-        if _RULER.fullmatch(content):
-            self._end_box(record)
-            return
-        if self._add_cells(content, record) or self._add_list(content, record):
+        row = self._table.read(content)
+        if row:
+            self._add_row_of_cells(row, record)
+        if row is not None or self._add_list(content, record):
             return
         if not _NUMBER.search(content):
             if len(content) < _HEADING:
@@ -189,13 +193,13 @@ class TextLines:
     def end(self, record: SourceRecord) -> None:
         """Pass on what waits for later lines, since there are none."""
         self.end_row(record)
-        self._end_box(record)
+        self._add_row_of_cells(self._table.end(), record)
 
     # -- lines -------------------------------------------------------------------------------
 
     def _add_heading(self, fields: LineFields) -> None:
         """Remember what a line without numbers says of those that follow."""
-        is_short = fields.words <= _FEWEST_CELLS
+        is_short = fields.words <= _SHORT
         counts = [
             count for count in fields.counts if count.rank == EPOCH or self._is_announced(count)
         ]
@@ -206,6 +210,7 @@ class TextLines:
             self._mode = fields.mode if is_short else ""
         if counts:
             self._context = self._with_epoch(tuple(counts))
+            self._last_names = set()
             is_named = any(count.rank != UNNAMED for count in counts)
             self._valid_until = math.inf if is_named else self._lines + _HEADED
 
@@ -247,15 +252,27 @@ class TextLines:
                 counts = tuple(count for count in counts if count is not bar)
         counts = self._in_context(counts)
         values = self._values_of(fields, counts, mode)
+        if self._precedes_training(values, counts, is_counted=bool(fields.counts)):
+            return
         if is_test:
             counts = tuple(count for count in counts if count.name or count.rank == EPOCH)
-        if fields.is_tqdm or fields.is_bar or (is_test and (bar or self._waits_for(fields))):
-            self._wait(values, counts, record)
+        is_bar = fields.is_tqdm or fields.is_bar
+        if is_bar or (is_test and (bar or self._waits_for(fields))):
+            self._wait(values, counts, record, is_bar=is_bar)
             return
         self.end_row(record)
-        is_sure = bool(counts) and fields.words <= _FEWEST_CELLS + 2 * len(values)
+        is_sure = bool(counts) and fields.words <= _SHORT + 2 * len(values)
         is_counted = bool(fields.counts)
         self._add_row(values, counts, record, is_sure=is_sure, is_counted=is_counted)
+
+    def _precedes_training(
+        self, values: Mapping[str, float], counts: Sequence[Count], *, is_counted: bool
+    ) -> bool:
+        """Return whether numbers are settings or source code, which come before the first row."""
+        if self.rows.steps.last >= 0 or self._waiting:
+            return False
+        is_initial = not is_counted and not any(values.values())  # such as val_loss = 0.0
+        return is_initial or not self._are_of_training(values, counts)
 
     def _waits_for(self, fields: LineFields) -> bool:
         """Return whether a line sums up the evaluation whose row waits."""
@@ -291,16 +308,25 @@ class TextLines:
                 continue
             content = pair.average if pair.average and mode not in _NO_EVALUATION else pair.digits
             value = to_number(content.replace(",", ""))
+            if value is None:
+                value = to_number(content.translate(_EXPONENTS))
             if value is not None:
                 values.setdefault(pair.name, value)
         return values
 
     def _wait(
-        self, values: dict[str, float], counts: tuple[Count, ...], record: SourceRecord
+        self,
+        values: dict[str, float],
+        counts: tuple[Count, ...],
+        record: SourceRecord,
+        *,
+        is_bar: bool,
     ) -> None:
         """Keep a row that later lines draw over: the last one counts."""
-        if self._waiting and self._waiting[1] == counts:
-            values = {**self._waiting[0], **values}
+        earlier = self._waiting[0] if self._waiting and self._waiting[1] == counts else {}
+        is_less = not earlier.keys() <= values.keys() and not earlier.keys().isdisjoint(values)
+        if earlier and not (is_bar and is_less):  # not another bar, such as that of evaluate()
+            values = {**earlier, **values}
         else:
             self.end_row(record)
         self._waiting = values, counts
@@ -316,9 +342,13 @@ class TextLines:
         """Return whether one of some names has a meaning, or names a set such as ``val``."""
         return any(self.rows.names(name).collection or any(mode_words(name)) for name in names)
 
-    def _has_loss(self, names: Iterable[str]) -> bool:
+    def has_metric(self, names: Iterable[str]) -> bool:
         """Return whether one of some names is that of a loss or a metric."""
         return any(self.rows.names(name).collection in LOSSES_AND_METRICS for name in names)
+
+    def has_loss(self, names: Iterable[str]) -> bool:
+        """Return whether one of some names is that of a loss."""
+        return any(self.rows.names(name).collection == "losses" for name in names)
 
     def _is_summary(self, counts: Sequence[Count]) -> bool:
         """Return whether a full bar sums up an epoch that an earlier line has announced."""
@@ -343,7 +373,8 @@ class TextLines:
         """Return whether a number without a counter in its line belongs to the training."""
         collection = self.rows.names(pair.name).collection
         if counts and self.rows.steps.last >= 0:
-            return self.has_meaning([pair.name]) or fields.words <= _FEWEST_CELLS
+            is_short = fields.words <= _SHORT and any(x.rank != UNNAMED for x in counts)
+            return is_short or self.has_meaning([pair.name])
         return collection in LOSSES_AND_METRICS
 
     def _add_row(
@@ -357,79 +388,42 @@ class TextLines:
     ) -> None:
         if not values:
             return
-        is_again = not is_counted and counts == self._last_counts
-        if is_again and self.rows.repeats(values) and self._has_loss(values):
+        names = tuple(values)
+        if counts != self._last_counts:
+            self._last_counts, self._last_names = counts, set()
+        is_again = not is_counted and self._last_names.issuperset(names)
+        if is_again and self.rows.repeats(values) and self.has_metric(values):
             self.rows.steps.count_rows()
-        self._last_counts = counts
+        if not is_counted:
+            self._last_names.update(names)
         self.rows.add(values, counts, record)
         step = self.rows.steps.last
         if self.evidence is None or (step == self._last and self.evidence):
             return
         self._last = step
-        names = tuple(values)
-        if is_sure and self._has_loss(names):
+        if is_sure and self.has_loss(names):
             self.evidence[()] += 1
-        if any(not value.is_integer() for value in values.values()):
+        is_training = self._are_of_training(names, counts)
+        if is_training and any(not value.is_integer() for value in values.values()):
             self.evidence[names] += 1
+
+    def _are_of_training(self, names: Iterable[str], counts: Sequence[Count]) -> bool:
+        """Return whether numbers are those of a training, by a name or by what counts them."""
+        is_named = self.has_metric(names) or any(any(mode_words(name)) for name in names)
+        return is_named or any(count.total or count.rank == EPOCH for count in counts)
 
     # -- tables and lists --------------------------------------------------------------------
 
-    def _add_cells(self, content: str, record: SourceRecord) -> bool:
-        """Read a line of a table or a box; return whether it is one."""
-        bar = _TQDM.search(content) if self._header or "  " in content else None
-        stripped = (content[: bar.start()] if bar else content).strip().removesuffix(":")
-        is_boxed = stripped[:1] == "|" == stripped[-1:]
-        if is_boxed:
-            cells = [cell.strip() for cell in stripped[1:-1].split("|")]
-            if len(cells) == 2:  # noqa: PLR2004 - a name and a value
-                return self._add_to_box(*cells)
-        elif "  " not in stripped and "\t" not in stripped:
-            return False
-        else:
-            cells = _CELLS.split(stripped.removeprefix("#").strip())
-        numbers = [*map(_is_cell, cells)]
-        if not any(numbers):
-            is_header = len(cells) >= _FEWEST_CELLS and all(map(_HEADER.fullmatch, cells))
-            if is_header:
-                self._header = cells
-            return is_header
-        if len(cells) != len(self._header) or sum(numbers) < len(cells) - 1:
-            return False
-        if bar is not None and bar[1] != bar[2]:
-            return True
-        fields = [
-            (name, _UNIT.sub("", cell).replace(",", ""))
-            for name, cell in zip(self._header, cells, strict=True)
-        ]
-        self._add_row_of_cells(fields, record)
-        return True
-
-    def _add_to_box(self, name: str, value: str) -> bool:
-        """Keep a name and a value until the box ends."""
-        if not name:
-            return False
-        if self._box is None:  # the log begins within one
-            return True
-        if not value and name.endswith("/"):
-            self._group = name
-        elif to_number(value) is not None:
-            self._box.append((self._group + name, value))
-        return True
-
-    def _end_box(self, record: SourceRecord) -> None:
-        """Pass on what a box held; another one may begin."""
-        if self._box:
-            self._add_row_of_cells(self._box, record)
-        self._box, self._group = [], ""
-
     def _add_row_of_cells(self, fields: Sequence[tuple[str, object]], record: SourceRecord) -> None:
         """Pass on a row of cells, the counters among them."""
+        names = tuple(name for name, _ in fields)
+        if not names or (self.rows.steps.last < 0 and not self._are_of_training(names, ())):
+            return
         self.rows.add_fields(fields, record, context=self._context)
         if self.evidence is not None and self.rows.steps.last != self._last:
             self._last = self.rows.steps.last
-            names = tuple(name for name, _ in fields)
             has_counter = any(counter_rank(name) < NO_COUNTER for name in names)
-            self.evidence[() if has_counter and self._has_loss(names) else names] += 1
+            self.evidence[() if has_counter and self.has_loss(names) else names] += 1
 
     def _add_list(self, content: str, record: SourceRecord) -> bool:
         """Read a series that was printed as a list; return whether it is one."""
@@ -516,13 +510,13 @@ def what_counts(content: str, options: SourceOptions = DEFAULT) -> str:
     if () in evidence:
         return f"its lines count {steps.name or 'rows'}, with numbers beside the count"
     for names, rows in evidence.items():
-        if rows >= _FEWEST_ROWS and (steps.has_counter or lines.has_meaning(names)):
+        if rows >= _FEWEST_ROWS and (steps.has_counter or steps.name or lines.has_loss(names)):
             return f"numbers such as {names[0]!r} recur in its lines"
     return ""
 
 
 def _reason(folder: SourceFolder, name: str) -> str:
-    if not _NAMES.fullmatch(plain_name(name)) or name.endswith("/"):
+    if _NO_LOGS.fullmatch(plain_name(name)) or name.endswith("/"):
         return ""
     content = folder.head_text(name)
     if "\0" in content or json_head(content):
@@ -563,12 +557,10 @@ def _matcher(line: LogPattern) -> _Matcher:
     return _Matcher(line.name, search)
 
 
-def _is_cell(cell: str) -> bool:
-    """Return whether a cell is a number, perhaps with a unit or a total, or says there is none."""
-    plain = _UNIT.sub("", cell).replace(",", "")
-    return (
-        to_number(plain) is not None or is_undefined(cell) or bool(re.fullmatch(r"\d+/\d+", cell))
-    )
+def _split_at_bar(content: str) -> tuple[str, ...]:
+    """Return a line, or a progress bar and what was printed behind it."""
+    bar = _BAR.match(content) if "%|" in content else None
+    return (content[: bar.end()], content[bar.end() :]) if bar else (content,)
 
 
 FORMAT: Final = LineFormat("text-log", _reason, TextLogSource)

@@ -45,13 +45,6 @@ LINES: dict[str, tuple[str, Content]] = {
         "steps: 10 loss: 8.1250 iter time (s): 0.512 samples/sec: 31.250",
         {"loss": [("10", 8.125)], "iter time (s)": [("10", 0.512)], "samples/sec": [("10", 31.25)]},
     ),
-    "deepspeed-lr": (
-        (
-            "[2023-04-13 10:00:00,123] [INFO] [logging.py:96] [Rank 0] step=10, skipped=2, "
-            "lr=[9.65e-06, 9.65e-06], mom=[(0.9, 0.95)]"
-        ),
-        {"skipped": [("10", 2.0)], "lr": [("10", 9.65e-06)], "mom": [("10", 0.9)]},
-    ),
     "nanogpt": (
         "iter 10: loss 4.1234, time 123.45ms, mfu 12.34%",
         {"loss": [("10", 4.1234)], "time": [("10", 123.45)], "mfu": [("10", 12.34)]},
@@ -128,6 +121,52 @@ LINES: dict[str, tuple[str, Content]] = {
 def test_lines(name: str) -> None:
     line, expected = LINES[name]
     assert repr(read(FORMAT, f"noise\n{line}\nmore noise\n".encode())) == repr(expected)
+
+
+def test_a_line_of_deepspeed_after_one_with_a_loss() -> None:
+    line = (
+        b"[2023-04-13 10:00:00,123] [INFO] [logging.py:96] [Rank 0] step=10, skipped=2, "
+        b"lr=[9.65e-06, 9.65e-06], mom=[(0.9, 0.95)]\n"
+    )
+    assert read(FORMAT, b"step=5 loss=2\n" + line) == {
+        "loss": [("5", 2.0)],
+        "skipped": [("10", 2.0)],
+        "lr": [("10", 9.65e-06)],
+        "mom": [("10", 0.9)],
+    }
+    assert not read(FORMAT, line)
+
+
+NAMED_AROUND_COUNTERS: dict[str, tuple[str, Content]] = {
+    "is": ("Score loss at iteration 10 is 2.47", {"Score loss": [("10", 2.47)]}),
+    "after": ("Loss after epoch 3: 1913.77", {"Loss": [("3", 1913.77)]}),
+    "no word": ("Train loss 7 0.85 Grad Norm 0.89", {"Train loss": [("7", 0.85)]}),
+    "fraction": ("training it 24/60 of epoch 0, 11.0 ms/it, loss 0.52", {"loss": [("24", 0.52)]}),
+    "epoch and batch": ("epoch: 1, 11/25 44%, lr: 0.1, loss: 2", {"loss": [("11", 2.0)]}),
+    "sentences": (
+        "step 2 took 3.1 s at 100 records/second. Loss is 2.5",
+        {"Loss": [("2", 2.5)]},
+    ),
+    "pairs": ("episode: 9 statistics: [('average_loss', 0.125)]", {"average_loss": [("9", 0.125)]}),
+    "Julia": ("Epoch: 4 Train: (loss = 1.5f-2, acc = 2f0)", {"loss": [("4", 0.015)]}),
+    "Fortran": ("At iterate 4 loss= 2.5D-01", {}),
+    "cross-validation": ("step 4 CV loss 0.5", {"CV loss": [("4", 0.5)]}),
+}
+
+
+@pytest.mark.parametrize("line", NAMED_AROUND_COUNTERS)
+def test_names_around_counters(line: str) -> None:
+    text, expected = NAMED_AROUND_COUNTERS[line]
+    content = read(FORMAT, f"{text}\n".encode())
+    assert {name: content.get(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["cfg.steps=50000 (50K)", "{'epochs': 10000, 'lr': 0.1, 'loss': 'mse'}", "epochs=50, n=3"],
+)
+def test_settings_are_no_counters(line: str) -> None:
+    assert not line_fields(line).counts
 
 
 def test_validations_of_fairseq_in_json() -> None:

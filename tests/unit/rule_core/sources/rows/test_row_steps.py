@@ -71,6 +71,24 @@ def steps(*rows: dict[str, object], evaluations: frozenset[int] = frozenset()) -
         ),
         pytest.param([{"step": 8, "epoch": 1}, {"epoch": 1}], [8, 8], id="the epoch alone follows"),
         pytest.param([{"step": 0, "iter": 1}, {"step": 0, "iter": 2}], [1, 2], id="accumulated"),
+        pytest.param(
+            [{"step": 990}, {"step": "1e+03"}, {"step": "1.01e+03"}, {"step": "1.01e+03"}],
+            [990, 1000, 1010, 1010],
+            id="an interval that does not fit the rounding",
+        ),
+        pytest.param(
+            [{"step": 600}, {"step": 800}, {"step": "1K"}, {"step": "1K"}, {"step": "1K"}],
+            [600, 800, 1000, 1200, 1400],
+            id="rounded to thousands",
+        ),
+        pytest.param(
+            [{"batch": "9/9"}, {"epoch": 1}, {"batch": "9/9"}, {"epoch": 2}, {"batch": "9/9"}],
+            [9, 9, 18, 18, 27],
+            id="a bar precedes the number of its epoch",
+        ),
+        pytest.param(
+            [{"batch": "5/9"}, {"batch": "9/9"}, {"batch": "5/9"}], [5, 9, 14], id="bars alone"
+        ),
         pytest.param([{"epoch": float("nan")}, {"epoch": -1}], [0, 1], id="no counts"),
     ],
 )

@@ -168,3 +168,71 @@ def test_a_log_with_a_name_in_each_line_takes_bounded_memory(
 def test_a_loss_that_is_not_finite_needs_no_digit_in_its_line() -> None:
     log = b"Epoch 1\n  loss: 0.5\nEpoch 2\n  loss: inf\nEpoch 3\n  loss: -Infinity\n"
     assert read(FORMAT, log)["loss"] == [("1", 0.5), ("2", math.inf), ("3", -math.inf)]
+
+
+def test_settings_and_source_code_before_the_first_row() -> None:
+    log = b"cfg.steps=50000 (50K)\nnum_frames=9131\nval_loss = 0.0\nlr=0.5\nstep:10 val_loss:2.5\n"
+    assert read(FORMAT, log) == {"val_loss": [("10", 2.5)]}
+
+
+def test_an_epoch_that_is_announced_again_begins_another_run() -> None:
+    run = b"Epoch 0/1\ntrain loss: 2.5\nEpoch 1/1\ntrain loss: %d\n"
+    log = followed(run % 1 + run % 3)
+    steps = [step for step, _ in log.end()["train loss"]]
+    assert steps == ["0", "1", "0 of segment 2", "1 of segment 2"]
+
+
+def test_an_evaluation_at_the_end_is_no_row_of_its_epoch() -> None:
+    bar = b"9/9 [====] - 0s - loss: %s"
+    log = b"Epoch 1/1\n" + bar % b"2.5" + b" - val_loss: 3\n" + bar % b"7.5" + b"\n"
+    assert read(FORMAT, log)["loss"] == [("1", 2.5)]
+
+
+def test_what_is_printed_behind_a_bar() -> None:
+    bar = b"Val: 100%|###| 5/5 [00:01<00:00, 3.1it/s]"
+    log = b"Epoch 1 loss 2.5\n" + bar + b"INFO - Val Loss: 0.5, Val Acc: 80%\n"
+    assert read(FORMAT, log)["Val Loss"] == [("1", 0.5)]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "step    loss     acc\n10     [2.5e-1]    [5.0e-1]\n",
+        "  step  loss  acc  time\n    10  0.25 0.500 12.5\n",
+        "| step | Batch | Validation |\n|      | loss  | acc        |\n| 10 | 0.25 | 0.5 |\n",
+        "step    when        loss    acc\n10    01:02:03    0.25    0.5\n",
+    ],
+    ids=["brackets", "cells that touch", "two lines of names", "a time"],
+)
+def test_tables(table: str) -> None:
+    content = read(FORMAT, table.encode())
+    assert [("10", 0.25)] in content.values()
+    assert [("10", 0.5)] in content.values()
+
+
+def test_abbreviations_of_known_writers() -> None:
+    assert read(FORMAT, b"s:0 tel:11.5\ns:0 trl:11.25 lr:0.5 norm:15.5\ns:1 trl:10.5\n") == {
+        "val_loss": [("0", 11.5)],
+        "train_loss": [("0", 11.25), ("1", 10.5)],
+        "lr": [("0", 0.5)],
+        "grad_norm": [("0", 15.5)],
+    }
+    assert read(FORMAT, b"0m 23s (- 16m 52s) (1500 2%) 3.5\n") == {"loss": [("1500", 3.5)]}
+
+
+def test_any_ending_but_those_of_code() -> None:
+    files = dict.fromkeys(("a.expected", "train.py", "b.log", "x.yaml"), NANOGPT)
+    assert [item.key for item in recognized(FORMAT, files)] == ["a.expected", "b.log"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Step= {n}, Dmax= 0.5 nm, Epot= -{n}.5 atom= 9",
+        "step {n} jitter_ms {n}.5",
+        "iter {n} energy {n}.5",
+    ],
+)
+def test_counted_numbers_that_nothing_calls_a_training(line: str) -> None:
+    text = "\n".join(line.format(n=n) for n in range(9))
+    assert not recognized(FORMAT, {"a.log": text.encode()})

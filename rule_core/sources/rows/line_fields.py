@@ -36,6 +36,7 @@ _NOISE: Final = re.compile(
     | \b(?:INFO|DEBUG|WARNING|NOTICE)\s\d{6,}\]?
     | (?<![\w.])[\d.?]+\s?(?:it|s|samples|tokens|tok|img|images|steps)/(?:it|s|sec|step)\b
       (?!\s*[:=])
+    | \(for\ \d+\ batch(?:es)?\)
     | \d{1,3}%\|[^|]*\| | \(\s*\d+(?:\.\d+)?%\)
     | \[[=>.\#\s*-]{5,}\] | [━╸╺─█▏▎▍▌▋▊▉░▒▓]{2,}
     """,
@@ -71,7 +72,7 @@ _INNER: Final = (
 _COUNT: Final = re.compile(
     rf"""(?<![\w/?&])(?:(?:train(?:ing)?|current|learning|completed)[\ _])?
         (?:(?P<epoch>{_EPOCHS})|(?P<inner>{_INNER}))(?![A-Za-z_])
-        ['"]?(?:\(\w+\))?\.?\s*[:=\#]{{0,2}}\s*['"]?[\[(]?\s*
+        ['"]?(?:\(\w+\))?\.?(?:\s*[:=\#]{{0,2}}\s*|-)['"]?[\[(]?\s*
         (?:\d+\s*-\s*)?(?P<value>\d[\d,]*(?:\.\d+)?(?:e[+]?\d+|(?-i:[kKM]))?)(?![\w.]*\w)
         (?:\s*(?:/|\bof\b|\bvon\b|\bde\b)\s*(?P<total>\d+))?['"]?[\])]?
     |   (?<![\w.])(?:\d+-|第)?(?P<before>\d+)(?:/(?P<before_total>\d+))?\s?
@@ -133,6 +134,7 @@ _PROSE: Final = frozenset(
 _BEFORE_COUNT: Final = re.compile(r"\s(?:at|after|for|in|of|on)\Z")
 _BEHIND_COUNT: Final = re.compile(r"[\s)\]|,:=]{0,8}(?:(?:is|was)\b)?[\s:=]{0,8}")
 _END_OF_NAME: Final = re.compile(r"\s+(?:is|was|of|at|now)\Z", re.IGNORECASE)
+_ARTICLE: Final = re.compile(r"(?:the|a)\s+", re.IGNORECASE)
 _AROUND: Final = " \t\v.'\"*#>-_|=/:"
 _TUPLE: Final = re.compile(r"(\('[^']{1,80}'),(?=\s)")  # a name and a number
 _TAG: Final = re.compile(r"\s*<\w+>(?==)")
@@ -465,6 +467,8 @@ def name_before(gap: str, *, is_first: bool = False) -> _Span:
     piece = gap[start:end]
     start += len(piece) - len(piece.lstrip(_AROUND))
     end -= len(piece) - len(piece.rstrip(_AROUND))
+    if article := _ARTICLE.match(gap, start, end):
+        start = article.end()
     while ending := _END_OF_NAME.search(gap, start, max(start, end)):
         end = ending.start()
     words = gap[start:end].lower().split()

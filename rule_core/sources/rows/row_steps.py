@@ -242,7 +242,7 @@ class RowSteps:
         elif epoch is not None and last is not None and epoch < last:
             self._base = self._bases.get(epoch, 0)  # resumed at an earlier epoch
             self._bases = {e: base for e, base in self._bases.items() if e <= epoch}
-        elif last is None and self._is_over(before) and (value < before.value or epoch is not None):
+        elif last is None and self._is_over(before) and value < before.value:
             self._base += before.total  # a bar for each epoch, which has no number
         elif value < before.value and epoch is None:
             self._base = 0
@@ -260,6 +260,13 @@ class RowSteps:
         rest = inner.total - int(inner.value)
         is_last = 0 < rest <= self._interval and self._epoch is not None
         return self._base + int(inner.value) + (rest if is_last else 0)
+
+    def end_bar(self) -> None:
+        """Begin another epoch, since a bar that has reached its end is drawn anew."""
+        bar = self._inner
+        if bar is not None and self._is_over(bar) and self._inner_epoch is None:
+            self._base += bar.total
+            self._inner = None
 
     def count_rows(self) -> None:
         """Count the rows from now on, since several have the same epoch and nothing else."""

@@ -391,9 +391,11 @@ class TextLines:
         names = tuple(values)
         if counts != self._last_counts:
             self._last_counts, self._last_names = counts, set()
-        is_again = not is_counted and self._last_names.issuperset(names)
-        if is_again and self.rows.repeats(values) and self.has_metric(values):
-            self.rows.steps.count_rows()
+        if self.has_metric(values) and self.rows.repeats(values):
+            if is_counted:
+                self.rows.steps.end_bar()
+            elif self._last_names.issuperset(names):
+                self.rows.steps.count_rows()
         if not is_counted:
             self._last_names.update(names)
         self.rows.add(values, counts, record)

@@ -149,7 +149,13 @@ NAMED_AROUND_COUNTERS: dict[str, tuple[str, Content]] = {
     ),
     "pairs": ("episode: 9 statistics: [('average_loss', 0.125)]", {"average_loss": [("9", 0.125)]}),
     "Julia": ("Epoch: 4 Train: (loss = 1.5f-2, acc = 2f0)", {"loss": [("4", 0.015)]}),
-    "Fortran": ("At iterate 4 loss= 2.5D-01", {}),
+    "Fortran": ("step 4 loss= 2.5D-01", {"loss": [("4", 0.25)]}),
+    "a number in the name": (
+        "Training loss (for 1 batch) at step 4: 0.5",
+        {"Training loss": [("4", 0.5)]},
+    ),
+    "an article": ("At epoch 4 the loss is 0.5", {"loss": [("4", 0.5)]}),
+    "a hyphen": ("Epoch-4 loss: 0.5", {"loss": [("4", 0.5)]}),
     "cross-validation": ("step 4 CV loss 0.5", {"CV loss": [("4", 0.5)]}),
 }
 

@@ -82,11 +82,6 @@ def steps(*rows: dict[str, object], evaluations: frozenset[int] = frozenset()) -
             id="rounded to thousands",
         ),
         pytest.param(
-            [{"batch": "9/9"}, {"epoch": 1}, {"batch": "9/9"}, {"epoch": 2}, {"batch": "9/9"}],
-            [9, 9, 18, 18, 27],
-            id="a bar precedes the number of its epoch",
-        ),
-        pytest.param(
             [{"batch": "5/9"}, {"batch": "9/9"}, {"batch": "5/9"}], [5, 9, 14], id="bars alone"
         ),
         pytest.param([{"epoch": float("nan")}, {"epoch": -1}], [0, 1], id="no counts"),

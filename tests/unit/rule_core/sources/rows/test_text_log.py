@@ -188,6 +188,11 @@ def test_an_evaluation_at_the_end_is_no_row_of_its_epoch() -> None:
     assert read(FORMAT, log)["loss"] == [("1", 2.5)]
 
 
+def test_bars_that_are_complete_are_epochs() -> None:
+    bars = b"".join(b"9/9 - 2s - loss: %d - acc: 0.%d\n" % (x, x) for x in (3, 2, 1))
+    assert read(FORMAT, bars)["loss"] == [("9", 3.0), ("18", 2.0), ("27", 1.0)]
+
+
 def test_what_is_printed_behind_a_bar() -> None:
     bar = b"Val: 100%|###| 5/5 [00:01<00:00, 3.1it/s]"
     log = b"Epoch 1 loss 2.5\n" + bar + b"INFO - Val Loss: 0.5, Val Acc: 80%\n"

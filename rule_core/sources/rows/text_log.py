@@ -21,6 +21,7 @@ from rule_core.sources.rows.row_fields import brief, is_undefined, to_number, to
 from rule_core.sources.rows.row_reader import RowReader
 from rule_core.sources.rows.row_steps import EPOCH, NO_COUNTER, UNNAMED, Count, counter_rank
 from rule_core.sources.text.compressed_file import plain_name
+from rule_core.sources.text.number_lines import NOT_FINITE, lines_with_numbers
 from rule_core.sources.text.terminal import plain_text
 
 MAX_SEARCHED: Final = 1 << 16  # characters of a line
@@ -56,13 +57,10 @@ _LONG_HEAD: Final = 4 << 20  # bytes, since progress bars and settings may come 
 _METRIC_WORDS: Final = re.compile(
     r"(?i)loss|acc|error|reward|return|perplexity|ppl|cost|objective|score"
 )
-_NOT_FINITE: Final = r"[Nn][Aa][Nn]\b|[Ii][Nn][Ff](?:inity|INITY)?\b"
-_NUMBER: Final = re.compile(rf"\d|{_NOT_FINITE}")
-_MARK: Final = re.compile(rf"[0-9|]|{_NOT_FINITE}")  # of lines that may be rows, or of a box
+_NUMBER: Final = re.compile(rf"\d|{NOT_FINITE}")
 _HEADED: Final = 5  # lines that a heading without a name, or without numbers, may head
 _HEADING: Final = 60  # characters of a heading; a wider one names columns
 _WIDEST: Final = 400  # characters of a line that names columns
-_COLUMNS: Final = re.compile(r"  |\t")
 _TQDM: Final = re.compile(r"\d{1,3}%\|[^|]*\|\s*(\d+)/(\d+)\s\[")
 _HEADER: Final = re.compile(r"(?:[^\W\d]|[#%])[^:=,;\d]{0,40}(?:\d[\w-]*)?[^:=,;]{0,8}")
 _FEWEST_CELLS: Final = 3
@@ -470,20 +468,18 @@ class TextLogSource(LineSource):
     def _lines_with_numbers(self, block: str) -> Iterator[tuple[list[str], str]]:
         """Yield lines that may have numbers, and the few before each, which may head it."""
         done = 0
-        while match := _MARK.search(block, done):
-            start = block.rfind("\n", done, match.start()) + 1 or done
-            end = block.find("\n", match.end())
-            end = len(block) if end < 0 else end
-            headings = self._headings(block[done:start])
+        for start, end in lines_with_numbers(block):
+            headings = self._headings(block, done, start)
             self._skipped = []
-            yield headings, block[start:end]
+            yield headings if _may_matter(headings) else [""] * len(headings), block[start:end]
             done = end + 1
-        self._skipped = self._headings(block[done:])
+        self._skipped = self._headings(block, done, len(block))
 
-    def _headings(self, skipped: str) -> list[str]:
+    def _headings(self, block: str, start: int, end: int) -> list[str]:
         """Return the last lines without numbers that may head those after them."""
-        lines = skipped[-_HEADED * _WIDEST :].split("\n")[-_HEADED - 1 :] if skipped else ()
-        new = [line for line in lines if line and (len(line) < _HEADING or _COLUMNS.search(line))]
+        start = max(start, end - _HEADED * _WIDEST)
+        lines = block[start:end].split("\n")[-_HEADED - 1 :] if start < end else ()
+        new = [line for line in lines if 0 < len(line) < _HEADING or "  " in line or "\t" in line]
         return [*self._skipped, *new][-_HEADED:]
 
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
@@ -500,6 +496,13 @@ class TextLogSource(LineSource):
     def add_rest(self, record: SourceRecord) -> None:
         """Pass on a row that no later line draws over; see `LineSource`."""
         self._text.end(record)
+
+
+def _may_matter(headings: Sequence[str]) -> bool:
+    """Return whether some headings name a mode or columns, or are a ruler or drawn."""
+    content = " ".join(headings)
+    is_plain = content.isascii() and content.isprintable() and "  " not in content
+    return not is_plain or any(mode_words(content)) or any(map(_RULER.fullmatch, headings))
 
 
 def what_counts(content: str, options: SourceOptions = DEFAULT) -> str:

@@ -28,7 +28,7 @@ _COLLECTORS: Final = (
 _TAG: Final = re.compile(
     r"\[(?:rank|default)(\d+)\]:? ?|\[\d+,(\d+)\]<std(?:out|err)>: ?|\(\w+ pid=\d+[^()]*\) ?"
 )
-_TAG_WORDS: Final = ("[rank", "[default", "]<std", " pid=")  # each tag has one
+_TAG_IN_LINES: Final = re.compile(r"\n(?:\[(?:rank|default|\d)|\(\w+ pid=)")  # searched fast
 _LABEL: Final = re.compile(r" *(\d+): ?")
 # Removes numbers, also nan, inf and exponents, and blanks; what remains is the form of a line.
 _TO_FORM: Final = str.maketrans("", "", "0123456789.,+-enaif \t\n")
@@ -71,7 +71,7 @@ class Envelopes:
             if self._label is _LABEL or _TAG.match(lines[0]):
                 for line in lines:
                     self._of_lowest_rank(line, self._label)
-        if self._label is _TAG and not any(word in content for word in _TAG_WORDS):
+        if self._label is _TAG and not (_TAG.match(content) or _TAG_IN_LINES.search(content)):
             return content
         return "".join(self._of_lowest_rank(line, self._label) for line in io.StringIO(content))
 

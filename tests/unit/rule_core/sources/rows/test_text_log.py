@@ -151,6 +151,27 @@ def test_headings_without_numbers_are_kept_over_pieces(monkeypatch: pytest.Monke
     }
 
 
+@pytest.mark.parametrize("heading", ["Validation", "\x1b[KTest"])
+@pytest.mark.parametrize("time", ["", "2026-05-01 12:00:01,123 - "])
+def test_headings_are_read_with_a_time_or_without(heading: str, time: str) -> None:
+    lines = ["Epoch 1 loss 0.5", f"{time}{heading}", *[f"{time}prose"] * 4, "loss 0.25"]
+    names = [*read(FORMAT, "\n".join(lines).encode())]
+    assert names[0] == "loss"
+    assert names[1].endswith("/loss")
+
+
+def test_only_lines_that_may_be_rows_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def add_line(lines: text_log.TextLines, line: str, record: object) -> None:
+        del lines, record
+        seen.append(line)
+
+    monkeypatch.setattr(text_log.TextLines, "add_line", add_line)
+    read(FORMAT, b"some prose\n2026-05-01 12:00:01 more prose\n" * 9 + b"loss 1\n----\nloss 2\n")
+    assert seen == [*[""] * 5, "loss 1", "----", "loss 2"]
+
+
 def test_a_log_with_a_name_in_each_line_takes_bounded_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -82,6 +82,16 @@ def test_labels_are_known_after_the_first_lines() -> None:
     assert envelopes.unwrap("1: loss 9\n0: loss 8\n") == "\nloss 8\n"
 
 
+@pytest.mark.parametrize(
+    "tag", ["[rank1]: ", "[default1]:", "[1,1]<stdout>:", "(Worker pid=3, ip=10.0.0.1) "]
+)
+@pytest.mark.parametrize("before", ["", "no tag\n"])
+def test_tags_are_found_in_any_line_of_a_block(before: str, tag: str) -> None:
+    envelopes = Envelopes()
+    envelopes.unwrap("launched\n" * HEAD_LINES)
+    assert envelopes.unwrap(f"{before}{tag}loss 1\n") == f"{before}loss 1\n"
+
+
 def test_steps_before_lines_are_no_ranks() -> None:
     lines = [f"{step}: loss 1" for step in range(100)]
     assert unwrapped("\n".join(lines) + "\n") == lines

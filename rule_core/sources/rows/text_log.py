@@ -21,6 +21,7 @@ from rule_core.sources.rows.row_fields import brief, is_undefined, to_number, to
 from rule_core.sources.rows.row_reader import RowReader
 from rule_core.sources.rows.row_steps import EPOCH, NO_COUNTER, UNNAMED, Count, counter_rank
 from rule_core.sources.text.compressed_file import plain_name
+from rule_core.sources.text.decoder import TextDecoder
 from rule_core.sources.text.number_lines import NOT_FINITE, lines_with_numbers
 from rule_core.sources.text.terminal import plain_text
 
@@ -28,6 +29,7 @@ MAX_SEARCHED: Final = 1 << 16  # characters of a line
 _NAMES: Final = re.compile(
     r"(?i).*\.(log|out|err|txt|info|text|dat|stdout|stderr|output|res|[oe]?\d+)(\.\d+)?|[^.]*"
 )
+_RECORDS: Final = re.compile(r"(?i).*\.(json|jsonl|ndjson|csv)")  # which collectors write too
 _BOXES: Final = str.maketrans("║│┃", "|||")
 _RULER: Final = re.compile(r"[\s|+\-=_*#~╔╗╚╝╠╣╦╩╬═║─│┌┐└┘├┤┬┴┼━┏┓┗┛┡┩]{4,}")
 _CELLS: Final = re.compile(r"\s{2,}|\t|\s*\|\s*")
@@ -525,9 +527,13 @@ def what_counts(content: str, options: SourceOptions = DEFAULT) -> str:
 
 
 def _reason(folder: SourceFolder, name: str) -> str:
-    if not _NAMES.fullmatch(plain_name(name)) or name.endswith("/"):
+    plain = plain_name(name)
+    is_log = _NAMES.fullmatch(plain)
+    if not (is_log or _RECORDS.fullmatch(plain)) or name.endswith("/"):
         return ""
     content = folder.head_text(name)
+    if not is_log and content == TextDecoder().decode(folder.head(name)):
+        return ""  # nothing was wrapped
     if "\0" in content or json_head(content):
         return ""
     reason = what_counts(content, folder.options)

@@ -141,6 +141,24 @@ def test_what_is_recognized_by_one_format_alone() -> None:
     assert [item.key for item in recognized(json_lines.FORMAT, files)] == ["c.log"]
 
 
+def test_what_collectors_wrote_is_recognized_by_its_content() -> None:
+    lines = [f"step {step} loss: 0.{step}" for step in range(1, 9)]
+    wrapped = "".join(f'{{"time": "10:00", "message": "{line}"}}\n' for line in lines).encode()
+    exported = "".join(f'17,"{line}"\n' for line in ["timestamp,message", *lines]).encode()
+    plain = "\n".join(lines).encode()
+    files = {
+        "a.json": wrapped,
+        "b.jsonl": wrapped,
+        "c.csv": exported.replace(b'17,"timestamp,message"', b"timestamp,message"),
+        "d.csv": plain,
+        "e.jsonl": plain,
+        "f.jsonl": wrapped.replace(b'"time"', b'"step": 1, "time"'),
+        "g.bin": wrapped,
+    }
+    assert [item.key for item in recognized(FORMAT, files)] == ["a.json", "b.jsonl", "c.csv"]
+    assert read(FORMAT, wrapped) == read(FORMAT, files["c.csv"]) == read(FORMAT, plain)
+
+
 def test_headings_without_numbers_are_kept_over_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_reader, "PIECE_BYTES", 7)
     log = b"Epoch 1\nTest Error:\n Accuracy: 50.0%, Avg loss: 1.5\nTraining\nnothing of note\n"

@@ -34,7 +34,7 @@ OWN_TABLES = {  # what has a module with a `run`, which prints
     "profiler": "bench_profiler",  # judging system metrics, merging timelines: time and memory
     "reading": "bench_reading",
     "recording": "bench_recording",  # CPU time of recording a profile; needs PyTorch
-    "rows": "bench_rows",  # CSV and JSON lines, beside the parsers of Python; memory
+    "rows": "bench_rows",  # CSV, JSON lines, text logs, beside Python's parsers and grep; memory
     "s3": "bench_s3",  # requests and bytes; starts a server
     "safetensors": "bench_safetensors",  # checkpoints, beside loading them: time and memory
     "tensorboard": "bench_tensorboard",  # event files; beside other readers, if installed

@@ -33,7 +33,7 @@ class DrawnTable:
         """
         if not content.isascii():
             content = content.translate(_LINES)
-        if _RULER.fullmatch(content):
+        if is_ruler(content):
             return self.end()
         bar = _BAR.search(content) if self._header or "  " in content else None
         content = (content[: bar.start()] if bar else content).strip().removesuffix(":")
@@ -86,6 +86,11 @@ class DrawnTable:
             elif to_number(value) is not None:
                 self._box.append((self._group + name, value))
         return []
+
+
+def is_ruler(content: str) -> bool:
+    """Return whether a line separates the parts of a table."""
+    return _RULER.fullmatch(content) is not None
 
 
 def _plain(cell: str) -> str:

@@ -13,7 +13,7 @@ from rule_core.reading.source_record import SourceRecord, is_step
 from rule_core.sources.format import HEAD_BYTES, SourceFolder
 from rule_core.sources.names import LOSSES_AND_METRICS
 from rule_core.sources.options import DEFAULT, LogPattern, SourceOptions
-from rule_core.sources.rows.drawn_table import DrawnTable
+from rule_core.sources.rows.drawn_table import DrawnTable, is_ruler
 from rule_core.sources.rows.json_lines import json_head
 from rule_core.sources.rows.line_fields import TRAINING, LineFields, Pair, line_fields, mode_words
 from rule_core.sources.rows.line_reader import NewLines
@@ -22,16 +22,19 @@ from rule_core.sources.rows.row_fields import brief, to_number, to_step
 from rule_core.sources.rows.row_reader import RowReader
 from rule_core.sources.rows.row_steps import EPOCH, NO_COUNTER, UNNAMED, Count, counter_rank
 from rule_core.sources.text.compressed_file import plain_name
+from rule_core.sources.text.decoder import TextDecoder
+from rule_core.sources.text.number_lines import NOT_FINITE, lines_with_numbers
 from rule_core.sources.text.terminal import plain_text
 
 MAX_SEARCHED: Final = 1 << 16  # characters of a line
 # Endings of source code, settings and what other formats read.
 _NO_LOGS: Final = re.compile(
-    r"(?i).*\.(py|pyi|pyx|ipynb|js|jsx|mjs|ts|tsx|css|scss|html?|svg|xml|json|jsonl|ya?ml|toml|ini|cfg|conf|"
+    r"(?i).*\.(py|pyi|pyx|ipynb|js|jsx|mjs|ts|tsx|css|scss|html?|svg|xml|ya?ml|toml|ini|cfg|conf|"
     r"properties|lock|c|h|cc|cpp|cxx|hpp|cu|cuh|java|kt|scala|go|rs|rb|php|pl|lua|r|jl|m|swift|cs|"
-    r"sh|bash|zsh|bat|ps1|sql|tex|bib|rst|csv|tsv|npz|npy|parquet|wandb|patch|diff|po|proto|"
+    r"sh|bash|zsh|bat|ps1|sql|tex|bib|rst|tsv|npz|npy|parquet|wandb|patch|diff|po|proto|"
     r"cmake|mk|gradle|prototxt|ckpt|pt|pth|bin|safetensors)"
 )
+_RECORDS: Final = re.compile(r"(?i).*\.(json|jsonl|ndjson|csv)")  # which collectors write too
 _LIST: Final = re.compile(
     r"\s*(?P<name>[^\W\d][^:=\[]{0,60}?)\s*[:=]\s*\[(?P<numbers>[^\[\]]{8,})\]?\s*"
 )
@@ -64,13 +67,10 @@ _LONG_HEAD: Final = 4 << 20  # bytes, since progress bars and settings may come 
 _METRIC_WORDS: Final = re.compile(
     r"(?i)loss|acc|error|reward|return|perplexity|ppl|cost|objective|score"
 )
-_NOT_FINITE: Final = r"[Nn][Aa][Nn]\b|[Ii][Nn][Ff](?:inity|INITY)?\b"
-_NUMBER: Final = re.compile(rf"\d|{_NOT_FINITE}")
-_MARK: Final = re.compile(rf"[0-9|]|{_NOT_FINITE}")  # of lines that may be rows, or of a box
+_NUMBER: Final = re.compile(rf"\d|{NOT_FINITE}")
 _HEADED: Final = 5  # lines that a heading without a name, or without numbers, may head
 _HEADING: Final = 60  # characters of a heading; a wider one names columns
 _WIDEST: Final = 400  # characters of a line that names columns
-_COLUMNS: Final = re.compile(r"  |\t")
 _BAR: Final = re.compile(r".*?\d{1,3}%\|[^|]*\|[^\[\]]*\[[^\[\]]*\](?=[^\s\]])")
 _SHORT: Final = 3  # words of a line that belong to no number
 _MOST_WORDS: Final = 8  # of a line, and a few for each number
@@ -466,20 +466,18 @@ class TextLogSource(LineSource):
     def _lines_with_numbers(self, block: str) -> Iterator[tuple[list[str], str]]:
         """Yield lines that may have numbers, and the few before each, which may head it."""
         done = 0
-        while match := _MARK.search(block, done):
-            start = block.rfind("\n", done, match.start()) + 1 or done
-            end = block.find("\n", match.end())
-            end = len(block) if end < 0 else end
-            headings = self._headings(block[done:start])
+        for start, end in lines_with_numbers(block):
+            headings = self._headings(block, done, start)
             self._skipped = []
-            yield headings, block[start:end]
+            yield headings if _may_matter(headings) else [""] * len(headings), block[start:end]
             done = end + 1
-        self._skipped = self._headings(block[done:])
+        self._skipped = self._headings(block, done, len(block))
 
-    def _headings(self, skipped: str) -> list[str]:
+    def _headings(self, block: str, start: int, end: int) -> list[str]:
         """Return the last lines without numbers that may head those after them."""
-        lines = skipped[-_HEADED * _WIDEST :].split("\n")[-_HEADED - 1 :] if skipped else ()
-        new = [line for line in lines if line and (len(line) < _HEADING or _COLUMNS.search(line))]
+        start = max(start, end - _HEADED * _WIDEST)
+        lines = block[start:end].split("\n")[-_HEADED - 1 :] if start < end else ()
+        new = [line for line in lines if 0 < len(line) < _HEADING or "  " in line or "\t" in line]
         return [*self._skipped, *new][-_HEADED:]
 
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
@@ -496,6 +494,13 @@ class TextLogSource(LineSource):
     def add_rest(self, record: SourceRecord) -> None:
         """Pass on a row that no later line draws over; see `LineSource`."""
         self._text.end(record)
+
+
+def _may_matter(headings: Sequence[str]) -> bool:
+    """Return whether some headings name a mode or columns, or are a ruler or drawn."""
+    content = " ".join(headings)
+    is_plain = content.isascii() and content.isprintable() and "  " not in content
+    return not is_plain or any(mode_words(content)) or any(map(is_ruler, headings))
 
 
 def what_counts(content: str, options: SourceOptions = DEFAULT) -> str:
@@ -518,9 +523,13 @@ def what_counts(content: str, options: SourceOptions = DEFAULT) -> str:
 
 
 def _reason(folder: SourceFolder, name: str) -> str:
-    if _NO_LOGS.fullmatch(plain_name(name)) or name.endswith("/"):
+    plain = plain_name(name)
+    is_record = _RECORDS.fullmatch(plain)
+    if name.endswith("/") or _NO_LOGS.fullmatch(plain):
         return ""
     content = folder.head_text(name)
+    if is_record and content == TextDecoder().decode(folder.head(name)):
+        return ""  # nothing was wrapped
     if "\0" in content or json_head(content):
         return ""
     reason = what_counts(content, folder.options)

@@ -141,6 +141,24 @@ def test_what_is_recognized_by_one_format_alone() -> None:
     assert [item.key for item in recognized(json_lines.FORMAT, files)] == ["c.log"]
 
 
+def test_what_collectors_wrote_is_recognized_by_its_content() -> None:
+    lines = [f"step {step} loss: 0.{step}" for step in range(1, 9)]
+    wrapped = "".join(f'{{"time": "10:00", "message": "{line}"}}\n' for line in lines).encode()
+    exported = "".join(f'17,"{line}"\n' for line in ["timestamp,message", *lines]).encode()
+    plain = "\n".join(lines).encode()
+    files = {
+        "a.json": wrapped,
+        "b.jsonl": wrapped,
+        "c.csv": exported.replace(b'17,"timestamp,message"', b"timestamp,message"),
+        "d.csv": plain,
+        "e.jsonl": plain,
+        "f.jsonl": wrapped.replace(b'"time"', b'"step": 1, "time"'),
+        "g.bin": wrapped,
+    }
+    assert [item.key for item in recognized(FORMAT, files)] == ["a.json", "b.jsonl", "c.csv"]
+    assert read(FORMAT, wrapped) == read(FORMAT, files["c.csv"]) == read(FORMAT, plain)
+
+
 def test_headings_without_numbers_are_kept_over_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_reader, "PIECE_BYTES", 7)
     log = b"Epoch 1\nTest Error:\n Accuracy: 50.0%, Avg loss: 1.5\nTraining\nnothing of note\n"
@@ -149,6 +167,27 @@ def test_headings_without_numbers_are_kept_over_pieces(monkeypatch: pytest.Monke
         "test/Avg loss": [("1", 1.5)],
         "loss": [("2", 0.25)],
     }
+
+
+@pytest.mark.parametrize("heading", ["Validation", "\x1b[KTest"])
+@pytest.mark.parametrize("time", ["", "2026-05-01 12:00:01,123 - "])
+def test_headings_are_read_with_a_time_or_without(heading: str, time: str) -> None:
+    lines = ["Epoch 1 loss 0.5", f"{time}{heading}", *[f"{time}prose"] * 4, "loss 0.25"]
+    names = [*read(FORMAT, "\n".join(lines).encode())]
+    assert names[0] == "loss"
+    assert names[1].endswith("/loss")
+
+
+def test_only_lines_that_may_be_rows_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def add_line(lines: text_log.TextLines, line: str, record: object) -> None:
+        del lines, record
+        seen.append(line)
+
+    monkeypatch.setattr(text_log.TextLines, "add_line", add_line)
+    read(FORMAT, b"some prose\n2026-05-01 12:00:01 more prose\n" * 9 + b"loss 1\n----\nloss 2\n")
+    assert seen == [*[""] * 5, "loss 1", "----", "loss 2"]
 
 
 def test_a_log_with_a_name_in_each_line_takes_bounded_memory(

@@ -47,6 +47,31 @@ def docker(log: str) -> str:
             ],
             ["-- Journal begins at Mon 2026-01-05 10:00:00 UTC. --", "loss 1", "Started."],
         ),
+        (
+            ['{"time": 1, "stream": "stdout", "log": "loss 1\\n"}', '{"time": 2, "log": "loss'],
+            ["loss 1", '{"time": 2, "log": "loss'],
+        ),
+        (
+            ['{"__REALTIME_TIMESTAMP": "1", "PRIORITY": "6", "MESSAGE": "loss=1.5"}'],
+            ["loss=1.5"],
+        ),
+        (
+            [
+                '{"text": "10:00 | loss: 1.5\\n", "record": {"line": 8, "time": {"repr": "10"}}}',
+                '{"text": "a\\nb", "record": {"time": 2}}',
+                '{"text": "end", "record": {"time": 3, "extra": {"loss": 0.5}}}',
+            ],
+            [
+                "10:00 | loss: 1.5",
+                "a",
+                "b",
+                '{"text": "end", "record": {"time": 3, "extra": {"loss": 0.5}}}',
+            ],
+        ),
+        (
+            ["timestamp,message", '17,"loss 1, ""acc"" 2"', "18,loss 2", "", "19"],
+            ["message", 'loss 1, "acc" 2', "loss 2", "", "19"],
+        ),
         (["2026-01-05T10:00:00+0000 host python[7]: loss 1"], ["loss 1"]),
         (["2026-01-05T10:00:00 INFO loss: 1"], ["2026-01-05T10:00:00 INFO loss: 1"]),
         (
@@ -72,6 +97,40 @@ def test_lines_are_those_of_the_training(lines: list[str], expected: list[str]) 
     assert unwrapped("".join(f"{line}\n" for line in lines)) == expected
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ['{"time": 1, "message": "loss: 1.5", "step": 2}'],
+        ['{"time": 1, "message": "start"}', '{"time": 2, "msg": "end", "data": {"loss": "0.5"}}'],
+        ['{"time": 1, "message": "start"}', '{"time": 2, "message": "end", "val_loss": NaN}'],
+        ['{"text": "a sample of a data set, loss: 1.5"}'],
+        ['{"time": 1, "message": {"loss": "low"}}'],
+        ['{"time": 1, "message": "loss: 1.5"'],
+        ["message,timestamp", "loss,17"],
+        ["timestamp,message,step", "17,a,3"],
+    ],
+)
+def test_rows_and_samples_have_no_envelope(lines: list[str]) -> None:
+    content = "".join(f"{line}\n" for line in lines)
+    assert unwrapped(content) == lines
+    assert Envelopes().unwrap(content) == content  # nothing waits
+
+
+@pytest.mark.parametrize("text", ["time", "x ", '""', "a: ", "\\\\"])
+@pytest.mark.parametrize("start", ['{"a": "', '{"time": 1, "message": "', 'timestamp,message\n1,"'])
+def test_a_hostile_line_takes_no_long_time(start: str, text: str) -> None:
+    content = f"{start}{text * (1 << 18)}"
+    assert Envelopes().unwrap(content, is_last=True)
+
+
+def test_objects_wait_until_one_tells_what_they_are() -> None:
+    envelopes = Envelopes()
+    assert envelopes.unwrap('{"time": 1, "message": "start"}\n') == ""
+    assert envelopes.unwrap('{"time": 2, "message": "loss: 0.5"}\n') == "start\nloss: 0.5\n"
+    line = '{"time": 1, "message": "start"}\n'
+    assert Envelopes().unwrap(line * HEAD_LINES) == "start\n" * HEAD_LINES
+
+
 def test_labels_are_known_after_the_first_lines() -> None:
     envelopes = Envelopes()
     lines = [f"{rank}: loss {step}\n" for step in range(HEAD_LINES // 2) for rank in (1, 0)]
@@ -82,6 +141,16 @@ def test_labels_are_known_after_the_first_lines() -> None:
     assert envelopes.unwrap("1: loss 9\n0: loss 8\n") == "\nloss 8\n"
 
 
+@pytest.mark.parametrize(
+    "tag", ["[rank1]: ", "[default1]:", "[1,1]<stdout>:", "(Worker pid=3, ip=10.0.0.1) "]
+)
+@pytest.mark.parametrize("before", ["", "no tag\n"])
+def test_tags_are_found_in_any_line_of_a_block(before: str, tag: str) -> None:
+    envelopes = Envelopes()
+    envelopes.unwrap("launched\n" * HEAD_LINES)
+    assert envelopes.unwrap(f"{before}{tag}loss 1\n") == f"{before}loss 1\n"
+
+
 def test_steps_before_lines_are_no_ranks() -> None:
     lines = [f"{step}: loss 1" for step in range(100)]
     assert unwrapped("\n".join(lines) + "\n") == lines
@@ -90,6 +159,7 @@ def test_steps_before_lines_are_no_ranks() -> None:
 def test_a_line_that_never_ends_is_given_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rule_core.sources.text.envelopes.MAX_UNFINISHED", 10)
     envelopes = Envelopes()
+    envelopes.unwrap(docker("loss: 0.5\n"))
     given = [envelopes.unwrap(docker("x" * 4) + "\n") for _ in range(9)]
     assert max(map(len, given)) <= 14
     assert "".join(given) == "x" * 36

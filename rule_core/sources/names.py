@@ -27,6 +27,13 @@ LOSSES_AND_METRICS: Final = frozenset({"losses", "metrics"})  # collections
 MAX_MEANINGS: Final = 10_000  # kept; a hostile file may have a name in each line
 
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
+# A set and a metric that are written as one word, such as valloss.
+_JOINED: Final = re.compile(
+    r"(?<![a-z])(train|training|val|valid|validation|test|dev|eval)(?=(?:loss|losses|acc|accuracy|"
+    r"err|error|auc|f1|mae|mse|rmse|ppl|perplexity|cost|dice|m?iou)[0-9]*(?![a-z]))"
+)
+# Words before the set, which is then still the first word of its part.
+_STATISTICS: Final = r"(?:(?:avg|average|mean|epoch|total|running|final)[ /]+(?=[^ ]+ ))*"
 _OTHER: Final = re.compile(r"[^\w/]+|_")
 _NUMBER: Final = re.compile(r"(?: [0-9]+)+(?= )")
 _SLASH: Final = re.compile(r" ?/ +")
@@ -84,7 +91,8 @@ ROWS: Final = (
         "throughput, per second, per sec, per s, tokens s, samples s, it s, tps, tgs, fps, "
         "wps, ups, mfu, hfu, flops, tflops, tflop s",
     ),
-    PhraseRow("metrics", ANYWHERE, "ppl, perplexity"),
+    # The objectives of Kaldi are the logarithms of probabilities.
+    PhraseRow("metrics", ANYWHERE, "ppl, perplexity, train objective, valid objective"),
     PhraseRow("losses", ANYWHERE, "cross entropy, crossentropy, logloss, mlogloss, nll"),
     PhraseRow(
         "",
@@ -95,7 +103,7 @@ ROWS: Final = (
     PhraseRow(
         "losses",
         ANYWHERE,
-        "loss, losses, perte, pertes, verlust, lernverlust, prüfverlust, pérdida, perda, "
+        "loss, losses, deviance, perte, pertes, verlust, lernverlust, prüfverlust, pérdida, perda, "
         "损失, 训练损失, 验证损失, 测试损失, 損失, потери, cost, objective",
     ),
     PhraseRow(
@@ -106,7 +114,9 @@ ROWS: Final = (
         "bleu, sacrebleu, rouge, rouge1, rouge2, rougel, rougelsum, meteor, "
         "chrf, wer, cer, bpb, bpc, exact match, mae, mse, rmse, mape, r2, error, errors, "
         "merror, mcc, matthews correlation, kappa, "
-        "pearson, spearmanr, ndcg, mrr, psnr, ssim, fid, reward, rewards, rew mean, win rate",
+        "pearson, spearmanr, ndcg, mrr, psnr, ssim, fid, reward, rewards, rew mean, "
+        "mean return, average return, avg return, episode return, eval return, test return, "
+        "train return, returns, elbo, win rate",
     ),
 )
 
@@ -119,7 +129,7 @@ MODE_ROWS: Final = (
         "eval, evaluation, validation, holdout, prüfverlust, 验证损失, 测试损失, metrics map, "
         "metrics precision, metrics recall, metrics accuracy top",
     ),
-    PhraseRow(ModeKeys.EVAL, FIRST_OF_A_PART, "val, vali, valid, va, test, dev"),
+    PhraseRow(ModeKeys.EVAL, FIRST_OF_A_PART, "val, vali, valid, va, test, dev, cv"),
     PhraseRow(ModeKeys.EVAL, LAST, "val, valid, test"),
 )
 
@@ -271,13 +281,14 @@ def words_of(name: str) -> str:
     ('/metrics/map50 b', '/cross entropy loss', '/grad norm')
     """
     spaced = name if name.islower() else _CAMEL.sub(" ", name).lower()
+    spaced = _JOINED.sub(r"\1 ", spaced)
     words = _OTHER.sub(" ", f"/{spaced.replace('/', ' / ')} ")
     return _SLASH.sub("/", _NUMBER.sub("", words)).rstrip()
 
 
 def _pattern(row: PhraseRow) -> re.Pattern[str]:
     """Return the pattern of a row's phrases in words; each part of a name begins with a slash."""
-    before = "/" if row.where == FIRST_OF_A_PART else r"(?<![^/ ])"
+    before = f"/{_STATISTICS}" if row.where == FIRST_OF_A_PART else r"(?<![^/ ])"
     after = r"\Z" if row.where == LAST else r"(?![^/ ])"
     phrases = row.phrases.replace(" ", "[ /]+").replace(",[ /]+", "|")
     return re.compile(rf"{before}(?:{phrases})[0-9]*{after}")

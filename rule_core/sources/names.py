@@ -330,7 +330,7 @@ def _built_in(name: str) -> TensorName:
             collection = meaning if collection is None else collection
         elif match.start() < first and (where != LAST or collection in LOSSES_AND_METRICS):
             mode, first = meaning, match.start()
-    return TensorName(mode, collection or "")
+    return TensorName(mode, collection or "", says_mode=first < len(words))
 
 
 NAMES: Final = NameTable()  # without options of a user

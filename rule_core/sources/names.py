@@ -18,12 +18,14 @@ from rule_core.model.parameter_names import parameter_collection
 from rule_core.modes import ModeKeys
 from rule_core.reading.source_record import SourceRecord, TensorName, quoted
 from rule_core.sources.options import DEFAULT, NameRule, SourceOptions
+from rule_core.sources.text.compressed_file import plain_name
 
 ANYWHERE: Final = "anywhere"
 FIRST_OF_A_PART: Final = "first of a part"
 LAST: Final = "last"
 
 LOSSES_AND_METRICS: Final = frozenset({"losses", "metrics"})  # collections
+VALUE: Final = "value"  # the name of a series whose file says what it is
 MAX_MEANINGS: Final = 10_000  # kept; a hostile file may have a name in each line
 
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
@@ -59,6 +61,7 @@ class PhraseRow(NamedTuple):
     phrases: str
 
 
+_TAG: Final = re.compile(r"run[-_](.+?)[-_]tag[-_](.+)")  # of a chart of TensorBoard
 _NUMBERED_SET: Final = re.compile(r"(validation_[0-9]+)[/:._-]")
 
 # The first row that matches decides.
@@ -334,3 +337,31 @@ def _built_in(name: str) -> TensorName:
 
 
 NAMES: Final = NameTable()  # without options of a user
+
+
+def title_of(key: str) -> str:
+    """Return what the name of a file calls its metric; the folder too if the name is a set.
+
+    >>> title_of("logs/train_loss.csv.gz"), title_of("run-a-tag-loss.csv"), title_of("loss/val.tsv")
+    ('train_loss', 'a/loss', 'loss/val')
+    """
+    folder, _, name = plain_name(key).rpartition("/")
+    stem = name.rpartition(".")[0]
+    is_set = folder and " " not in words_of(stem) and NAMES(stem).says_mode
+    return f"{folder.rpartition('/')[2]}/{stem}" if is_set else _TAG.sub(r"\1/\2", stem)
+
+
+def titled(name: str, title: str) -> str:
+    """Return how the only series of a file is called, by the title if its own name says less.
+
+    >>> titled("value", "loss"), titled("val", "loss/val"), titled("MultiClass", "test_error")
+    ('loss', 'loss/val', 'test_error/MultiClass')
+    >>> titled("acc", "loss"), titled("price", "shop")
+    ('acc', 'price')
+    """
+    if title and name.lower() == VALUE:
+        return title
+    if NAMES(name).collection or NAMES(title).collection not in LOSSES_AND_METRICS:
+        return name
+    says_nothing = name.isdigit() or name.lower() in re.split("[/ ]", words_of(title))
+    return title if says_nothing else f"{title}/{name}"

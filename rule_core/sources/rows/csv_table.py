@@ -4,20 +4,26 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Final
 
-from rule_core.reading.source_record import SourceRecord
+from rule_core.reading.source_record import SourceRecord, is_step
 from rule_core.sources.format import SourceFolder, Unreadable
-from rule_core.sources.names import NAMES
+from rule_core.sources.names import LOSSES_AND_METRICS, NAMES, title_of
 from rule_core.sources.rows.line_source import LineFormat, LineSource
-from rule_core.sources.rows.row_fields import TIME, brief, field_role, is_undefined, to_number
-from rule_core.sources.rows.row_steps import to_count
+from rule_core.sources.rows.row_fields import (
+    TIME,
+    brief,
+    field_role,
+    first_count,
+    is_undefined,
+    to_number,
+)
 from rule_core.sources.rows.table import BLANKS, PIPE, Columns, Table, cell_number, split
 from rule_core.sources.text.compressed_file import plain_name
 
 SUFFIXES: Final = (".csv", ".tsv")
-LOG_SUFFIXES: Final = (".log", ".txt", ".dat")  # Keras users call the file training.log
+LOG_SUFFIXES: Final = (".log", ".txt", ".dat", ".report")  # training.log of Keras users
 MODEL_CARD: Final = "readme.md"
 DELIMITERS: Final = (",", "\t", ";", PIPE, BLANKS)
 MAX_JOINED: Final = 16  # lines of one quoted cell
@@ -32,7 +38,8 @@ _SAMPLES: Final = re.compile(
     r"y|y_(true|pred|prob|hat)|labels?|targets?|pred(s|iction|ictions|icted)?|prob(ability)?"
 )
 _SETTING: Final = re.compile(r"(?i)(config|params|hparams|hyperparameters)[/._]")
-_TAG: Final = re.compile(r"run[-_](.+?)[-_]tag[-_](.+)")  # of a chart
+_LOG: Final = re.compile(r"(?i)(.*[/ _-])?(logs?|hist|history|progress|curves?)([/ _-].*)?")
+_UNITS: Final = re.compile(r"\s*\[[^\[\]]{0,20}\]\s*")
 
 
 class CsvSource(LineSource):
@@ -40,7 +47,7 @@ class CsvSource(LineSource):
 
     def begin(self) -> None:
         """Forget the rows; see `LineSource`."""
-        self._table = Table(self.options, _title(self._key), self.report_once)
+        self._table = Table(self.options, title_of(self._key), self.report_once)
         super().begin()
 
     def restart(self) -> None:
@@ -90,7 +97,11 @@ class CsvSource(LineSource):
     def _unquoted(self, record: SourceRecord) -> list[str]:
         start = f"line {self._number - len(self._open) + 1}"
         self.report_once(record, "quote", start, "Its quote is not closed.")
-        lines = [line.replace('"', "") for line in self._open]
+        lines = []
+        for line in self._open:
+            complete, _, cell = line.rpartition('"')
+            is_text = line.count('"') % 2 > 0 and (self._delimiter or DELIMITERS[0]) in cell
+            lines.append(complete if is_text else line.replace('"', ""))
         self._open.clear()
         return lines
 
@@ -121,13 +132,17 @@ class CsvSource(LineSource):
         if not line.strip() or is_note(line):
             self._has_notes = self._has_notes or "{" in line
             return
-        delimiter = delimiter_of(line, self.options.step_column, has_notes=self._has_notes)
+        column, title = self.options.step_column, self._table.title
+        delimiter = delimiter_of(line, title, column, has_notes=self._has_notes)
         if self._is_card and delimiter != PIPE:
             return
-        self._delimiter = delimiter
+        delimiter, header = (delimiter, []) if delimiter else header_by_title(line, title)
+        self._delimiter = self._table.delimiter = delimiter
         if delimiter:
-            self._table.delimiter = delimiter
-            self._table.set_header(next(split([line], delimiter)), record)
+            row = next(split([line], delimiter))
+            self._table.set_header(header or row, record)
+            if header:
+                self._add_row(row, record)
         else:
             problem = (
                 "Its first line names neither a column of steps, such as step or epoch, nor only "
@@ -158,37 +173,60 @@ class CsvSource(LineSource):
             table.add(row, self._number, record)
 
 
-def _title(key: str) -> str:
-    """Return what the name of a file calls its metric.
+def header_by_title(line: str, title: str) -> tuple[str, list[str]]:
+    """Return what separates the numbers of a line, and a header for them; "" and [] for none.
 
-    >>> _title("logs/train_loss.csv.gz"), _title("run-a-tag-loss.csv")
-    ('train_loss', 'a/loss')
+    A single number is the metric that the title says. Of several ones the first counts, and the
+    next is the metric; it has no name if the title says only a log of a set. If commas separate
+    more, a header was forgotten that would say which column is which.
+
+    >>> header_by_title("0.5", "val_loss"), header_by_title("0 0.5 0.25", "train_log")
+    ((',', ['val_loss']), (' ', ['', 'column 2', 'column 3']))
+    >>> header_by_title("0,0.5", "train")
+    ('', [])
     """
-    return _TAG.sub(r"\1/\2", plain_name(key).rpartition("/")[2].rpartition(".")[0])
+    is_metric = _is_metric(title)
+    is_log = NAMES(title).says_mode and _LOG.fullmatch(title)
+    for delimiter in DELIMITERS if is_metric or is_log else ():
+        with suppress(csv.Error):
+            cells = next(split([line], delimiter), [])
+            if not cells or None in map(cell_number, cells):
+                continue
+            if is_metric and len(cells) == 1:
+                return delimiter, [title]
+            count = first_count("step", cells[0])
+            is_unsure = is_metric and delimiter == "," and len(cells) > _FEWEST_COLUMNS
+            if count and is_step(count.value) and cells[1:] and not is_unsure:
+                names = ["", *(f"column {position}" for position in range(2, len(cells) + 1))]
+                return delimiter, ["", title, *names[2:]] if is_metric else names
+            break
+    return "", []
 
 
-def delimiter_of(header: str, step_column: str = "", *, has_notes: bool = False) -> str:
+def delimiter_of(header: str, title: str, step_column: str = "", *, has_notes: bool = False) -> str:
     """Return what separates the cells of a header; "" if it is not that of a table of steps.
 
     It names a step, or only metrics.
 
     Parameters
     ----------
+    title
+        What the name of the file says; see `title_of`.
     step_column
         The name of the column of steps, if the user says it.
     has_notes
         Whether a line of JSON precedes it, so that the names may be any.
 
-    >>> delimiter_of("epoch,  train/loss"), delimiter_of("loss;step"), delimiter_of("time,price")
-    (',', ';', '')
-    >>> delimiter_of("loss,val_loss,dice_coef,val_dice_coef"), delimiter_of("model,loss")
-    (',', '')
-    >>> delimiter_of("# epoch  loss"), delimiter_of("|Epoch|Loss|"), delimiter_of("epoch 1 loss")
-    (' ', '|', '')
+    >>> [delimiter_of(line, "") for line in ("epoch,  train/loss", "loss;step", "time,price")]
+    [',', ';', '']
+    >>> [delimiter_of(line, "") for line in ("loss,val_loss,dice_coef,val_dice_coef", "model,loss")]
+    [',', '']
+    >>> [delimiter_of(line, "") for line in ("# epoch  loss", "|Epoch|Loss|", "epoch 1 loss")]
+    [' ', '|', '']
     """
     for delimiter in DELIMITERS:
         with suppress(csv.Error):
-            columns = Columns(next(split([header], delimiter), []))
+            columns = Columns(next(split([header], delimiter), []), title)
             has_step = columns.has_counter or step_column in filter(None, columns.names)
             if len(columns.names) < _FEWEST_COLUMNS:
                 continue
@@ -197,9 +235,10 @@ def delimiter_of(header: str, step_column: str = "", *, has_notes: bool = False)
                 has_numbers = any(to_number(name) is not None for name in columns.names)
                 if is_plain and not has_numbers and has_step and columns.has_loss:
                     return delimiter
-            elif has_step or _are_metrics(columns.names) or has_notes:
+            elif has_step or _are_metrics(columns) or has_notes:
                 return delimiter
-    return ""
+    is_one = _is_metric(title) and not any(map(header.__contains__, DELIMITERS[:-1]))
+    return DELIMITERS[0] if is_one and Columns([header]).has_loss else ""
 
 
 def _reason(folder: SourceFolder, name: str) -> str | Unreadable:
@@ -208,10 +247,12 @@ def _reason(folder: SourceFolder, name: str) -> str | Unreadable:
     is_log = plain.endswith((*LOG_SUFFIXES, MODEL_CARD))
     if not is_log and not plain.endswith(SUFFIXES):
         return ""
-    header, rows, has_notes = _head(folder.head_text(name), is_card=plain == MODEL_CARD)
+    title = title_of(folder.key + name)
+    header, rows, has_notes = _head(folder.head_text(name), title, is_card=plain == MODEL_CARD)
     column = folder.options.step_column
-    columns = Columns(header, _title(name), column if column in map(str.strip, header) else "")
-    if is_log and not (columns.has_loss and rows and len(rows[0]) == len(header)):
+    columns = Columns(header, title, column if column in map(str.strip, header) else "")
+    is_known = columns.has_loss or has_notes
+    if is_log and not (is_known and rows and len(rows[0]) == len(header)):
         return ""
     reason = _reading(columns, rows, has_notes=has_notes)
     if reason or is_log or len(header) < _FEWEST_COLUMNS:
@@ -220,14 +261,17 @@ def _reason(folder: SourceFolder, name: str) -> str | Unreadable:
     return Unreadable(folder.key + name, doubt) if doubt else ""
 
 
-def _head(head: str, *, is_card: bool) -> tuple[list[str], list[list[str]], bool]:
-    """Return the header and first rows at the start of a file, and whether JSON precedes them."""
+def _head(head: str, title: str, *, is_card: bool) -> tuple[list[str], list[list[str]], bool]:
+    """Return the header and first rows at the start of a file, and whether any names will do.
+
+    They do after a line of JSON, and if the name of the file says what its numbers are.
+    """
     lines = [line for line in head.splitlines() if line.strip()]
     has_notes, delimiter = False, ""
     for start, line in enumerate(lines):
         is_header = not is_note(line)
         has_notes = has_notes or ("{" in line and not is_header)
-        delimiter = delimiter_of(line, has_notes=has_notes) if is_header else ""
+        delimiter = delimiter_of(line, title, has_notes=has_notes) if is_header else ""
         if delimiter == PIPE if is_card else is_header:
             lines = lines[start:]
             break
@@ -237,23 +281,38 @@ def _head(head: str, *, is_card: bool) -> tuple[list[str], list[list[str]], bool
     if len(body) > _FEWEST_ROWS and not head.endswith("\n") and len(body) >= len(lines):
         body.pop()
     if "\0" not in body[0]:
-        delimiter = delimiter or next((d for d in DELIMITERS[:-1] if d in body[0]), "")
         with suppress(csv.Error):
+            between, names = ("", []) if delimiter else header_by_title(body[0], title)
+            if names and _are_series(rows := [*split(body, between)]):
+                return names, rows, True
+            delimiter = delimiter or next((d for d in DELIMITERS[:-1] if d in body[0]), "")
             header, *rows = [*split(body, delimiter)] if delimiter else [[]]
+            has_one = len(header) == 1
+            rows = [row for row in rows if has_one or any(row[1:])]  # without prose
             return header, [row for row in rows if not _is_rule(row, delimiter)], has_notes
     return [], [], has_notes
 
 
+def _are_series(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether rows of numbers are those of a run: the first of several columns counts."""
+    if {len(row) for row in rows} == {1}:
+        return len({row[0] for row in rows}) > 1
+    firsts = [cell_number(row[0]) or 0.0 for row in rows]
+    grows = all(y > x or y <= firsts[0] for x, y in pairwise(firsts))
+    return grows and _is_curve([row[1] for row in rows if len(row) > 1])
+
+
 def _is_rule(row: Sequence[str], delimiter: str) -> bool:
-    """Return whether a row is the line between a header and its rows, as in Markdown."""
-    return delimiter == PIPE and set("".join(row)) <= set(":- ")
+    """Return whether a row is between a header and its rows, as in Markdown, or holds units."""
+    has_units = all(map(_UNITS.fullmatch, row))
+    return has_units or (delimiter == PIPE and set("".join(row)) <= set(":- "))
 
 
 def _reading(columns: Columns, rows: Sequence[Sequence[str]], *, has_notes: bool) -> str:
     """Return why a table is the log of a training; "" if it is not surely one."""
     full = [row for row in rows if len(row) == len(columns.header)]
     if not columns.has_counter:
-        is_log = has_notes or _are_metrics(columns.names)
+        is_log = has_notes or _are_metrics(columns)
         are_numbers = all(all(map(_is_cell, row)) for row in rows[:_FEWEST_ROWS])
         is_whole = full[:_FEWEST_ROWS] == rows[:_FEWEST_ROWS] and len(full) >= _FEWEST_ROWS
         return "its columns are metrics" if is_log and are_numbers and is_whole else ""
@@ -300,7 +359,7 @@ def _wrong_count(columns: Columns, rows: Sequence[Sequence[str]]) -> str:
     """Return a reason if the first cell of the preferred counter is no count."""
     for position, name, rank in columns.counters[:1]:
         cell = rows[0][position] if rows and position < len(rows[0]) else ""
-        if not is_undefined(cell) and name and to_count(name, cell, rank) is None:
+        if not is_undefined(cell) and name and first_count(name, cell, rank) is None:
             return f"its column {name!r} holds {brief(cell)}, which is no count"
     return ""
 
@@ -318,12 +377,28 @@ def _sample_column(columns: Columns) -> str:
     return next((name for name in columns.names if _SAMPLES.fullmatch(name.lower())), "")
 
 
-def _are_metrics(names: Sequence[str]) -> bool:
+def _is_metric(title: str) -> bool:
+    return NAMES(title).collection in LOSSES_AND_METRICS
+
+
+def _are_metrics(columns: Columns) -> bool:
     """Return whether columns without a step are plainly those of a training log.
 
-    One is a loss. Each other one is something that rule-runner knows, a duration, a time, or has a
-    twin that begins with ``val_``. A table of other data, or of results by model, has more.
+    It is the only one in a file that is called after a metric. Otherwise, one is a loss, and each
+    other one is something that rule-runner knows, a duration, a time, or has a twin that begins
+    with ``val_``; half of them suffice in a file that is called a log. A table of other data, or
+    of results by model, has more.
     """
+    names = columns.names
+    collections = [NAMES(name).collection for name in columns.numbers]
+    if len(collections) == 1 and _is_metric(columns.title):
+        return True
+    if (
+        "losses" in collections
+        and 2 * collections.count("") <= len(collections)
+        and _LOG.fullmatch(columns.title)
+    ):
+        return True
     plain = [name.lower() for name in names]
     twins = {f"val_{name}" for name in plain}.intersection(plain)
     return any(NAMES(name).collection == "losses" for name in names) and all(
@@ -338,13 +413,13 @@ def _are_metrics(names: Sequence[str]) -> bool:
 
 def _is_cell(cell: str) -> bool:
     """Return whether a cell is a number, or says that there is none."""
-    return to_number(cell) is not None or is_undefined(cell)
+    return cell_number(cell) is not None or is_undefined(cell)
 
 
 def is_note(line: str) -> bool:
     """Return whether a line is neither a header nor a row, such as a comment."""
     if line.startswith("#"):
-        return not delimiter_of(line)
+        return not delimiter_of(line, "")
     return line.lower().startswith(("{", "sep="))
 
 

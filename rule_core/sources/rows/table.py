@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rule_core.model.segments import SEGMENT_STEPS
 from rule_core.reading.source_record import SourceRecord, is_step
-from rule_core.sources.names import LOSSES_AND_METRICS, NAMES
+from rule_core.sources.names import LOSSES_AND_METRICS, NAMES, VALUE, titled
 from rule_core.sources.options import SourceOptions
 from rule_core.sources.rows.row_fields import (
     MODE,
@@ -37,13 +37,13 @@ BLANKS: Final = " "  # any number of them
 _UNNAMED: Final = "unnamed: "  # what pandas calls the index that it wrote without a name
 _RUNS: Final = frozenset({"seed", "run", "run_id", "run_name", "run_hash", "trial_id", "fold"})
 _METRICS: Final = frozenset({"metric", "metric_name", "name", "key", "tag"})
-_VALUE: Final = "value"
 _CONFIG: Final = "config/"  # settings that some writers repeat in each row
 _RANGES: Final = ("__MIN", "__MAX")  # of a mean, in exports of charts
 _PLAIN: Final = re.compile(r"[^a-z0-9]+")
 _UNIT: Final = re.compile(r"(?:\s?(?:%|[kKMGT]i?B|[mµn]?s|it/s)|\s[A-Za-z/%]{1,8})$")
 _GROUPED: Final = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _COMMENT: Final = re.compile(r"^\s*#\s*")
+_MARKS: Final = "#% "  # before the first name of a header
 _NUMERIC: Final = frozenset("0123456789.+-")  # with which a number begins
 _FEWEST_ROWS: Final = 16  # that are worth adding at once
 Report = Callable[[SourceRecord, str, str, str], None]
@@ -57,12 +57,14 @@ class Columns:
     header
         The names of the columns as written.
     title
-        What to call the metric of a table that has one column "value"; "" for the column's name.
+        What to call the metric of a table that has one, unless its column says more; see `titled`.
     step_column
         The only column that counts rows; "": as the names say.
 
     Attributes
     ----------
+    title
+        As given.
     header
         The names as written.
     names
@@ -81,6 +83,7 @@ class Columns:
     """
 
     def __init__(self, header: Sequence[str], title: str = "", step_column: str = "") -> None:
+        self.title = title
         self.header = [*header]
         self.names = names = _clean(header)
         self.problems: dict[str, str] = {}
@@ -90,7 +93,7 @@ class Columns:
         roles = [field_role(name) for name in names]
         self.time, self.mode = (_position(roles, {role}) for role in (TIME, MODE))
         self.run = _position(plain, _RUNS)
-        value = _position(plain, {_VALUE})
+        value = _position(plain, {VALUE})
         has_metrics = self.counters and value >= 0
         self.metric = _position(plain, _METRICS) if has_metrics else -1
         special = {self.time, self.mode, self.run, *(position for position, _, _ in self.counters)}
@@ -100,11 +103,13 @@ class Columns:
             if names[position] and position not in special and not name.startswith(_CONFIG)
             if not (name.endswith(_RANGES) and name[:-5] in unique)
         }
-        self.has_title = bool(title) and [*numbers.values()] == [value]
+        self.has_title = False
         if self.metric >= 0:
-            numbers = {_VALUE: value}
-        elif self.has_title:
-            numbers = {title: value}
+            numbers = {VALUE: value}
+        elif len(numbers) == 1:
+            [(name, position)] = numbers.items()
+            numbers = {titled(name, title): position}
+            self.has_title = name not in numbers
         self.every, self.numbers = (dict(sorted(columns.items())) for columns in (unique, numbers))
 
     def _unique(self, names: Sequence[str]) -> dict[str, int]:
@@ -197,6 +202,8 @@ class Table:
 
     Attributes
     ----------
+    title
+        As given.
     columns
         What the header says; None before the first.
     delimiter
@@ -210,7 +217,7 @@ class Table:
         self.delimiter = ","
         self.rows = RowReader(options)
         self._options = options
-        self._title = title
+        self.title = title
         self._report = report
         self._count = 0  # of rows
         self._rows_count = False  # whether an epoch with a fraction was seen
@@ -221,7 +228,7 @@ class Table:
 
     def set_header(self, cells: Sequence[str], record: SourceRecord) -> None:
         """Read the rows that follow by another header."""
-        self.columns = Columns(cells, self._title, self._options.step_column)
+        self.columns = Columns(cells, self.title, self._options.step_column)
         for name, problem in self.columns.problems.items():
             self._report(record, f"name {name}", f"column {name!r}", problem)
 
@@ -238,7 +245,7 @@ class Table:
             return columns is not None and [*row] == columns.header
         position, _, rank = columns.counters[0]
         cell = row[position].strip() if position < len(row) else ""
-        return bool(cell) and cell[0] not in _NUMERIC and counter_rank(cell.lstrip("# ")) == rank
+        return bool(cell) and cell[0] not in _NUMERIC and counter_rank(cell.lstrip(_MARKS)) == rank
 
     def identity(self, row: Sequence[str]) -> tuple[tuple[str, ...], object]:
         """Return the names and cells that identify a row, whatever columns are added."""
@@ -283,7 +290,7 @@ class Table:
             if not values or not name:
                 return
             self._streams.choose(name, record)
-            values = {name: values[_VALUE]}
+            values = {name: values[VALUE]}
         prefix = mode_prefix(row[columns.mode]) if columns.mode >= 0 else ""
         time = to_time(row[columns.time]) if columns.time >= 0 else 0.0
         self.rows.add(values, counts, record, prefix, time)
@@ -465,7 +472,7 @@ def _clean(header: Sequence[str]) -> list[str]:
     names = [cell.strip() for cell in header]
     names = ["" if name.lower().startswith(_UNNAMED) else name for name in names]
     if names:
-        names[0] = names[0].removeprefix("#").strip()
+        names[0] = names[0].lstrip(_MARKS)
     return names
 
 

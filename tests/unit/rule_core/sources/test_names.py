@@ -7,7 +7,7 @@ from rule_core.model import patterns
 from rule_core.modes import ModeKeys
 from rule_core.reading.source_record import SourceRecord, TensorName
 from rule_core.sources import names
-from rule_core.sources.names import NameTable
+from rule_core.sources.names import NameTable, title_of, titled
 from rule_core.sources.options import NameRule, SourceOptions
 
 # By writer: names as they leave them.
@@ -163,6 +163,24 @@ def test_rules_of_users_apply_to_checkpoints() -> None:
 def test_any_text_is_a_name(name: str) -> None:
     table = NameTable()
     assert table(name) is table(name)
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "series"),
+    [
+        ("runs/loss.csv", "value", "loss"),
+        ("price.csv", "Value", "price"),
+        ("loss.csv", "0", "loss"),
+        ("loss/val.tsv", "val", "loss/val"),
+        ("val.tsv", "val", "val"),
+        ("test_error.tsv", "MultiClass", "test_error/MultiClass"),
+        ("loss.csv", "accuracy", "accuracy"),
+        ("price.csv", "x", "x"),
+        ("run-a-tag-loss.csv.gz", "value", "a/loss"),
+    ],
+)
+def test_a_file_names_its_series_if_the_column_says_less(key: str, name: str, series: str) -> None:
+    assert titled(name, title_of(key)) == series
 
 
 def test_a_map_changes_the_name_and_what_it_says() -> None:

@@ -13,10 +13,12 @@ from rule_core.sources.documents.document_source import (
     Rows,
 )
 from rule_core.sources.format import Recognized, SourceFolder, Unreadable
+from rule_core.sources.names import title_of
 from rule_core.sources.options import SourceOptions
-from rule_core.sources.rows.row_fields import is_counter
+from rule_core.sources.rows.row_fields import is_counter, to_time
 from rule_core.storage.base import StorageUnavailableError, TrialStore
 
+_POINT: Final = ("timestamp", "step", "value")  # of a chart
 _DIGITS: Final = re.compile(r"\d+")
 _SERIES: Final = re.compile(r"(?P<start>.*?(?P<word>[a-z]+)[ _=-]?)(?P<count>\d{1,12})(?P<end>\D*)")
 
@@ -118,18 +120,31 @@ def rows_of(document: object, name: str) -> Sequence[Row]:
 
     >>> rows_of({"loss": 0.5}, "metrics_epoch_3.json")
     [(('epoch', 3), ('loss', 0.5))]
+    >>> rows_of([[1.7e9, 5, 0.5]], "run-a-tag-loss.json")  # a chart of TensorBoard
+    [(('timestamp', 1700000000.0), ('step', 5), ('a/loss', 0.5))]
+    >>> rows_of([0.5, 0.25], "val_loss.json")
+    [(('step', 0), ('val_loss', 0.5)), (('step', 1), ('val_loss', 0.25))]
 
     Raises
     ------
     DocumentError
         If there are none.
     """
+    if isinstance(document, list) and all(map(_is_point, document)):
+        names = (*_POINT[:-1], title_of(name))
+        document = [dict(zip(names, point, strict=True)) for point in document]
+    elif isinstance(document, list) and isinstance(document[0], float):
+        document = {title_of(name): document}
     try:
         return history(document)
     except DocumentError:
         if series := _series(name):
             return row_of(document, series["word"], int(series["count"]))
         raise
+
+
+def _is_point(item: object) -> bool:
+    return isinstance(item, list) and len(item) == len(_POINT) and to_time(item[0]) > 0
 
 
 def _series(name: str) -> re.Match[str] | None:

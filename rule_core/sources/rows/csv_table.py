@@ -4,21 +4,14 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Final
 
-from rule_core.reading.source_record import SourceRecord, is_step
+from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.format import SourceFolder, Unreadable
 from rule_core.sources.names import LOSSES_AND_METRICS, NAMES, title_of
 from rule_core.sources.rows.line_source import LineFormat, LineSource
-from rule_core.sources.rows.row_fields import (
-    TIME,
-    brief,
-    field_role,
-    first_count,
-    is_undefined,
-    to_number,
-)
+from rule_core.sources.rows.row_fields import TIME, brief, field_role, first_count, is_undefined
 from rule_core.sources.rows.table import BLANKS, PIPE, Columns, Table, cell_number, split
 from rule_core.sources.text.compressed_file import plain_name
 
@@ -28,32 +21,40 @@ MODEL_CARD: Final = "readme.md"
 DELIMITERS: Final = (",", "\t", ";", PIPE, BLANKS)
 MAX_JOINED: Final = 16  # lines of one quoted cell
 ROWS_AT_ONCE: Final = 2048
-_FEWEST_COLUMNS: Final = 2  # a step and a number
+MIN_COLUMNS: Final = 2  # a step and a number
 _FEWEST_ROWS: Final = 2  # of a table without steps: a single row sums up a run
 _FEWEST_CURVES: Final = 2  # columns of unknown names whose numbers change
-_MOST_ROWS: Final = 100  # that are looked at
+MAX_ROWS: Final = 100  # that are looked at
 _SHOWN: Final = 4  # names in a reason
 _DURATIONS: Final = ("time", "seconds", "elapsed", "runtime", "duration")
 _SAMPLES: Final = re.compile(
     r"y|y_(true|pred|prob|hat)|labels?|targets?|pred(s|iction|ictions|icted)?|prob(ability)?"
 )
 _SETTING: Final = re.compile(r"(?i)(config|params|hparams|hyperparameters)[/._]")
-_LOG: Final = re.compile(r"(?i)(.*[/ _-])?(logs?|hist|history|progress|curves?)([/ _-].*)?")
+LOG_TITLE: Final = re.compile(r"(?i)(.*[/ _-])?(logs?|hist|history|progress|curves?)([/ _-].*)?")
 _UNITS: Final = re.compile(r"\s*\[[^\[\]]{0,20}\]\s*")
 
 
 class CsvSource(LineSource):
-    """Reads one table. See ``docs/sources/README.md`` for what it accepts."""
+    """Reads one table. See ``docs/sources/README.md`` for what it accepts.
+
+    Attributes
+    ----------
+    table
+        Reads its rows.
+    delimiter
+        What separates the cells; None before the header, "" if there is none.
+    """
 
     def begin(self) -> None:
         """Forget the rows; see `LineSource`."""
-        self._table = Table(self.options, title_of(self._key), self.report_once)
+        self.table = Table(self.options, title_of(self._key), self.report_once)
         super().begin()
 
     def restart(self) -> None:
         """Forget the header; see `LineSource`."""
-        self._table.columns = None
-        self._delimiter: str | None = None  # "" if the first line is no header
+        self.table.columns = None
+        self.delimiter: str | None = None
         self._has_notes = False
         self._open: list[str] = []  # lines of a quoted cell
         self._number = 0
@@ -61,7 +62,7 @@ class CsvSource(LineSource):
 
     def decisions(self) -> list[str]:
         """Return how the steps were chosen; see `DecidingSource`."""
-        self.rows = self._table.rows
+        self.rows = self.table.rows
         return super().decisions()
 
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
@@ -100,49 +101,44 @@ class CsvSource(LineSource):
         lines = []
         for line in self._open:
             complete, _, cell = line.rpartition('"')
-            is_text = line.count('"') % 2 > 0 and (self._delimiter or DELIMITERS[0]) in cell
+            is_text = line.count('"') % 2 > 0 and (self.delimiter or DELIMITERS[0]) in cell
             lines.append(complete if is_text else line.replace('"', ""))
         self._open.clear()
         return lines
 
     def _add_block(self, lines: Sequence[str], record: SourceRecord) -> bool:
         """Pass many rows on at once; return whether they are rows of plain numbers."""
-        if not self._delimiter or self._open or self._delimiter == PIPE:
+        if not self.delimiter or self._open or self.delimiter == PIPE:
             return False
-        return self._table.add_block(
-            lines, self._number + 1, record, self.delivered.count_delivered
-        )
+        return self.table.add_block(lines, self._number + 1, record, self.delivered.count_delivered)
 
     def _add_rows(self, lines: Iterable[str], record: SourceRecord) -> None:
         for line in lines:
-            if self._delimiter == PIPE and self._is_card and PIPE not in line:
-                self._delimiter = None  # the table ends
-            if self._delimiter is None:
-                self._find_header(line, record)
-            elif self._delimiter:
+            if self.delimiter == PIPE and self._is_card and PIPE not in line:
+                self.delimiter = None  # the table ends
+            if self.delimiter is None:
+                self.find_header(line, record)
+            elif self.delimiter:
                 try:
-                    for row in split([line], self._delimiter):
-                        self._add_row(row, record)
+                    for row in split([line], self.delimiter):
+                        self.add_row(row, record)
                 except csv.Error as err:
                     problem = f"It cannot be read: {err}. Such lines are skipped."
                     self.report_once(record, "syntax", f"line {self._number}", problem)
 
-    def _find_header(self, line: str, record: SourceRecord) -> None:
+    def find_header(self, line: str, record: SourceRecord) -> None:
         """Look at a line that may be the header."""
         if not line.strip() or is_note(line):
             self._has_notes = self._has_notes or "{" in line
             return
-        column, title = self.options.step_column, self._table.title
+        title, column = title_of(self._key), self.options.step_column
         delimiter = delimiter_of(line, title, column, has_notes=self._has_notes)
         if self._is_card and delimiter != PIPE:
             return
-        delimiter, header = (delimiter, []) if delimiter else header_by_title(line, title)
-        self._delimiter = self._table.delimiter = delimiter
+        self.delimiter = delimiter
         if delimiter:
-            row = next(split([line], delimiter))
-            self._table.set_header(header or row, record)
-            if header:
-                self._add_row(row, record)
+            self.table.delimiter = delimiter
+            self.table.set_header(next(split([line], delimiter)), record)
         else:
             problem = (
                 "Its first line names neither a column of steps, such as step or epoch, nor only "
@@ -150,8 +146,9 @@ class CsvSource(LineSource):
             )
             self.report_once(record, "header", "", problem)
 
-    def _add_row(self, row: list[str], record: SourceRecord) -> None:
-        table, columns = self._table, self._table.columns
+    def add_row(self, row: list[str], record: SourceRecord) -> None:
+        """Pass a row on, unless it was given before or is no row."""
+        table, columns = self.table, self.table.columns
         if columns is None or not row:
             return
         if table.is_header(row):
@@ -159,7 +156,7 @@ class CsvSource(LineSource):
             if self.delivered.is_new(tuple(row)) and not columns.has_counter:
                 table.begin_run(record)
             return
-        if row[0].startswith("#") or _is_rule(row, self._delimiter or ""):
+        if row[0].startswith("#") or _is_rule(row, self.delimiter or ""):
             return
         width = len(columns.header)
         if len(row) > width and any(row[width:]):
@@ -171,36 +168,6 @@ class CsvSource(LineSource):
         row = row[:width] + [""] * (width - len(row))
         if self.delivered.is_new(table.identity(row)):
             table.add(row, self._number, record)
-
-
-def header_by_title(line: str, title: str) -> tuple[str, list[str]]:
-    """Return what separates the numbers of a line, and a header for them; "" and [] for none.
-
-    A single number is the metric that the title says. Of several ones the first counts, and the
-    next is the metric; it has no name if the title says only a log of a set. If commas separate
-    more, a header was forgotten that would say which column is which.
-
-    >>> header_by_title("0.5", "val_loss"), header_by_title("0 0.5 0.25", "train_log")
-    ((',', ['val_loss']), (' ', ['', 'column 2', 'column 3']))
-    >>> header_by_title("0,0.5", "train")
-    ('', [])
-    """
-    is_metric = _is_metric(title)
-    is_log = NAMES(title).says_mode and _LOG.fullmatch(title)
-    for delimiter in DELIMITERS if is_metric or is_log else ():
-        with suppress(csv.Error):
-            cells = next(split([line], delimiter), [])
-            if not cells or None in map(cell_number, cells):
-                continue
-            if is_metric and len(cells) == 1:
-                return delimiter, [title]
-            count = first_count("step", cells[0])
-            is_unsure = is_metric and delimiter == "," and len(cells) > _FEWEST_COLUMNS
-            if count and is_step(count.value) and cells[1:] and not is_unsure:
-                names = ["", *(f"column {position}" for position in range(2, len(cells) + 1))]
-                return delimiter, ["", title, *names[2:]] if is_metric else names
-            break
-    return "", []
 
 
 def delimiter_of(header: str, title: str, step_column: str = "", *, has_notes: bool = False) -> str:
@@ -228,16 +195,16 @@ def delimiter_of(header: str, title: str, step_column: str = "", *, has_notes: b
         with suppress(csv.Error):
             columns = Columns(next(split([header], delimiter), []), title)
             has_step = columns.has_counter or step_column in filter(None, columns.names)
-            if len(columns.names) < _FEWEST_COLUMNS:
+            if len(columns.names) < MIN_COLUMNS:
                 continue
             if delimiter == BLANKS:
                 is_plain = not any(character in header for character in ":=,;|")
-                has_numbers = any(to_number(name) is not None for name in columns.names)
+                has_numbers = any(cell_number(name) is not None for name in columns.names)
                 if is_plain and not has_numbers and has_step and columns.has_loss:
                     return delimiter
             elif has_step or _are_metrics(columns) or has_notes:
                 return delimiter
-    is_one = _is_metric(title) and not any(map(header.__contains__, DELIMITERS[:-1]))
+    is_one = is_metric(title) and not any(map(header.__contains__, DELIMITERS[:-1]))
     return DELIMITERS[0] if is_one and Columns([header]).has_loss else ""
 
 
@@ -251,21 +218,17 @@ def _reason(folder: SourceFolder, name: str) -> str | Unreadable:
     header, rows, has_notes = _head(folder.head_text(name), title, is_card=plain == MODEL_CARD)
     column = folder.options.step_column
     columns = Columns(header, title, column if column in map(str.strip, header) else "")
-    is_known = columns.has_loss or has_notes
-    if is_log and not (is_known and rows and len(rows[0]) == len(header)):
+    if is_log and not (columns.has_loss and rows and len(rows[0]) == len(header)):
         return ""
     reason = _reading(columns, rows, has_notes=has_notes)
-    if reason or is_log or len(header) < _FEWEST_COLUMNS:
+    if reason or is_log or len(header) < MIN_COLUMNS:
         return reason
     doubt = _doubt(columns, rows)
     return Unreadable(folder.key + name, doubt) if doubt else ""
 
 
 def _head(head: str, title: str, *, is_card: bool) -> tuple[list[str], list[list[str]], bool]:
-    """Return the header and first rows at the start of a file, and whether any names will do.
-
-    They do after a line of JSON, and if the name of the file says what its numbers are.
-    """
+    """Return the header and first rows at the start of a file, and whether JSON precedes them."""
     lines = [line for line in head.splitlines() if line.strip()]
     has_notes, delimiter = False, ""
     for start, line in enumerate(lines):
@@ -277,29 +240,16 @@ def _head(head: str, title: str, *, is_card: bool) -> tuple[list[str], list[list
             break
     else:
         return [], [], has_notes
-    body = [line for line in lines[:_MOST_ROWS] if not is_note(line)]
+    body = [line for line in lines[:MAX_ROWS] if not is_note(line)]
     if len(body) > _FEWEST_ROWS and not head.endswith("\n") and len(body) >= len(lines):
         body.pop()
     if "\0" not in body[0]:
         with suppress(csv.Error):
-            between, names = ("", []) if delimiter else header_by_title(body[0], title)
-            if names and _are_series(rows := [*split(body, between)]):
-                return names, rows, True
             delimiter = delimiter or next((d for d in DELIMITERS[:-1] if d in body[0]), "")
             header, *rows = [*split(body, delimiter)] if delimiter else [[]]
-            has_one = len(header) == 1
-            rows = [row for row in rows if has_one or any(row[1:])]  # without prose
+            rows = [row for row in rows if len(header) == 1 or any(row[1:])]  # without prose
             return header, [row for row in rows if not _is_rule(row, delimiter)], has_notes
     return [], [], has_notes
-
-
-def _are_series(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether rows of numbers are those of a run: the first of several columns counts."""
-    if {len(row) for row in rows} == {1}:
-        return len({row[0] for row in rows}) > 1
-    firsts = [cell_number(row[0]) or 0.0 for row in rows]
-    grows = all(y > x or y <= firsts[0] for x, y in pairwise(firsts))
-    return grows and _is_curve([row[1] for row in rows if len(row) > 1])
 
 
 def _is_rule(row: Sequence[str], delimiter: str) -> bool:
@@ -325,7 +275,7 @@ def _reading(columns: Columns, rows: Sequence[Sequence[str]], *, has_notes: bool
     )
     if not is_known:
         cells = [[row[position] for row in full] for position in columns.numbers.values()]
-        if sum(map(_is_curve, cells)) < _FEWEST_CURVES or _sample_column(columns):
+        if sum(map(is_curve, cells)) < _FEWEST_CURVES or _sample_column(columns):
             return ""
     return f"its columns include {columns.counters[0][1]!r}"
 
@@ -364,7 +314,7 @@ def _wrong_count(columns: Columns, rows: Sequence[Sequence[str]]) -> str:
     return ""
 
 
-def _is_curve(cells: Sequence[str]) -> bool:
+def is_curve(cells: Sequence[str]) -> bool:
     """Return whether a column holds fractions that change."""
     values = {value for value in map(cell_number, cells) if value is not None}
     return len(values) > 1 and any(not value.is_integer() for value in values)
@@ -377,7 +327,8 @@ def _sample_column(columns: Columns) -> str:
     return next((name for name in columns.names if _SAMPLES.fullmatch(name.lower())), "")
 
 
-def _is_metric(title: str) -> bool:
+def is_metric(title: str) -> bool:
+    """Return whether the name of a file says a loss or a metric."""
     return NAMES(title).collection in LOSSES_AND_METRICS
 
 
@@ -391,13 +342,10 @@ def _are_metrics(columns: Columns) -> bool:
     """
     names = columns.names
     collections = [NAMES(name).collection for name in columns.numbers]
-    if len(collections) == 1 and _is_metric(columns.title):
+    if len(collections) == 1 and is_metric(columns.title):
         return True
-    if (
-        "losses" in collections
-        and 2 * collections.count("") <= len(collections)
-        and _LOG.fullmatch(columns.title)
-    ):
+    is_half_known = "losses" in collections and 2 * collections.count("") <= len(collections)
+    if is_half_known and LOG_TITLE.fullmatch(columns.title):
         return True
     plain = [name.lower() for name in names]
     twins = {f"val_{name}" for name in plain}.intersection(plain)

@@ -202,8 +202,6 @@ class Table:
 
     Attributes
     ----------
-    title
-        As given.
     columns
         What the header says; None before the first.
     delimiter
@@ -217,7 +215,7 @@ class Table:
         self.delimiter = ","
         self.rows = RowReader(options)
         self._options = options
-        self.title = title
+        self._title = title
         self._report = report
         self._count = 0  # of rows
         self._rows_count = False  # whether an epoch with a fraction was seen
@@ -228,7 +226,7 @@ class Table:
 
     def set_header(self, cells: Sequence[str], record: SourceRecord) -> None:
         """Read the rows that follow by another header."""
-        self.columns = Columns(cells, self.title, self._options.step_column)
+        self.columns = Columns(cells, self._title, self._options.step_column)
         for name, problem in self.columns.problems.items():
             self._report(record, f"name {name}", f"column {name!r}", problem)
 

@@ -361,24 +361,6 @@ def test_columns_that_are_plainly_metrics(content: bytes, is_log: bool) -> None:
 @pytest.mark.parametrize(
     ("key", "content", "expected"),
     [
-        ("train_loss.txt", b"0.75\n5e-1\n", {"train_loss": [("0", 0.75), ("1", 0.5)]}),
-        ("acc.log", b"# by epoch\n75.5%\n80%\n", {"acc": [("0", 75.5), ("1", 80.0)]}),
-        ("val_acc.csv", b"0.75\n0.5\n", {"val_acc": [("0", 0.75), ("1", 0.5)]}),
-        ("loss.csv", b"0,0.75\n1,0.5\n", {"loss": [("0", 0.75), ("1", 0.5)]}),
-        (
-            "loss.txt",
-            b"1\t0.75\t9\n2\t0.5\t8\n1\t0.25\t7\n",
-            {
-                "loss": [("1", 0.75), ("2", 0.5), ("1 of segment 2", 0.25)],
-                "column 3": [("1", 9.0), ("2", 8.0), ("1 of segment 2", 7.0)],
-            },
-        ),
-        (
-            "validation_log.txt",
-            b" 0.00e+00  7.5e-01\n 1.00e+00  5.0e-01\n",
-            {"column 2": [("0", 0.75), ("1", 0.5)]},
-        ),
-        ("loss/train.tsv", b"0.75\n0.5\n", {"loss/train": [("0", 0.75), ("1", 0.5)]}),
         ("loss.csv", b"loss\n0.75\n0.5\n", {"loss": [("0", 0.75), ("1", 0.5)]}),
         ("loss.csv", b",0\n0,0.75\n1,0.5\n", {"loss": [("0", 0.75), ("1", 0.5)]}),
         (
@@ -399,24 +381,6 @@ def test_files_whose_names_say_what_they_hold(key: str, content: bytes, expected
     [item] = FORMAT.recognize(source_folder(store, folder + slash))
     assert isinstance(item, Recognized)
     assert read(FORMAT, content, key) == expected
-
-
-@pytest.mark.parametrize(
-    ("key", "content"),
-    [
-        ("x.csv", b"0.75\n0.5\n"),
-        ("train.csv", b"0,0.75\n1,0.5\n"),
-        ("train_log.csv", b"0.75\n0.5\n"),
-        ("loss.csv", b"0.75\n"),
-        ("loss.csv", b"0,0.75,2\n1,0.5,1\n"),
-        ("loss.csv", b"5.5,0.75\n1,0.5\n"),
-        ("loss.csv", b"1,0.75\n0,0.5\n5,1\n3,0.5\n"),
-        ("map.txt", b"0 1 0\n1 0 1\n"),
-        ("loss.csv", b"1731000000,0.75\n1731000300,0.5\n"),
-    ],
-)
-def test_numbers_without_a_name_or_a_count_are_not_read(key: str, content: bytes) -> None:
-    assert not any(isinstance(x, Recognized) for x in recognized(FORMAT, {key: content}))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from rule_core.sources.options import SourceOptions
 from rule_core.sources.rows.row_fields import is_counter, to_time
 from rule_core.storage.base import StorageUnavailableError, TrialStore
 
-_POINT: Final = ("timestamp", "step", "value")  # of a chart
 _DIGITS: Final = re.compile(r"\d+")
 _SERIES: Final = re.compile(r"(?P<start>.*?(?P<word>[a-z]+)[ _=-]?)(?P<count>\d{1,12})(?P<end>\D*)")
 
@@ -130,21 +129,19 @@ def rows_of(document: object, name: str) -> Sequence[Row]:
     DocumentError
         If there are none.
     """
-    if isinstance(document, list) and all(map(_is_point, document)):
-        names = (*_POINT[:-1], title_of(name))
-        document = [dict(zip(names, point, strict=True)) for point in document]
-    elif isinstance(document, list) and isinstance(document[0], float):
-        document = {title_of(name): document}
+    match document:
+        case [float(), *_]:
+            document = {title_of(name): document}
+        case [[time, _, _], *_] if to_time(time):
+            names = ("timestamp", "step", title_of(name))
+            points = (point for point in document if isinstance(point, list))
+            document = [dict(zip(names, point, strict=False)) for point in points]
     try:
         return history(document)
     except DocumentError:
         if series := _series(name):
             return row_of(document, series["word"], int(series["count"]))
         raise
-
-
-def _is_point(item: object) -> bool:
-    return isinstance(item, list) and len(item) == len(_POINT) and to_time(item[0]) > 0
 
 
 def _series(name: str) -> re.Match[str] | None:

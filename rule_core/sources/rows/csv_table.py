@@ -254,8 +254,7 @@ def _head(head: str, title: str, *, is_card: bool) -> tuple[list[str], list[list
 
 def _is_rule(row: Sequence[str], delimiter: str) -> bool:
     """Return whether a row is between a header and its rows, as in Markdown, or holds units."""
-    has_units = all(map(_UNITS.fullmatch, row))
-    return has_units or (delimiter == PIPE and set("".join(row)) <= set(":- "))
+    return all(map(_UNITS.fullmatch, row)) or (delimiter == PIPE and {*"".join(row)} <= {*":- "})
 
 
 def _reading(columns: Columns, rows: Sequence[Sequence[str]], *, has_notes: bool) -> str:
@@ -340,14 +339,13 @@ def _are_metrics(columns: Columns) -> bool:
     with ``val_``; half of them suffice in a file that is called a log. A table of other data, or
     of results by model, has more.
     """
-    names = columns.names
     collections = [NAMES(name).collection for name in columns.numbers]
     if len(collections) == 1 and is_metric(columns.title):
         return True
     is_half_known = "losses" in collections and 2 * collections.count("") <= len(collections)
     if is_half_known and LOG_TITLE.fullmatch(columns.title):
         return True
-    plain = [name.lower() for name in names]
+    names, plain = columns.names, [name.lower() for name in columns.names]
     twins = {f"val_{name}" for name in plain}.intersection(plain)
     return any(NAMES(name).collection == "losses" for name in names) and all(
         not name

@@ -43,7 +43,6 @@ _PLAIN: Final = re.compile(r"[^a-z0-9]+")
 _UNIT: Final = re.compile(r"(?:\s?(?:%|[kKMGT]i?B|[mµn]?s|it/s)|\s[A-Za-z/%]{1,8})$")
 _GROUPED: Final = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _COMMENT: Final = re.compile(r"^\s*#\s*")
-_MARKS: Final = "#% "  # before the first name of a header
 _NUMERIC: Final = frozenset("0123456789.+-")  # with which a number begins
 _FEWEST_ROWS: Final = 16  # that are worth adding at once
 Report = Callable[[SourceRecord, str, str, str], None]
@@ -243,7 +242,7 @@ class Table:
             return columns is not None and [*row] == columns.header
         position, _, rank = columns.counters[0]
         cell = row[position].strip() if position < len(row) else ""
-        return bool(cell) and cell[0] not in _NUMERIC and counter_rank(cell.lstrip(_MARKS)) == rank
+        return bool(cell) and cell[0] not in _NUMERIC and counter_rank(cell.lstrip("#% ")) == rank
 
     def identity(self, row: Sequence[str]) -> tuple[tuple[str, ...], object]:
         """Return the names and cells that identify a row, whatever columns are added."""
@@ -470,7 +469,7 @@ def _clean(header: Sequence[str]) -> list[str]:
     names = [cell.strip() for cell in header]
     names = ["" if name.lower().startswith(_UNNAMED) else name for name in names]
     if names:
-        names[0] = names[0].lstrip(_MARKS)
+        names[0] = names[0].lstrip("#% ")
     return names
 
 

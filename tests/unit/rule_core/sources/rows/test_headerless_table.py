@@ -14,6 +14,9 @@ from rule_core.sources.rows.headerless_table import FORMAT
     [
         ("train_loss.txt", b"0.75\n5e-1\n", {"train_loss": [("0", 0.75), ("1", 0.5)]}),
         ("acc.log", b"# by epoch\n75.5%\n80%\n", {"acc": [("0", 75.5), ("1", 80.0)]}),
+        ("loss.txt", b"0.75,\n0.5,\n", {"loss": [("0", 0.75), ("1", 0.5)]}),
+        ("loss.csv", b"0\n0.75\n0.5\n", {"loss": [("0", 0.75), ("1", 0.5)]}),  # by pandas
+        ("rewards.txt", b"0\n5\n", {"rewards": [("0", 0.0), ("1", 5.0)]}),
         ("val_acc.csv", b"0.75\n0.5\n", {"val_acc": [("0", 0.75), ("1", 0.5)]}),
         ("loss.csv", b"0,0.75\n1,0.5\n", {"loss": [("0", 0.75), ("1", 0.5)]}),
         (
@@ -57,6 +60,8 @@ def test_files_that_say_what_their_numbers_are(key: str, content: bytes, expecte
         ("loss.csv", b"0,0.75,2\n1,0.5,1\n"),
         ("loss.csv", b"5.5,0.75\n1,0.5\n"),
         ("loss.csv", b"1,0.75\n0,0.5\n5,1\n3,0.5\n"),
+        ("dice.txt", b"1\n5\n"),
+        ("loss.txt", b"1;0,5;\n2,5;3;\n"),
         ("map.txt", b"0 1 0\n1 0 1\n"),
         ("loss.csv", b"1731000000,0.75\n1731000300,0.5\n"),
     ],

@@ -38,16 +38,16 @@ def read(store: TrialStore, run: SourceRun) -> tuple[list[tuple[str, Series]], i
     index = open_sources(store, run.sources)
     index.refresh()
     index.finish()
-    series = []
+    series: list[tuple[str, Series]] = []
     for name, steps in index.names.items():
-        modes = [mode.name for mode, names in index.names_by_mode.items() if name in names]
-        points = []
+        by_mode: dict[str, Series] = {}
         for step in steps:
             for part, file in index.files[step].items():
                 if name in file.entries:
                     value = float(index.tensors.value(name, step, part)[0])
+                    points = by_mode.setdefault(file.mode.name, [])
                     points.append((step_in_segment(step), value))
-        series += [(mode, points) for mode in modes]
+        series += by_mode.items()
     return series, max(1, len(index.segments))
 
 

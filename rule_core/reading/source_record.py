@@ -44,6 +44,8 @@ class TensorName(NamedTuple):
         What the tensor is called; "" if as written.
     mode_by, collection_by
         The option that decides the mode or the collection; "" if the name does.
+    says_mode
+        Whether a word of the name says the mode.
     """
 
     mode: ModeKeys
@@ -51,6 +53,7 @@ class TensorName(NamedTuple):
     name: str = ""
     mode_by: str = ""
     collection_by: str = ""
+    says_mode: bool = False
 
 
 class Column:
@@ -163,8 +166,8 @@ class SourceRecord:
     name
         Returns what the written name of a series says.
     mode
-        The mode of everything in this source, unless an option decides it; None: that of each
-        name.
+        The mode of everything in this source, unless an option or a word of the name decides it;
+        None: that of each name.
     report
         Called with a key and a sentence for each problem.
     parameter
@@ -487,7 +490,8 @@ class SourceRecord:
 
     def _add_column(self, written: str) -> Column:
         meaning = self._name(written)
-        lane = self._lane(meaning.mode if meaning.mode_by else self._mode or meaning.mode)
+        is_by_name = meaning.mode_by or meaning.says_mode
+        lane = self._lane(meaning.mode if is_by_name else self._mode or meaning.mode)
         column = Column(meaning.name or written, lane)
         if not lane.columns and not lane.steps:
             lane.leader = column
@@ -518,7 +522,8 @@ class SourceRecord:
         groups: dict[tuple[bool, str, str], list[str]] = {}
         for written, column in self.columns.items():
             meaning, name = self._name(written), column.name
-            mode_by = meaning.mode_by or ("" if self._mode is None else "the file")
+            is_by_file = self._mode is not None and not meaning.says_mode
+            mode_by = meaning.mode_by or ("the file" if is_by_file else "")
             collection, collection_by = meaning.collection or SCALARS, meaning.collection_by
             if name != written:
                 yield f"{written!r} is read as {name!r}, by --map"

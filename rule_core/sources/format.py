@@ -23,7 +23,7 @@ class Recognized(NamedTuple):
     reason
         Why it was recognised, as the end of a sentence: ``its columns include step``.
     mode
-        The mode of everything in it; None: that of each name.
+        The mode of everything in it whose name says none; None: that of each name.
     """
 
     kind: str

@@ -30,6 +30,7 @@ MODULES: Final = {
     "parquet": "documents.parquet_document",
     "notebook": "documents.notebook",
     "text-log": "rows.text_log",
+    "headerless": "rows.headerless_table",
     CHECKPOINTS: "safetensors",
 }
 

@@ -18,15 +18,24 @@ from rule_core.model.parameter_names import parameter_collection
 from rule_core.modes import ModeKeys
 from rule_core.reading.source_record import SourceRecord, TensorName, quoted
 from rule_core.sources.options import DEFAULT, NameRule, SourceOptions
+from rule_core.sources.text.compressed_file import plain_name
 
 ANYWHERE: Final = "anywhere"
 FIRST_OF_A_PART: Final = "first of a part"
 LAST: Final = "last"
 
 LOSSES_AND_METRICS: Final = frozenset({"losses", "metrics"})  # collections
+VALUE: Final = "value"  # the name of a series whose file says what it is
 MAX_MEANINGS: Final = 10_000  # kept; a hostile file may have a name in each line
 
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
+# A set and a metric that are written as one word, such as valloss.
+_JOINED: Final = re.compile(
+    r"(?<![a-z])(train|training|val|valid|validation|test|dev|eval)(?=(?:loss|losses|acc|accuracy|"
+    r"err|error|auc|f1|mae|mse|rmse|ppl|perplexity|cost|dice|m?iou)[0-9]*(?![a-z]))"
+)
+# Words before the set, which is then still the first word of its part.
+_STATISTICS: Final = r"(?:(?:avg|average|mean|epoch|total|running|final)[ /]+(?=[^ ]+ ))*"
 _OTHER: Final = re.compile(r"[^\w/]+|_")
 _NUMBER: Final = re.compile(r"(?: [0-9]+)+(?= )")
 _SLASH: Final = re.compile(r" ?/ +")
@@ -52,6 +61,7 @@ class PhraseRow(NamedTuple):
     phrases: str
 
 
+_TAG: Final = re.compile(r"run[-_](.+?)[-_]tag[-_](.+)")  # of a chart of TensorBoard
 _NUMBERED_SET: Final = re.compile(r"(validation_[0-9]+)[/:._-]")
 
 # The first row that matches decides.
@@ -84,7 +94,8 @@ ROWS: Final = (
         "throughput, per second, per sec, per s, tokens s, samples s, it s, tps, tgs, fps, "
         "wps, ups, mfu, hfu, flops, tflops, tflop s",
     ),
-    PhraseRow("metrics", ANYWHERE, "ppl, perplexity"),
+    # The objectives of Kaldi are the logarithms of probabilities.
+    PhraseRow("metrics", ANYWHERE, "ppl, perplexity, train objective, valid objective"),
     PhraseRow("losses", ANYWHERE, "cross entropy, crossentropy, logloss, mlogloss, nll"),
     PhraseRow(
         "",
@@ -95,7 +106,7 @@ ROWS: Final = (
     PhraseRow(
         "losses",
         ANYWHERE,
-        "loss, losses, perte, pertes, verlust, lernverlust, prüfverlust, pérdida, perda, "
+        "loss, losses, deviance, perte, pertes, verlust, lernverlust, prüfverlust, pérdida, perda, "
         "损失, 训练损失, 验证损失, 测试损失, 損失, потери, cost, objective",
     ),
     PhraseRow(
@@ -106,7 +117,9 @@ ROWS: Final = (
         "bleu, sacrebleu, rouge, rouge1, rouge2, rougel, rougelsum, meteor, "
         "chrf, wer, cer, bpb, bpc, exact match, mae, mse, rmse, mape, r2, error, errors, "
         "merror, mcc, matthews correlation, kappa, "
-        "pearson, spearmanr, ndcg, mrr, psnr, ssim, fid, reward, rewards, rew mean, win rate",
+        "pearson, spearmanr, ndcg, mrr, psnr, ssim, fid, reward, rewards, rew mean, "
+        "mean return, average return, avg return, episode return, eval return, test return, "
+        "train return, returns, elbo, win rate",
     ),
 )
 
@@ -119,7 +132,7 @@ MODE_ROWS: Final = (
         "eval, evaluation, validation, holdout, prüfverlust, 验证损失, 测试损失, metrics map, "
         "metrics precision, metrics recall, metrics accuracy top",
     ),
-    PhraseRow(ModeKeys.EVAL, FIRST_OF_A_PART, "val, vali, valid, va, test, dev"),
+    PhraseRow(ModeKeys.EVAL, FIRST_OF_A_PART, "val, vali, valid, va, test, dev, cv"),
     PhraseRow(ModeKeys.EVAL, LAST, "val, valid, test"),
 )
 
@@ -271,13 +284,14 @@ def words_of(name: str) -> str:
     ('/metrics/map50 b', '/cross entropy loss', '/grad norm')
     """
     spaced = name if name.islower() else _CAMEL.sub(" ", name).lower()
+    spaced = _JOINED.sub(r"\1 ", spaced)
     words = _OTHER.sub(" ", f"/{spaced.replace('/', ' / ')} ")
     return _SLASH.sub("/", _NUMBER.sub("", words)).rstrip()
 
 
 def _pattern(row: PhraseRow) -> re.Pattern[str]:
     """Return the pattern of a row's phrases in words; each part of a name begins with a slash."""
-    before = "/" if row.where == FIRST_OF_A_PART else r"(?<![^/ ])"
+    before = f"/{_STATISTICS}" if row.where == FIRST_OF_A_PART else r"(?<![^/ ])"
     after = r"\Z" if row.where == LAST else r"(?![^/ ])"
     phrases = row.phrases.replace(" ", "[ /]+").replace(",[ /]+", "|")
     return re.compile(rf"{before}(?:{phrases})[0-9]*{after}")
@@ -319,7 +333,35 @@ def _built_in(name: str) -> TensorName:
             collection = meaning if collection is None else collection
         elif match.start() < first and (where != LAST or collection in LOSSES_AND_METRICS):
             mode, first = meaning, match.start()
-    return TensorName(mode, collection or "")
+    return TensorName(mode, collection or "", says_mode=first < len(words))
 
 
 NAMES: Final = NameTable()  # without options of a user
+
+
+def title_of(key: str) -> str:
+    """Return what the name of a file calls its metric; the folder too if the name is a set.
+
+    >>> title_of("logs/train_loss.csv.gz"), title_of("run-a-tag-loss.csv"), title_of("loss/val.tsv")
+    ('train_loss', 'a/loss', 'loss/val')
+    """
+    folder, _, name = plain_name(key).rpartition("/")
+    stem = name.rpartition(".")[0]
+    is_set = folder and " " not in words_of(stem) and NAMES(stem).says_mode
+    return f"{folder.rpartition('/')[2]}/{stem}" if is_set else _TAG.sub(r"\1/\2", stem)
+
+
+def titled(name: str, title: str) -> str:
+    """Return how the only series of a file is called, by the title if its own name says less.
+
+    >>> titled("value", "loss"), titled("val", "loss/val"), titled("MultiClass", "test_error")
+    ('loss', 'loss/val', 'test_error/MultiClass')
+    >>> titled("acc", "loss"), titled("price", "shop")
+    ('acc', 'price')
+    """
+    if title and name.lower() == VALUE:
+        return title
+    if NAMES(name).collection or NAMES(title).collection not in LOSSES_AND_METRICS:
+        return name
+    says_nothing = name.isdigit() or name.lower() in re.split("[/ ]", words_of(title))
+    return title if says_nothing else f"{title}/{name}"

@@ -34,9 +34,8 @@ _WORD: Final = re.compile(r"[A-Za-z]+|\d+")
 # Words in which the files of one run differ.
 _MODES: Final = {
     **dict.fromkeys(("train", "training", "trn", "learn"), ModeKeys.TRAIN),
-    **dict.fromkeys(
-        ("eval", "evaluation", "val", "valid", "validation", "test", "dev"), ModeKeys.EVAL
-    ),
+    **dict.fromkeys(("eval", "evaluation", "evaluations", "test", "dev"), ModeKeys.EVAL),
+    **dict.fromkeys(("val", "vali", "valid", "validation", "validations"), ModeKeys.EVAL),
 }
 # Words of metrics, in which files with one metric each differ. Logs are named "error" too.
 _METRICS: Final = frozenset(
@@ -303,17 +302,19 @@ def _runs(
 
 
 def _with_modes(sources: list[Read], folder: str) -> list[Read]:
-    """Return the sources of a run; of several files, those of an evaluation have its mode.
+    """Return the sources of a run; files that are called after an evaluation have its mode.
 
-    A file of the training may hold values of the evaluation too, under names that say so.
+    A file of the training may hold values of the evaluation too, under names that say so. A file
+    that is alone and called "test" may be that of a training which is tried out.
     """
+    modes = _MODES if len(sources) > 1 else {**_MODES, "test": ModeKeys.TRAIN}
 
     def with_mode(item: Recognized) -> Recognized:
         words = _WORD.findall(item.key.removeprefix(folder).lower())
-        mode = next((_MODES[word] for word in words if word in _MODES), None)
+        mode = next((modes[word] for word in words if word in modes), None)
         return item._replace(mode=item.mode or mode) if mode is ModeKeys.EVAL else item
 
-    return [(kind, with_mode(item)) for kind, item in sources] if len(sources) > 1 else sources
+    return [(kind, with_mode(item)) for kind, item in sources]
 
 
 def _group(name: str) -> object:

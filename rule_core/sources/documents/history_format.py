@@ -13,8 +13,9 @@ from rule_core.sources.documents.document_source import (
     Rows,
 )
 from rule_core.sources.format import Recognized, SourceFolder, Unreadable
+from rule_core.sources.names import title_of
 from rule_core.sources.options import SourceOptions
-from rule_core.sources.rows.row_fields import is_counter
+from rule_core.sources.rows.row_fields import is_counter, to_time
 from rule_core.storage.base import StorageUnavailableError, TrialStore
 
 _DIGITS: Final = re.compile(r"\d+")
@@ -118,12 +119,23 @@ def rows_of(document: object, name: str) -> Sequence[Row]:
 
     >>> rows_of({"loss": 0.5}, "metrics_epoch_3.json")
     [(('epoch', 3), ('loss', 0.5))]
+    >>> rows_of([[1.7e9, 5, 0.5]], "run-a-tag-loss.json")  # a chart of TensorBoard
+    [(('timestamp', 1700000000.0), ('step', 5), ('a/loss', 0.5))]
+    >>> rows_of([0.5, 0.25], "val_loss.json")
+    [(('step', 0), ('val_loss', 0.5)), (('step', 1), ('val_loss', 0.25))]
 
     Raises
     ------
     DocumentError
         If there are none.
     """
+    match document:
+        case [float(), *_]:
+            document = {title_of(name): document}
+        case [[time, _, _], *_] if to_time(time):
+            names = ("timestamp", "step", title_of(name))
+            points = (point for point in document if isinstance(point, list))
+            document = [dict(zip(names, point, strict=False)) for point in points]
     try:
         return history(document)
     except DocumentError:

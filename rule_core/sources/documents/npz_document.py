@@ -35,7 +35,7 @@ _DAMAGE: Final = (
 
 
 def decode(data: bytes, is_cut: bool = False) -> object:
-    """Return the numbers of arrays by name; with two axes, the means over the second.
+    """Return the numbers of arrays by name; with more axes, the means over all but the first.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def decode(data: bytes, is_cut: bool = False) -> object:
             check_file_size("content", sum(member.file_size for member in archive.infolist()))
             for name, member in zip(_names(archive), archive.infolist(), strict=True):
                 array = _array(archive.read(member))
-                if array.ndim in {1, 2} and array.size:
+                if array.ndim and array.size:
                     lists[name] = array.reshape(len(array), -1).mean(1).tolist()
     except _DAMAGE as err:
         msg = f"its arrays cannot be read: {err}".rstrip(".")

@@ -15,10 +15,11 @@ from rule_core.sources.rows.row_fields import (
     brief,
     counts_of,
     field_role,
+    first_count,
     is_counter,
     to_number,
 )
-from rule_core.sources.rows.row_steps import counter_rank, to_count
+from rule_core.sources.rows.row_steps import counter_rank
 from rule_core.sources.text.compressed_file import plain_name
 
 MAX_DEPTH: Final = 16  # of nested objects
@@ -26,10 +27,11 @@ MAX_NAME: Final = 1000  # characters
 _STATE: Final = "trainer_state.json"
 _SURE: Final = (".jsonl", ".ndjson")
 _LOGS: Final = re.compile(
-    r"(?i).*\.(log|out|txt)|.*(hist|log|metric|result|scalar|train)[^/]*\.json"
+    r"(?i).*\.(log|out|txt)|.*(hist|log|metric|progress|result|scalar|train)[^/]*\.json"
 )
 _SETTINGS: Final = frozenset({"args", "config", "hparams", "hyperparameters"})  # in each row
 _WRAPPERS: Final = frozenset({"data", "scalars", "values"})  # objects whose names say nothing
+_NAMED: Final = frozenset({"name", "value"})  # an object that is a field
 _STATISTICS: Final = frozenset({"mean", "std", "num"})  # an object that is one value
 # Findings of rule-runner, which have steps too, are beside one of these; the second is old.
 _OWN: Final = frozenset({"results.json", "rule_result.json"})
@@ -111,7 +113,7 @@ def json_head(head: str) -> list[Mapping[str, Any]]:
 def _step_name(item: Mapping[str, Any]) -> str:
     """Return the name of an object's step; "" if it has none, or no other number."""
     numbers = [(name, value) for name, value in row_fields(item) if not isinstance(value, list)]
-    steps = [x for x, value in numbers if is_counter(x) and to_count(x, value) is not None]
+    steps = [x for x, value in numbers if is_counter(x) and first_count(x, value) is not None]
     has_metric = any(field_role(x) is None and to_number(value) is not None for x, value in numbers)
     return min(steps, key=lambda x: (counter_rank(x), x), default="") if has_metric else ""
 
@@ -148,9 +150,14 @@ def flattened(
 
     >>> list(flattened({"step": 1, "train": {"loss": 0.5}}))
     [('step', 1), ('train/loss', 0.5)]
+    >>> list(flattened({"metrics": [{"name": "loss", "value": 0.5}]}))
+    [('loss', 0.5)]
     """
     for key, value in item.items():
         name = prefix + key
+        if type(value) is list and value and all(map(_is_named, value)):
+            yield from flattened({field["name"]: field["value"] for field in value}, prefix, depth)
+            continue
         if type(value) is not dict:
             if len(name) <= MAX_NAME:
                 yield name, value
@@ -158,6 +165,10 @@ def flattened(
             yield name, value["mean"]
         elif depth < MAX_DEPTH and "_type" not in value:  # such as an image of wandb
             yield from flattened(value, f"{name}/", depth + 1)
+
+
+def _is_named(item: object) -> bool:
+    return isinstance(item, dict) and item.keys() >= _NAMED and isinstance(item["name"], str)
 
 
 FORMAT: Final = LineFormat("jsonl", _reason, JsonLinesSource)

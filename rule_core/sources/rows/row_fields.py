@@ -19,6 +19,8 @@ _TIMES: Final = frozenset({"_timestamp", "timestamp", "wall_time"})
 _MODES: Final = frozenset({"mode", "split", "phase", "stage"})
 _EVALUATIONS: Final = frozenset({"eval", "test", "val", "valid", "validation"})
 _OTHER_EVALUATIONS: Final = {"dev": "val", "evaluation": "eval"}
+_MIN_CLOCK: Final = 1e9  # seconds: 2001
+_CLOCKS: Final = frozenset({counter_rank("step"), EPOCH})  # tokens may be as many
 _EPOCH_SECONDS: Final = (1e8, 1e11)  # 1973 to 5138: a time of day, not a duration
 _UNDEFINED: Final = frozenset(
     {"", "-", "--", "n/a", "na", "no log", "none", "null"}
@@ -110,6 +112,13 @@ def counts_of(cells: Iterable[tuple[str, object, int]]) -> list[Count] | str:
         _, name, value = wrong
         return f"Its {name} {brief(value)} is not a whole number >= 0. Such lines are skipped."
     return counts
+
+
+def first_count(name: str, value: object, rank: int | None = None) -> Count | None:
+    """Return the count of a first row; None for a time of day, such as the epoch of a sensor."""
+    count = to_count(name, value, rank)
+    is_clock = count is not None and count.value >= _MIN_CLOCK and count.rank in _CLOCKS
+    return None if is_clock else count
 
 
 def to_time(value: object) -> float:

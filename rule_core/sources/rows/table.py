@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rule_core.model.segments import SEGMENT_STEPS
 from rule_core.reading.source_record import SourceRecord, is_step
-from rule_core.sources.names import LOSSES_AND_METRICS, NAMES
+from rule_core.sources.names import LOSSES_AND_METRICS, NAMES, VALUE, titled
 from rule_core.sources.options import SourceOptions
 from rule_core.sources.rows.row_fields import (
     MODE,
@@ -37,7 +37,6 @@ BLANKS: Final = " "  # any number of them
 _UNNAMED: Final = "unnamed: "  # what pandas calls the index that it wrote without a name
 _RUNS: Final = frozenset({"seed", "run", "run_id", "run_name", "run_hash", "trial_id", "fold"})
 _METRICS: Final = frozenset({"metric", "metric_name", "name", "key", "tag"})
-_VALUE: Final = "value"
 _CONFIG: Final = "config/"  # settings that some writers repeat in each row
 _RANGES: Final = ("__MIN", "__MAX")  # of a mean, in exports of charts
 _PLAIN: Final = re.compile(r"[^a-z0-9]+")
@@ -57,12 +56,14 @@ class Columns:
     header
         The names of the columns as written.
     title
-        What to call the metric of a table that has one column "value"; "" for the column's name.
+        What to call the metric of a table that has one, unless its column says more; see `titled`.
     step_column
         The only column that counts rows; "": as the names say.
 
     Attributes
     ----------
+    title
+        As given.
     header
         The names as written.
     names
@@ -81,6 +82,7 @@ class Columns:
     """
 
     def __init__(self, header: Sequence[str], title: str = "", step_column: str = "") -> None:
+        self.title = title
         self.header = [*header]
         self.names = names = _clean(header)
         self.problems: dict[str, str] = {}
@@ -90,7 +92,7 @@ class Columns:
         roles = [field_role(name) for name in names]
         self.time, self.mode = (_position(roles, {role}) for role in (TIME, MODE))
         self.run = _position(plain, _RUNS)
-        value = _position(plain, {_VALUE})
+        value = _position(plain, {VALUE})
         has_metrics = self.counters and value >= 0
         self.metric = _position(plain, _METRICS) if has_metrics else -1
         special = {self.time, self.mode, self.run, *(position for position, _, _ in self.counters)}
@@ -100,11 +102,13 @@ class Columns:
             if names[position] and position not in special and not name.startswith(_CONFIG)
             if not (name.endswith(_RANGES) and name[:-5] in unique)
         }
-        self.has_title = bool(title) and [*numbers.values()] == [value]
+        self.has_title = False
         if self.metric >= 0:
-            numbers = {_VALUE: value}
-        elif self.has_title:
-            numbers = {title: value}
+            numbers = {VALUE: value}
+        elif len(numbers) == 1:
+            [(name, position)] = numbers.items()
+            numbers = {titled(name, title): position}
+            self.has_title = name not in numbers
         self.every, self.numbers = (dict(sorted(columns.items())) for columns in (unique, numbers))
 
     def _unique(self, names: Sequence[str]) -> dict[str, int]:
@@ -238,7 +242,7 @@ class Table:
             return columns is not None and [*row] == columns.header
         position, _, rank = columns.counters[0]
         cell = row[position].strip() if position < len(row) else ""
-        return bool(cell) and cell[0] not in _NUMERIC and counter_rank(cell.lstrip("# ")) == rank
+        return bool(cell) and cell[0] not in _NUMERIC and counter_rank(cell.lstrip("#% ")) == rank
 
     def identity(self, row: Sequence[str]) -> tuple[tuple[str, ...], object]:
         """Return the names and cells that identify a row, whatever columns are added."""
@@ -283,7 +287,7 @@ class Table:
             if not values or not name:
                 return
             self._streams.choose(name, record)
-            values = {name: values[_VALUE]}
+            values = {name: values[VALUE]}
         prefix = mode_prefix(row[columns.mode]) if columns.mode >= 0 else ""
         time = to_time(row[columns.time]) if columns.time >= 0 else 0.0
         self.rows.add(values, counts, record, prefix, time)
@@ -465,7 +469,7 @@ def _clean(header: Sequence[str]) -> list[str]:
     names = [cell.strip() for cell in header]
     names = ["" if name.lower().startswith(_UNNAMED) else name for name in names]
     if names:
-        names[0] = names[0].removeprefix("#").strip()
+        names[0] = names[0].lstrip("#% ")
     return names
 
 

@@ -46,6 +46,20 @@ def test_the_columns_of_a_row_have_the_modes_of_their_names(record: SourceRecord
     assert record.last == 20
 
 
+def test_the_mode_of_a_source_is_that_of_names_without_one() -> None:
+    def says_mode(text: str) -> TensorName:
+        return name(text)._replace(says_mode="_" in text)
+
+    record = SourceRecord("log", "", says_mode, print, ModeKeys.EVAL)
+    record.row(1, {"loss": 1.0, "train_loss": 2.0})
+    modes = {text: column.lane.mode for text, column in record.columns.items()}
+    assert modes == {"loss": ModeKeys.EVAL, "train_loss": ModeKeys.TRAIN}
+    assert [*record.decisions()][:2] == [
+        "eval: 'loss', by the file",
+        "train: 'train_loss', by its name",
+    ]
+
+
 def test_lines_of_one_step_without_a_common_name_are_one_row(record: SourceRecord) -> None:
     record.row(5, {"loss": 1.0})
     record.row(5, {"lr": 0.1})

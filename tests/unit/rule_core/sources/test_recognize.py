@@ -225,9 +225,21 @@ def test_files_that_differ_in_other_words_are_not_one_run(names: tuple[str, ...]
     }
 
 
-def test_a_single_file_keeps_the_modes_of_its_names() -> None:
-    (run,) = runs("test.csv")
-    assert modes(run) == {"test.csv": None}
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        ("validations.log", "EVAL"),
+        ("val_metrics.csv", "EVAL"),
+        ("test.csv", None),  # of a training that is tried out
+        ("train_and_val.csv", None),
+        ("evaluator.csv", None),
+    ],
+)
+def test_a_single_file_that_is_called_after_an_evaluation_is_one(
+    name: str, mode: str | None
+) -> None:
+    (run,) = runs(name)
+    assert modes(run) == {name: mode}
 
 
 def test_a_mode_that_a_format_knows_is_kept() -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from source_files import Followed, read, recognized
+from source_files import Content, Followed, read, recognized
 
 from rule_core.model.segments import global_step, step_text
 from rule_core.sources.documents.document_source import IncompleteDocumentError
@@ -32,6 +32,25 @@ def test_the_last_of_equal_keys_counts() -> None:
 def test_objects_that_follow_each_other() -> None:
     text = "\n".join(json.dumps(row, indent=2) for row in ROWS).encode()
     assert read(FORMAT, text) == read(FORMAT, TEXT.encode())
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        (
+            "run-train-tag-loss.json",
+            b"[[1700000000.5, 50, 2.5], [1700000010.5, 100, 1.5]]",
+            {"train/loss": [("50", 2.5), ("100", 1.5)]},
+        ),
+        ("val_loss.json", b"[2.5, 1.5]", {"val_loss": [("0", 2.5), ("1", 1.5)]}),
+        ("price.json", b"[2.5, 1.5]", {}),
+        ("run-a-tag-loss.json", b"[[1, 50, 2.5], [2, 100, 1.5]]", {}),  # no times
+    ],
+)
+def test_lists_whose_file_says_what_they_hold(name: str, content: bytes, expected: Content) -> None:
+    items = recognized(FORMAT, {name: content})
+    assert [isinstance(item, Unreadable) for item in items] == [not expected]
+    assert read(FORMAT, content, name) == expected
 
 
 @given(st.integers(0, len(TEXT)))

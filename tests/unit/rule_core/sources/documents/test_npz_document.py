@@ -42,7 +42,7 @@ def test_arrays_of_equal_length_are_columns() -> None:
 
 def test_evaluations_of_stable_baselines3_are_means() -> None:
     results = np.asfortranarray([[1.0, 2.0, 6.0], [4.0, 4.0, 7.0]])
-    lengths = np.array([[10, 20, 30], [1, 1, 4]])
+    lengths = np.array([[[10], [20], [30]], [[1], [1], [4]]])
     data = npz(timesteps=np.array([100, 200]), results=results, ep_lengths=lengths)
     assert read(FORMAT, data) == {
         "eval/mean_reward": [("100", 3.0), ("200", 5.0)],

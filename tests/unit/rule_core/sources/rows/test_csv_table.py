@@ -5,10 +5,12 @@ import math
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from memory_store import MemoryStore
 from source_files import Content, Followed, read, recognized
 
 from rule_core.sources.format import Recognized, Unreadable
 from rule_core.sources.options import SourceOptions
+from rule_core.sources.recognize import source_folder
 from rule_core.sources.rows import csv_table
 from rule_core.sources.rows.csv_table import FORMAT
 
@@ -321,6 +323,7 @@ def test_what_is_recognized() -> None:
         (b"id,age,income\n0,71,17687\n", "include nothing that counts rows, such as step"),
         (b"step,price\n1,2\n2,3\n", "include no loss or metric that is known"),
         (b"step,loss\n2024-01-01,3\n", "its column 'step' holds '2024-01-01', which is no count"),
+        (b"epoch,humidity,t\n1731000000,4.5,2.5\n1731000300,4.25,2.25\n", "which is no count"),
     ],
 )
 def test_tables_that_are_refused(content: bytes, reason: str) -> None:
@@ -346,12 +349,56 @@ def test_tables_that_are_refused(content: bytes, reason: str) -> None:
         (b"mae,mse\n1,2\n1,2\n", False),
         (b"age,weight loss\n1,2\n1,2\n", False),
         (b"loss\n1\n2\n", False),
+        (b"loss,kl\n1,2\n1,2\n", False),
     ],
 )
 def test_columns_that_are_plainly_metrics(content: bytes, is_log: bool) -> None:
     items = recognized(FORMAT, {"a.csv": content})
     reasons = [item.reason for item in items if isinstance(item, Recognized)]
     assert reasons == ["its columns are metrics"] * is_log
+
+
+@pytest.mark.parametrize(
+    ("key", "content", "expected"),
+    [
+        ("loss.csv", b"loss\n0.75\n0.5\n", {"loss": [("0", 0.75), ("1", 0.5)]}),
+        ("loss.csv", b",0\n0,0.75\n1,0.5\n", {"loss": [("0", 0.75), ("1", 0.5)]}),
+        (
+            "test_error.tsv",
+            b"iter\tMultiClass\n0\t0.75\n1\t0.5\n",
+            {"test_error/MultiClass": [("0", 0.75), ("1", 0.5)]},
+        ),
+        (
+            "progress.csv",
+            b"kl,loss\n0.75,1\n0.5,2\n",
+            {"kl": [("0", 0.75), ("1", 0.5)], "loss": [("0", 1.0), ("1", 2.0)]},
+        ),
+    ],
+)
+def test_files_whose_names_say_what_they_hold(key: str, content: bytes, expected: Content) -> None:
+    folder, slash, _ = key.rpartition("/")
+    store = MemoryStore({key: content})
+    [item] = FORMAT.recognize(source_folder(store, folder + slash))
+    assert isinstance(item, Recognized)
+    assert read(FORMAT, content, key) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"epoch;loss\n[-];[K]\n1;0,75 K\n2;0,5 K\n", {"loss": [("1", 0.75), ("2", 0.5)]}),
+        (b"epoch,loss\n== AMP ==\n1,0.75\n2,0.5\n", {"loss": [("1", 0.75), ("2", 0.5)]}),
+        (b"%Iter\tloss\n1\t0.75\n2\t0.5\n", {"loss": [("1", 0.75), ("2", 0.5)]}),
+        (
+            b'x,epoch,loss,config\n"{1, 2}",1,0.75,\n"{1, 2}",2,0.5,"{1, 2, 3',
+            {"loss": [("1", 0.75), ("2", 0.5)]},
+        ),
+    ],
+)
+def test_lines_that_are_no_rows_and_a_cut_cell(content: bytes, expected: Content) -> None:
+    [item] = recognized(FORMAT, {"a.csv": content})
+    assert isinstance(item, Recognized)
+    assert columns(content) == expected
 
 
 def test_rows_without_steps_are_counted() -> None:

@@ -52,6 +52,11 @@ def test_epochs_of_mae() -> None:
             {"loss": 2.0},
         ),
         ('{"mode": "val", "step": 1, "loss": 2}', {"val/loss": 2.0}),
+        (
+            '{"step": 1, "data": {"x": [{"name": "loss", "value": 2}, {"name": "a", "value": 3}]}}',
+            {"loss": 2.0, "a": 3.0},
+        ),
+        ('{"step": 1, "loss": 2, "x": [{"name": "loss"}]}', {"loss": 2.0}),
         ('{"step": 1, "image": {"_type": "image-file", "size": 3}, "loss": 2}', {"loss": 2.0}),
         ('{"step": 1, "epoch": 7, "loss": 1e999}', {"loss": math.inf}),
         ('{"current_steps": 1, "epoch": 0.1, "loss": ' + "9" * 400 + "}", {"loss": math.inf}),
@@ -181,6 +186,8 @@ def test_what_is_recognized() -> None:
         "c.json": row,
         "log.txt": MAE,
         "metrics.json": row + row,
+        "progress.json": row + row,
+        "sensor.ndjson": b'{"epoch": 1731000000, "humidity": 2}\n',
         "run.log.json": row + row,
         "summary_metrics.json": row,
         "train.log": b"starting\n" + row,
@@ -190,12 +197,17 @@ def test_what_is_recognized() -> None:
         "z.jsonl": b"\x00\xff" * 100,
     }
     items = recognized(FORMAT, files)
-    assert [item.key for item in items if isinstance(item, Unreadable)] == ["b.jsonl", "y.jsonl"]
+    assert [item.key for item in items if isinstance(item, Unreadable)] == [
+        "b.jsonl",
+        "sensor.ndjson",
+        "y.jsonl",
+    ]
     assert "samples of a data set" in items[1].reason
     assert [(item.key, item.reason) for item in items if isinstance(item, Recognized)] == [
         ("a.jsonl", "its lines are JSON objects with 'step'"),
         ("log.txt", "its lines are JSON objects with 'epoch'"),
         ("metrics.json", "its lines are JSON objects with 'step'"),
+        ("progress.json", "its lines are JSON objects with 'step'"),
         ("run.log.json", "its lines are JSON objects with 'step'"),
         ("x.ndjson", "its lines are JSON objects with 'step'"),
     ]

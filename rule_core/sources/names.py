@@ -77,7 +77,8 @@ ROWS: Final = (
         "",
         ANYWHERE,
         "best, max grad norm, max gradient norm, clip grad norm, grad norm clip, "
-        "gradient norm clip, step time, iter time, total flos, num tokens, grad scale growth",
+        "gradient norm clip, step time, iter time, total flos, num tokens, grad scale growth, "
+        "packet loss",
     ),
     PhraseRow("loss_scales", ANYWHERE, "loss scale, loss scaler, loss scaling, grad scale"),
     PhraseRow(
@@ -119,7 +120,7 @@ ROWS: Final = (
         "merror, mcc, matthews correlation, kappa, "
         "pearson, spearmanr, ndcg, mrr, psnr, ssim, fid, reward, rewards, rew mean, "
         "mean return, average return, avg return, episode return, eval return, test return, "
-        "train return, returns, elbo, win rate",
+        "train return, episodic return, returns, score, scores, elbo, win rate",
     ),
 )
 

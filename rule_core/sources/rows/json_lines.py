@@ -9,12 +9,12 @@ import msgspec
 
 from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.format import SourceFolder, Unreadable
+from rule_core.sources.names import NAMES
 from rule_core.sources.rows.line_source import LineFormat, LineSource
 from rule_core.sources.rows.row_fields import (
     MetricStreams,
     brief,
     counts_of,
-    field_role,
     first_count,
     is_counter,
     to_number,
@@ -114,7 +114,9 @@ def _step_name(item: Mapping[str, Any]) -> str:
     """Return the name of an object's step; "" if it has none, or no other number."""
     numbers = [(name, value) for name, value in row_fields(item) if not isinstance(value, list)]
     steps = [x for x, value in numbers if is_counter(x) and first_count(x, value) is not None]
-    has_metric = any(field_role(x) is None and to_number(value) is not None for x, value in numbers)
+    has_metric = _metric(item) is not None or any(
+        NAMES(x).collection and to_number(value) is not None for x, value in numbers
+    )
     return min(steps, key=lambda x: (counter_rank(x), x), default="") if has_metric else ""
 
 

@@ -31,7 +31,7 @@ MAX_MEANINGS: Final = 10_000  # kept; a hostile file may have a name in each lin
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
 # A set and a metric that are written as one word, such as valloss.
 _JOINED: Final = re.compile(
-    r"(?<![a-z])(train|training|val|valid|validation|test|dev|eval)(?=(?:loss|losses|acc|accuracy|"
+    r"([a-z])(?=loss(?:es)?[0-9]*(?![a-z]))|(?<![a-z])(train|training|val|valid|validation|test|dev|eval)(?=(?:loss|losses|acc|accuracy|"
     r"err|error|auc|f1|mae|mse|rmse|ppl|perplexity|cost|dice|m?iou)[0-9]*(?![a-z]))"
 )
 # Words before the set, which is then still the first word of its part.
@@ -133,7 +133,7 @@ MODE_ROWS: Final = (
         "eval, evaluation, validation, holdout, prüfverlust, 验证损失, 测试损失, metrics map, "
         "metrics precision, metrics recall, metrics accuracy top",
     ),
-    PhraseRow(ModeKeys.EVAL, FIRST_OF_A_PART, "val, vali, valid, va, test, dev, cv"),
+    PhraseRow(ModeKeys.EVAL, FIRST_OF_A_PART, "val, vali, valid, vld, va, test, dev, cv"),
     PhraseRow(ModeKeys.EVAL, LAST, "val, valid, test"),
 )
 
@@ -285,7 +285,7 @@ def words_of(name: str) -> str:
     ('/metrics/map50 b', '/cross entropy loss', '/grad norm')
     """
     spaced = name if name.islower() else _CAMEL.sub(" ", name).lower()
-    spaced = _JOINED.sub(r"\1 ", spaced)
+    spaced = _JOINED.sub(r"\g<0> ", spaced)
     words = _OTHER.sub(" ", f"/{spaced.replace('/', ' / ')} ")
     return _SLASH.sub("/", _NUMBER.sub("", words)).rstrip()
 

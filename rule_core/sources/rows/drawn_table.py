@@ -10,8 +10,9 @@ Cells = list[tuple[str, object]]
 _LINES: Final = str.maketrans("║│┃", "|||")
 _RULER: Final = re.compile(r"[\s|+\-=_*#~╔╗╚╝╠╣╦╩╬═║─│┌┐└┘├┤┬┴┼━┏┓┗┛┡┩:]{4,}")
 _BETWEEN_CELLS: Final = re.compile(r"\s{2,}|\t|\s*\|\s*")
+_ALIGNED: Final = re.compile(r"\S+(?: \S+)*")  # a cell between several blanks
 _UNIT: Final = re.compile(r"(?<=[\d.])\s?(?:%|[kKMG]i?B?|s|ms|m|it/s)$")
-_BAR: Final = re.compile(r"\d{1,3}%\|[^|]*\|\s*(\d+)/(\d+)\s\[")
+_BAR: Final = re.compile(r"\d{1,3}%\s?(?:\|[^|]*\||[━╸╺─]+)\s*(\d+)/(\d+)\s")
 _NAME: Final = re.compile(r"(?:[^\W\d]|[#%])[^:=,;\d]{0,40}(?:\d[\w-]*)?[^:=,;]{0,8}")
 _FEWEST_CELLS: Final = 3
 _BOX_CELLS: Final = 2  # a name and a value
@@ -22,6 +23,7 @@ class DrawnTable:
 
     def __init__(self) -> None:
         self._header: list[str] = []
+        self._columns: list[tuple[int, int]] = []  # where the cells of the header are
         self._has_rows = False  # whether a row followed the header
         self._box: Cells | None = None  # None: the log may begin within one
         self._group = ""  # of the numbers in a box
@@ -36,7 +38,8 @@ class DrawnTable:
         if is_ruler(content):
             return self.end()
         bar = _BAR.search(content) if self._header or "  " in content else None
-        content = (content[: bar.start()] if bar else content).strip().removesuffix(":")
+        line = content[: bar.start()] if bar else content
+        content = line.strip().removesuffix(":")
         if content[:1] == "|" == content[-1:]:
             cells = [cell.strip() for cell in content[1:-1].split("|")]
             if len(cells) == _BOX_CELLS:
@@ -46,8 +49,10 @@ class DrawnTable:
         else:
             cells = _BETWEEN_CELLS.split(content.removeprefix("#").strip())
         if not any(map(_is_cell, cells)):
+            self._columns = [match.span() for match in _ALIGNED.finditer(line)]
             return [] if self._set_header(cells) else None
-        row = self._row(cells) or self._row(content.split())  # wide cells may touch
+        # Wide cells may touch, and cells may lack.
+        row = self._row(cells) or self._row(content.split()) or self._row(self._aligned(line))
         return row if bar is None or row is None or bar[1] == bar[2] else []
 
     def end(self) -> Cells:
@@ -71,10 +76,24 @@ class DrawnTable:
         header = self._header
         if len(cells) != len(header):
             header = " ".join(header).split()
-        if len(cells) != len(header) or 2 * sum(map(_is_cell, cells)) < len(cells):
+        if not cells or len(cells) != len(header) or 2 * sum(map(_is_cell, cells)) < len(cells):
             return None
         self._has_rows = True
         return [*zip(header, map(_plain, cells), strict=True)]
+
+    def _aligned(self, line: str) -> list[str]:
+        """Return the cell below each name; [] if they are not aligned."""
+        cells = [""] * len(self._columns)
+        for match in _ALIGNED.finditer(line):
+            below = [
+                position
+                for position, (start, end) in enumerate(self._columns)
+                if start < match.end() and match.start() < end
+            ]
+            if len(below) != 1 or cells[below[0]]:
+                return []
+            cells[below[0]] = match[0]
+        return cells
 
     def _add_to_box(self, name: str, value: str) -> Cells | None:
         """Keep a name and a value until the box ends."""

@@ -53,7 +53,7 @@ def header_by_title(line: str, title: str) -> tuple[str, list[str]]:
             cells = next(split([line.rstrip(_ENDS)], delimiter), [])
             if not cells or None in map(cell_number, cells):
                 continue
-            if has_metric and len(cells) == 1:
+            if len(cells) == 1:
                 is_whole = to_number(cells[0]) is not None or "," not in cells[0]
                 return (delimiter, [title]) if is_whole else ("", [])
             count = first_count("step", cells[0])
@@ -61,6 +61,8 @@ def header_by_title(line: str, title: str) -> tuple[str, list[str]]:
             if count and is_step(count.value) and cells[1:] and not is_unsure:
                 names = ["", *(f"column {position}" for position in range(2, len(cells) + 1))]
                 return delimiter, ["", title, *names[2:]] if has_metric else names
+            if len(cells) == csv_table.MIN_COLUMNS and "." in cells[0]:  # two metrics
+                return delimiter, [title if has_metric else "column 1", "column 2"]
             break
     return "", []
 
@@ -73,19 +75,20 @@ def _reason(folder: SourceFolder, name: str) -> str:
     delimiter, names = header_by_title(lines[0], title_of(folder.key + name)) if lines else ("", [])
     with suppress(csv.Error):
         rows = [*split(lines[: csv_table.MAX_ROWS], delimiter)] if delimiter else []
-        if rows and all(len(row) == len(names) for row in rows) and _are_series(rows, names[-1]):
+        if rows and all(len(row) == len(names) for row in rows) and _are_series(rows, names):
             return f"its name says that its numbers are {names[-1]!r}"
     return ""
 
 
-def _are_series(rows: Sequence[Sequence[str]], name: str) -> bool:
-    """Return whether rows of numbers are those of a run: the first of several columns counts."""
+def _are_series(rows: Sequence[Sequence[str]], names: Sequence[str]) -> bool:
+    """Return whether rows of numbers are those of a run: a first column without a name counts."""
     firsts = [value for row in rows if (value := cell_number(row[0])) is not None]
-    counts = len(rows[0]) == 1 or all(
-        (y > x or y <= firsts[0]) and y.is_integer() for x, y in pairwise(firsts)
-    )
+    if names[0]:
+        counts = len(names) == 1 or all("." in row[0] for row in rows)
+    else:
+        counts = all((y > x or y <= firsts[0]) and y.is_integer() for x, y in pairwise(firsts))
     is_curve = csv_table.is_curve([row[:2][-1] for row in rows])
-    return len(firsts) == len(rows) and counts and (is_curve or "rew" in name.lower())
+    return len(firsts) == len(rows) and counts and (is_curve or "rew" in names[-1].lower())
 
 
 FORMAT: Final = LineFormat("headerless", _reason, HeaderlessSource)

@@ -44,6 +44,7 @@ _NOISE: Final = re.compile(
 )
 # Bars of Keras and rich, and that of Lightning unless it counts steps.
 _BAR: Final = re.compile(r"\[=*>?\.+\]|\[=+>?\.*\]|━|v_num=(?!.*global_step)")
+_BAR_TITLE: Final = re.compile(r"([^\W\d]+) \d+(?=:\s+\d{1,3}%\|)")  # Validation DataLoader 0
 _EMPTY: Final = re.compile(r"[\[(]\s*[\])]")
 # Words before a counter that make it a setting.
 _SETTINGS: Final = re.compile(
@@ -55,7 +56,7 @@ _WRAPPED: Final = re.compile(
 )
 _DECIMAL_COMMA: Final = re.compile(r"(?<![\d.,])(\d+),(\d+(?:[eE][-+]?\d+)?)(?![\d,.])")
 _NUMBER: Final = re.compile(
-    r"""(?<![\w.@\#/^])(?<!\w-)
+    r"""(?<![\w.@\#/^])(?<!\w-)(?<!\d:)
         (?P<number>[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+|\.(?=[\s,;)\]|]|$))?|\.\d+)(?:[eE][-+]?\d+|f-?\d+|D[-+]\d+)?
         |(?:[-+]?(?:inf(?:inity)?|Infinity|INF)|nan|NaN|NAN|n/a|N/A|None|null))
         (?P<unit>\s?%|(?:[kKMGT]i?)?B\b|ms\b|s\b|us\b|[kKM]\b)?(?![\w/]|\.\d)""",
@@ -75,8 +76,8 @@ _COUNT: Final = re.compile(
         ['"]?(?:\(\w+\))?\.?(?:\s*[:=\#]{{0,2}}\s*|-)['"]?[\[(]?\s*
         (?:\d+\s*-\s*)?(?P<value>\d[\d,]*(?:\.\d+)?(?:e[+]?\d+|(?-i:[kKM]))?)(?![\w.]*\w)
         (?:\s*(?:/|\bof\b|\bvon\b|\bde\b)\s*(?P<total>\d+))?['"]?[\])]?
-    |   (?<![\w.])(?:\d+-|第)?(?P<before>\d+)(?:/(?P<before_total>\d+))?\s?
-        (?P<unit>epoch|batch|轮|步)(?![a-z])(?:/共\d+(?:轮|步))?
+    |   (?<![\w.])(?:\d+-|第)?(?P<before>\d+)(?:/\s*(?P<before_total>\d+))?\s?
+        (?P<unit>epoch|batch|轮|步|(?(before_total)batches|(?!)))(?![a-z])(?:/共\d+(?:轮|步))?
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -90,9 +91,11 @@ _BRACKETS: Final = re.compile(
 _PAIR: Final = re.compile(r"\s*\[\s*(\d+),\s*(\d+)\]")
 _LEADING: Final = re.compile(
     r"[\s|>*@-]*(?:(\d+)\s*/\s*(\d+)(?=[\s:,|-]|$)|\[\s*(\d+)\s*(?:/\s*(\d+)\s*)?\]|"
-    r"(\d+)(?=:?[\t ]+[^\W\d]|$))"
+    r"(?:[itk]\s?[=:]\s?)?(\d+)(?=:?[\t ]+(?:\|\s)?[^\W\d]|$))"
 )
-_BRACKET: Final = re.compile(r"\[\s*(\d+)\s*/\s*(\d+)\b[^\]\[]*\]|(?<=[\s|])(\d+)/(\d+)\s*\[")
+_BRACKET: Final = re.compile(
+    r"\[\s*(\d+)\s*/\s*(\d+)\b[^\]\[]*\]|(?<=[\s|])(\d+)/(\d+)\s*\[|(?<=[a-z]\s)\((\d+)/(\d+)\)"
+)
 _SIZES: Final = re.compile(r"\b([\d.]+)([kM]?)it/([\d.]+)([kM]?)it\b")
 _WORD_COUNT: Final = re.compile(
     r"(train\w*|test\w*|val\w*|eval\w*)(?::?\s+(\d+)(?=\s*\[\s*\d+\s*/)|\s+(\d+)(?=,\s))",
@@ -107,7 +110,10 @@ _MODES: Final = re.compile(
 )
 TRAINING: Final = "train"
 _EVALUATIONS: Final = frozenset(("val", "valid", "validation", "dev", "test", "eval", "evaluation"))
-_SPLIT: Final = re.compile(r"[,;:\t\v{}\[\]\"]|\s\s+|\s[-–•·~]+\s|(?<!\w)\|(?!\w+\|)|\.\s(?=[A-Z])")  # noqa: RUF001 - looked for
+_SPLIT: Final = re.compile(
+    r":(?!(?<=\d:)\d)|[,;\t\v{}\[\]\"]|\s\s+|\s[-–•·~]+\s|"  # noqa: RUF001 - looked for
+    r"(?<!\w)\|(?!\w+\|)|\.\s(?=[A-Z])"
+)
 _UNITS: Final = re.compile(
     r"^\s?(?:%|s|ms|us|secs?|seconds?|mins?|minutes?|hours?|h|it/s|s/it|[kMGT]?i?B|"
     r"(?:tok|tokens|samples|steps?|images|img|words|it)/(?:s|sec|second))(?=[\s.,;|)\]]|$)"
@@ -136,6 +142,11 @@ _BEHIND_COUNT: Final = re.compile(r"[\s)\]|,:=]{0,8}(?:(?:is|was)\b)?[\s:=]{0,8}
 _END_OF_NAME: Final = re.compile(r"\s+(?:is|was|of|at|now)\Z", re.IGNORECASE)
 _ARTICLE: Final = re.compile(r"(?:the|a)\s+", re.IGNORECASE)
 _AROUND: Final = " \t\v.'\"*#>-_|=/:"
+_INDEXED: Final = re.compile(
+    r"\b(?:class|top|layer|head|label|fold|category|stage|level|task|client|agent|player)\s\Z",
+    re.IGNORECASE,
+)
+_WORD_AFTER: Final = re.compile(r"\s[^\W\d]")
 _TUPLE: Final = re.compile(r"(\('[^']{1,80}'),(?=\s)")  # a name and a number
 _TAG: Final = re.compile(r"\s*<\w+>(?==)")
 _DIGITS: Final = str.maketrans("123456789", "000000000")
@@ -251,6 +262,8 @@ def _places(line: str) -> "_Places":
     plain = line if line.isascii() else line.translate(_LINE_CHARACTERS)
     is_tqdm = "%|" in plain
     is_bar = _BAR.search(plain) is not None
+    if is_tqdm:
+        plain = _BAR_TITLE.sub(_without_index, plain)
     plain = _EMPTY.sub(_blank, _NOISE.sub(_blank, plain.replace("#000", "\t\t\t\t")))
     if "(" in plain:
         plain = _WRAPPED.sub(_unwrapped, plain)
@@ -299,6 +312,12 @@ _NOTHING: Final = _Places((), (), has_decimal_comma=False, fields=LineFields())
 def _blank(match: re.Match[str]) -> str:
     """Return tabulators in place of a match."""
     return "\t" * len(match[0])
+
+
+def _without_index(match: re.Match[str]) -> str:
+    """Return the title of a bar without the index behind it, unless that counts."""
+    is_count = counter_rank(match[1]) < NO_COUNTER or _MODES.fullmatch(match[1])
+    return match[0] if is_count else match[1] + "\t" * (len(match[0]) - len(match[1]))
 
 
 def _unwrapped(match: re.Match[str]) -> str:
@@ -423,6 +442,8 @@ def _pairs(plain: str) -> tuple[list[_PairPlace], int, str]:
         is_word = match["number"][-1].isalpha() and gap.rstrip("'\" ")[-1:] not in {":", "=", ">"}
         if is_word and not _AFTER_WORD.match(plain, match.end()):
             continue  # number of nan iterations
+        if _INDEXED.search(gap) and _WORD_AFTER.match(plain, match.end()):
+            continue  # class 0 accuracy
         start, end = end, match.end()
         if pairs and gap.strip() == "(" and plain[end : end + 1] in ")%":
             is_change = match["number"][0] in "+-" and plain[pairs[-1].digits[0]] != "-"

@@ -25,7 +25,7 @@ COUNTERS: Final = (
     (0, "batch_idx, batch_index, minibatch"),
     (0, "batch, batches"),
     (2, "samples, tokens"),
-    (3, "round, rounds, generation, episode, episodes"),
+    (3, "round, rounds, gen, generation, episode, episodes"),
     (4, "epoch, epochs, ep"),
 )
 _RANKS: Final = {name: rank for rank, row in enumerate(COUNTERS) for name in row[1].split(", ")}

@@ -69,9 +69,15 @@ _METRIC_WORDS: Final = re.compile(
 )
 _NUMBER: Final = re.compile(rf"\d|{NOT_FINITE}")
 _HEADED: Final = 5  # lines that a heading without a name, or without numbers, may head
+_LINES_OF_A_MODE: Final = 30  # with numbers that a heading such as "Testing" may head
 _HEADING: Final = 60  # characters of a heading; a wider one names columns
 _WIDEST: Final = 400  # characters of a line that names columns
 _BAR: Final = re.compile(r".*?\d{1,3}%\|[^|]*\|[^\[\]]*\[[^\[\]]*\](?=[^\s\]])")
+# A line of the summary of COCO, of which only the first row of precision and of recall is read.
+_COCO: Final = re.compile(
+    r"\s*Average (\w+)\s+\((\w+)\) @\[ IoU=(\S+)\s+\| area=\s*(\w+) \| maxDets=\s*(\d+) \] = (\S+)"
+)
+_COCO_ROW: Final = ("0.50:0.95", "all", "100")
 _SHORT: Final = 3  # words of a line that belong to no number
 _MOST_WORDS: Final = 8  # of a line, and a few for each number
 _FEWEST_ROWS: Final = 3  # that prove a counter which has no known metric beside it
@@ -120,6 +126,7 @@ class TextLines:
         self._matchers = [*matchers(options.log_patterns)]
         self._context: tuple[Count, ...] = ()
         self._mode = ""
+        self._mode_until = math.inf  # the number of the last line for which the mode holds
         self._table = DrawnTable()
         self._last = -1
         self._lines = 0
@@ -136,7 +143,7 @@ class TextLines:
         """Read a line; `record` gets its numbers."""
         self._lines += 1
         for piece in plain_text(line[:MAX_SEARCHED]):
-            for content in _split_at_bar(piece.rstrip()):
+            for content in _split_at_bar(_of_coco(piece).rstrip()):
                 if not self._add_matched(content, record):
                     self._add_text(content, record)
 
@@ -206,8 +213,10 @@ class TextLines:
         if fields.mode not in _NO_EVALUATION and (is_short or fields.counts):
             counts = [count for count in counts if count.rank != UNNAMED]
             self._mode = fields.mode
+            self._mode_until = self._lines + (math.inf if fields.counts else _LINES_OF_A_MODE)
         elif fields.counts or (fields.mode and is_short):
             self._mode = fields.mode if is_short else ""
+            self._mode_until = self._lines + (math.inf if fields.counts else _LINES_OF_A_MODE)
         if counts:
             self._context = self._with_epoch(tuple(counts))
             self._last_names = set()
@@ -232,19 +241,17 @@ class TextLines:
 
     def _add_fields(self, fields: LineFields, record: SourceRecord) -> None:
         """Pass on the numbers of a line, or keep them if later lines may draw over it."""
-        if fields.counts:
-            self._mode = fields.mode
-        mode = fields.mode or self._mode
+        mode = self._mode_of(fields)
         is_test = mode not in _NO_EVALUATION
         bar = next(
             (count for count in fields.counts if count.rank == UNNAMED and count.total), None
         )
         counts = fields.counts
-        is_known = self.has_meaning(pair.name for pair in fields.pairs)
-        if counts and not is_known and all(count.rank in {UNNAMED, EPOCH} for count in counts):
-            return  # what else is counted, such as features that are extracted
-        if fields.words > _MOST_WORDS + 4 * len(fields.pairs):
-            return  # prose
+        is_prose = fields.words > _MOST_WORDS + 4 * len(fields.pairs)
+        if is_prose or self._counts_something_else(fields):
+            return
+        if is_test and self._counts_its_batches(counts):
+            counts = tuple(count for count in counts if count.rank == EPOCH)
         if bar is not None:
             if self._is_unfinished(fields, bar):
                 return
@@ -273,6 +280,25 @@ class TextLines:
             return False
         is_initial = not is_counted and not any(values.values())  # such as val_loss = 0.0
         return is_initial or not self._are_of_training(values, counts)
+
+    def _counts_its_batches(self, counts: Sequence[Count]) -> bool:
+        """Return whether counts end elsewhere than those of the training, as in an evaluation."""
+        totals = {count.total for count in counts if count.rank != EPOCH and count.total}
+        return bool(totals and self._total) and self._total not in totals
+
+    def _mode_of(self, fields: LineFields) -> str:
+        """Return the mode of a line, which may hold for those after it."""
+        if fields.counts and (fields.mode or not self._counts_its_batches(fields.counts)):
+            self._mode, self._mode_until = fields.mode, math.inf
+        return fields.mode or (self._mode if self._lines <= self._mode_until else "")
+
+    def _counts_something_else(self, fields: LineFields) -> bool:
+        """Return whether a line counts features that are extracted or so, beside unknown names."""
+        counts = fields.counts
+        if not counts or self.has_meaning(pair.name for pair in fields.pairs):
+            return False
+        has_rows = self.rows.steps.last >= 0 and not self.rows.steps.has_counter
+        return has_rows or all(count.rank in {UNNAMED, EPOCH} for count in counts)
 
     def _waits_for(self, fields: LineFields) -> bool:
         """Return whether a line sums up the evaluation whose row waits."""
@@ -303,7 +329,7 @@ class TextLines:
     ) -> dict[str, float]:
         """Return the numbers of a line, by names that say their modes."""
         values: dict[str, float] = {}
-        for pair in self._named(fields.pairs, mode if not fields.counts else fields.mode):
+        for pair in self._named(fields.pairs, mode):
             if not fields.counts and not self._is_row(pair, fields, counts):
                 continue
             content = pair.average if pair.average and mode not in _NO_EVALUATION else pair.digits
@@ -403,16 +429,19 @@ class TextLines:
         if self.evidence is None or (step == self._last and self.evidence):
             return
         self._last = step
-        if is_sure and self.has_loss(names):
+        has_fraction = not all(value.is_integer() for value in values.values())
+        if is_sure and has_fraction and self.has_loss(names):
             self.evidence[()] += 1
-        is_training = self._are_of_training(names, counts)
-        if is_training and any(not value.is_integer() for value in values.values()):
+        is_named = any(count.rank < UNNAMED for count in counts) and self.has_metric(names)
+        if is_named or (has_fraction and self._are_of_training(names, counts)):
             self.evidence[names] += 1
 
     def _are_of_training(self, names: Iterable[str], counts: Sequence[Count]) -> bool:
         """Return whether numbers are those of a training, by a name or by what counts them."""
-        is_named = self.has_metric(names) or any(any(mode_words(name)) for name in names)
-        return is_named or any(count.total or count.rank == EPOCH for count in counts)
+        if self.has_metric(names) or any(any(mode_words(name)) for name in names):
+            return True
+        is_counted = any(count.total or count.rank == EPOCH for count in counts)
+        return is_counted and not all(self.rows.names(name).collection for name in names)
 
     # -- tables and lists --------------------------------------------------------------------
 
@@ -566,6 +595,16 @@ def _matcher(line: LogPattern) -> _Matcher:
         msg = f"Log pattern {line.name!r} needs a group of a number, such as (?P<loss>[0-9.]+)."
         raise SMDebugValueError(msg)
     return _Matcher(line.name, search)
+
+
+def _of_coco(content: str) -> str:
+    """Return a line; of COCO's summary the name and the number, or nothing but for the first."""
+    match = _COCO.match(content) if "IoU=" in content else None
+    if match is None:
+        return content
+    return (
+        f"Average {match[1]} ({match[2]}): {match[6]}" if match.group(3, 4, 5) == _COCO_ROW else ""
+    )
 
 
 def _split_at_bar(content: str) -> tuple[str, ...]:

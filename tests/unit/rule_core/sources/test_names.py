@@ -58,7 +58,7 @@ TRAINING_OTHERS = """
     lr-AdamW-weight_decay; best_loss; loss_std; max_grad_norm; grad_norm_clip; num_valid_tokens
     clip_val; fc.weight; value_max; train/policy_gradient_loss; train/entropy_loss; num zeros
     glossary; global batch size; number of nan iterations; gradient/fc.weight; slurm; loss_time
-    mean_val; contestloss; valley; return code
+    mean_val; valley; return code
     n_parameters; consumed samples; train/rewards/std; device/memory; color; ; /; 0; \u00e9
 """
 EVALUATION_OTHERS = "eval_runtime; valid_best_loss; valid_num_updates; val_runtime; test/time"

@@ -17,6 +17,12 @@ from rule_core.sources.rows.headerless_table import FORMAT
         ("loss.txt", b"0.75,\n0.5,\n", {"loss": [("0", 0.75), ("1", 0.5)]}),
         ("loss.csv", b"0\n0.75\n0.5\n", {"loss": [("0", 0.75), ("1", 0.5)]}),  # by pandas
         ("rewards.txt", b"0\n5\n", {"rewards": [("0", 0.0), ("1", 5.0)]}),
+        ("train_log.csv", b"0.75\n0.5\n", {"train_log": [("0", 0.75), ("1", 0.5)]}),
+        (
+            "loss_log.txt",
+            b"0.75,-9.5\n0.5,-8.5\n",
+            {"loss_log": [("0", 0.75), ("1", 0.5)], "column 2": [("0", -9.5), ("1", -8.5)]},
+        ),
         ("val_acc.csv", b"0.75\n0.5\n", {"val_acc": [("0", 0.75), ("1", 0.5)]}),
         ("loss.csv", b"0,0.75\n1,0.5\n", {"loss": [("0", 0.75), ("1", 0.5)]}),
         (
@@ -55,7 +61,6 @@ def test_files_that_say_what_their_numbers_are(key: str, content: bytes, expecte
         ("loss.md", b"0.75\n0.5\n"),
         ("x.csv", b"0.75\n0.5\n"),
         ("train.csv", b"0,0.75\n1,0.5\n"),
-        ("train_log.csv", b"0.75\n0.5\n"),
         ("loss.csv", b"0.75\n"),
         ("loss.csv", b"0,0.75,2\n1,0.5,1\n"),
         ("loss.csv", b"5.5,0.75\n1,0.5\n"),

@@ -155,6 +155,21 @@ NAMED_AROUND_COUNTERS: dict[str, tuple[str, Content]] = {
         {"Training loss": [("4", 0.5)]},
     ),
     "an article": ("At epoch 4 the loss is 0.5", {"loss": [("4", 0.5)]}),
+    "batches of an epoch": (
+        "| epoch   3 |   200/ 2640 batches | lr 20.00 | loss  7.34",
+        {"loss": [("200", 7.34)]},
+    ),
+    "a bar behind the count": ("970 | loss 1.5 | lr 1e-4", {"loss": [("970", 1.5)]}),
+    "an index variable": ("i=40  total_loss=1.5", {"total_loss": [("40", 1.5)]}),
+    "a mode and parentheses": ("train (3/25) loss: 1.5 | lr: 0.5", {"loss": [("3", 1.5)]}),
+    "an index in the name": (
+        "step 3 class 0 accuracy: 0.25 class 1 accuracy: 0.5",
+        {"class 0 accuracy": [("3", 0.25)], "class 1 accuracy": [("3", 0.5)]},
+    ),
+    "a range in the name": (
+        "step 9 | mAP@0.5: 0.75 | mAP@0.50:0.95: 0.5",
+        {"mAP@0.5": [("9", 0.75)], "mAP@0.50:0.95": [("9", 0.5)]},
+    ),
     "a hyphen": ("Epoch-4 loss: 0.5", {"loss": [("4", 0.5)]}),
     "cross-validation": ("step 4 CV loss 0.5", {"CV loss": [("4", 0.5)]}),
 }

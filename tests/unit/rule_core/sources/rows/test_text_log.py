@@ -245,8 +245,10 @@ def test_what_is_printed_behind_a_bar() -> None:
         "  step  loss  acc  time\n    10  0.25 0.500 12.5\n",
         "| step | Batch | Validation |\n|      | loss  | acc        |\n| 10 | 0.25 | 0.5 |\n",
         "step    when        loss    acc\n10    01:02:03    0.25    0.5\n",
+        "  step    loss    best     acc\n    10    0.25             0.5\n",
+        "step   loss    acc: 100% ━━━ 9/9 8.5it/s\n  10   0.25    0.5: 100% ━━━ 9/9 8.5it/s\n",
     ],
-    ids=["brackets", "cells that touch", "two lines of names", "a time"],
+    ids=["brackets", "cells that touch", "two lines of names", "a time", "no cell", "bars"],
 )
 def test_tables(table: str) -> None:
     content = read(FORMAT, table.encode())
@@ -280,3 +282,42 @@ def test_any_ending_but_those_of_code() -> None:
 def test_counted_numbers_that_nothing_calls_a_training(line: str) -> None:
     text = "\n".join(line.format(n=n) for n in range(9))
     assert not recognized(FORMAT, {"a.log": text.encode()})
+
+
+def test_the_first_rows_of_the_summary_of_coco() -> None:
+    row = " Average %s @[ IoU=%s | area=%6s | maxDets=100 ] = 0.%d\n"
+    log = "Epoch 3 loss 0.5\n" + "".join(
+        row % (what, iou, area, place)
+        for place, (what, iou, area) in enumerate(
+            [
+                ("Precision  (AP)", "0.50:0.95", "all"),
+                ("Precision  (AP)", "0.50     ", "all"),
+                ("Precision  (AP)", "0.50:0.95", "small"),
+                ("Recall     (AR)", "0.50:0.95", "all"),
+            ],
+            1,
+        )
+    )
+    assert read(FORMAT, log.encode()) == {
+        "loss": [("3", 0.5)],
+        "Average Precision (AP)": [("3", 0.1)],
+        "Average Recall (AR)": [("3", 0.4)],
+    }
+
+
+def test_the_bar_of_a_validation_does_not_end_that_of_the_epoch() -> None:
+    bar = b"Epoch 0: 100%%|##| 9/9 [00:01<00:00, v_num=0, train_loss=1.5, val_loss=%s]\n"
+    validation = b"Validation DataLoader 0: 100%|##| 4/4 [00:01<00:00, 60.20it/s]\n"
+    assert read(FORMAT, bar % b"3.5" + validation + bar % b"2.5")["val_loss"] == [("9", 2.5)]
+
+
+def test_an_evaluation_counts_its_own_batches() -> None:
+    log = b"Epoch 1/8\nstep 900/938 - loss: 0.5\nEval begin\nstep 157/157 - loss: 0.25\n"
+    assert read(FORMAT, log)["eval/loss"] == [("900", 0.25)]
+
+
+def test_a_heading_says_the_mode_of_the_lines_below_it() -> None:
+    log = b"Testing\naccuracy: 0.5\n" + b"layer: 0.25\n" * 40 + b"loss: 2.5\nloss: 1.5\n"
+    content = read(FORMAT, log)
+    assert "testing/accuracy" in content or "test/accuracy" in content or "eval/accuracy" in content
+    assert [value for _, value in content["loss"]] == [2.5, 1.5]

@@ -95,7 +95,6 @@ class TimelineMerge:
         if system:
             yield from self._system(int(start), int(end) + 1)
 
-
     def _events(self, files: Sequence[TraceFile], *, marks: bool) -> Iterator[TraceEvent]:
         """Yield the events of files, including those that end in a later file."""
         open_events: dict[tuple[str, str], OpenEvents] = {}

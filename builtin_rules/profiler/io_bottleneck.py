@@ -23,7 +23,7 @@ class IOBottleneck(Bottleneck):
         "the system metrics I/OWaitPercentage and GPUUtilization; framework events for the report."
     )
     PARAMS = parameters(
-        percentage("io_threshold", "A core with more I/O wait than this waits for data.", 50)
+        percentage("A core with more I/O wait than this waits for data.", 50, "io_threshold")
     )
     QUANTITIES = (Quantity(SHARE, "snapshots in which a GPU waits for data (%)"),)
     SEVERITY = Severity.WARNING

@@ -28,15 +28,10 @@ class MaxInitializationTime(WindowRule):
     """
 
     READS = "the framework events of steps, `Step:ModeKeys...`, and the times of system metrics."
-    PARAMS = (
-        positive(
-            "threshold", "Longest time from the start of the job to its first step.", 20, "minutes"
-        ),
-        SCAN_INTERVAL,
-    )
+    threshold = positive("Longest time from the start of the job to its first step.", 20, "minutes")
+    scan_interval_us = SCAN_INTERVAL
     QUANTITIES = (Quantity(MINUTES, "time without a step (min)"),)
     SEVERITY = Severity.WARNING
-    threshold: float
 
     required_inputs = (FrameworkEvents(),)
 

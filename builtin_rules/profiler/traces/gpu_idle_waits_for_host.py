@@ -23,13 +23,10 @@ class GPUIdleWaitsForHost(KernelRule):
     """
 
     READS = "the kernels and the calls of CUDA in traces of torch.profiler."
-    PARAMS = (
-        percentage("threshold", "Largest tolerated share of time of waiting for the process.", 20),
-        SCAN_INTERVAL,
-    )
+    threshold = percentage("Largest tolerated share of time of waiting for the process.", 20)
+    scan_interval_us = SCAN_INTERVAL
     QUANTITIES = (Quantity(HOST_WAIT, "time in which the GPU waits for the process (%)"),)
     SEVERITY = Severity.WARNING
-    threshold: float
 
     LACKING = NO_LAUNCHES
 

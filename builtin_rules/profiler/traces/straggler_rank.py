@@ -37,13 +37,10 @@ class StragglerRank(WindowRule):
     READS = (
         "the kernels of NCCL and RCCL, and the collectives of Gloo, in traces of torch.profiler."
     )
-    PARAMS = (
-        percentage("threshold", "Largest tolerated share of time of waiting for one rank.", 10),
-        SCAN_INTERVAL,
-    )
+    threshold = percentage("Largest tolerated share of time of waiting for one rank.", 10)
+    scan_interval_us = SCAN_INTERVAL
     QUANTITIES = (Quantity(AWAITED, "time that other ranks wait for a rank (%)"),)
     SEVERITY = Severity.WARNING
-    threshold: float
 
     required_inputs = (TorchTraces(),)
 

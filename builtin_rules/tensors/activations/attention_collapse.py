@@ -33,7 +33,6 @@ class AttentionCollapse(SustainedRule):
     up to 1, are not judged.
     """
 
-    MEASURED = ENTROPY
     TENSORS = ("attention", PROBABILITIES)
     READS = "the entropies (attention/<module>/entropy) or attention probabilities: values."
     threshold = share("Smallest accepted entropy, a share of ln(keys).", 0.05, "share")

@@ -58,7 +58,6 @@ class DeadRelu(UnitsRule):
     literal = Declared[bool](LITERAL)
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(DEAD, "dead units, percent of the layer"),)
-    MEASURED = DEAD
     CERTAIN = 90.0
 
     def _prepare(self) -> None:

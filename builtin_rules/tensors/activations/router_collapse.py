@@ -37,7 +37,6 @@ class RouterCollapse(SustainedRule):
     separately. Tensors with NaN or infinity, of a single expert, or without load are not judged.
     """
 
-    MEASURED = ENTROPY
     TENSORS = ("loads of experts", LOADS)
     READS = "the loads (router/<module>/load) or router probabilities: values."
     threshold = share("Smallest accepted entropy, as a share of ln(experts).", 0.5, "share")

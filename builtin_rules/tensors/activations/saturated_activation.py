@@ -66,7 +66,6 @@ class SaturatedActivation(UnitsRule):
     )
     threshold_layer = THRESHOLD_LAYER
     literal = Declared[bool](LITERAL)
-    MEASURED = SATURATED
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(SATURATED, "saturated units, percent of the layer"),)
 

@@ -106,7 +106,7 @@ class ReplicaDivergence(DeclaredRule):
         for pair in pairs:
             if self._look_like_shards(pair, step):
                 self._sharded.add(pair.other.worker)
-            self._compared.add(pair.key)
+            self._compared.add(pair.other.key)
         answers = [self._judge(pair, step) for pair in pairs]
         return any(answers) if answers else self.not_judged("no replicas of a parameter")
 
@@ -142,7 +142,7 @@ class ReplicaDivergence(DeclaredRule):
         """Return whether a pair differs too much for replicas when first compared."""
         return (
             SHARDED_DIFFERENCE < pair.difference < math.inf
-            and pair.key not in self._compared
+            and pair.other.key not in self._compared
             and not _have_equal_gradients(pair, step)
         )
 
@@ -150,20 +150,20 @@ class ReplicaDivergence(DeclaredRule):
         """Return whether replicas differ, unless they are shards."""
         first, other, difference = pair
         met = difference > self.threshold
-        if met and pair.key not in self._replicas and other.worker in self._sharded:
+        if met and other.key not in self._replicas and other.worker in self._sharded:
             if not _have_equal_gradients(pair, step):
-                self._shards.add(pair.key)
-                self._doubtful[pair.key] = step
+                self._shards.add(other.key)
+                self._doubtful[other.key] = step
                 note = f"Differs from {first.worker!r} from the start: sharded, or never a replica."
                 return self.found(
-                    step, *pair.key, difference, SHARDED_DIFFERENCE, note, Severity.NOTE
+                    step, *other.key, difference, SHARDED_DIFFERENCE, note, Severity.NOTE
                 )
         elif not met and not _has_one_value(first, step):
-            self._replicas.add(pair.key)
+            self._replicas.add(other.key)
         note = f"Compared with {first.worker!r}."
         if difference == math.inf:
             note = f"Only one of it and {first.worker!r} is finite."
-        key, limit = pair.key, self.threshold
+        key, limit = other.key, self.threshold
         return self.record(
             key, step, DIFFERENCE, difference, limit, met=met, note=note if met else None
         )
@@ -175,11 +175,6 @@ class _Pair(NamedTuple):
     first: SavedTensor
     other: SavedTensor
     difference: float
-
-    @property
-    def key(self) -> TensorKey:
-        """The parameter and the second worker."""
-        return self.other.key
 
 
 def _has_one_value(saved: SavedTensor, step: int) -> bool:

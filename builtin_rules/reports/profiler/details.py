@@ -60,8 +60,8 @@ def sections(data: ReportData) -> Iterator[RuleSection]:
 
 def _section(data: ReportData, rule: SubRule) -> RuleSection:
     details = rule.report["Details"]
-    summaries = findings.worst_first(rule)
-    shown = summaries[:MAX_FINDINGS]
+    ranked = findings.worst_first(rule)
+    summaries = ranked[:MAX_FINDINGS]
     return RuleSection(
         rule.name,
         meaning(type(rule.rule)),
@@ -74,10 +74,13 @@ def _section(data: ReportData, rule: SubRule) -> RuleSection:
                 f"{summary.windows:,}",
                 summary.note,
             )
-            for summary in shown
+            for summary in summaries
         ],
-        [moment_of(data, f"at-{rule.name}-{at}", each) for at, each in enumerate(shown, start=1)],
-        max(0, len(summaries) - MAX_FINDINGS),
+        [
+            moment_of(data, f"at-{rule.name}-{rank}", summary)
+            for rank, summary in enumerate(summaries, start=1)
+        ],
+        len(ranked) - len(summaries),
         remedy(rule),
         tables.boxes(details) if rule.name in _WITH_BOXES else [],
         tables.operators(details) if rule.name in _WITH_OPERATORS else {},

@@ -23,8 +23,9 @@ from rule_core.profiler.python_profiles.stats import (
     merged_cprofiles,
 )
 from rule_core.profiler.python_profiles.types import PythonProfileModes, StepPhase, to_mode, to_step
-from rule_core.storage import TrialStore, open_store
+from rule_core.storage.base import TrialStore
 from rule_core.storage.local import LocalStore
+from rule_core.storage.uri import open_store
 
 
 @dataclass(frozen=True, slots=True)

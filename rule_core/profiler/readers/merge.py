@@ -21,7 +21,7 @@ from rule_core.profiler.traces.event import Number, TraceEvent, overlapping
 from rule_core.profiler.traces.external_sort import SortedLines
 from rule_core.profiler.traces.files import events_of
 from rule_core.profiler.traces.writer import EventLines, TraceWriter, Write
-from rule_core.storage import TrialStore
+from rule_core.storage.base import TrialStore
 
 ALWAYS: Final = (0, LATEST)
 FILE_TYPE: Final = "system_metrics"

@@ -16,8 +16,8 @@ from builtin_rules.profiler.gpu_memory_increase import GPUMemoryIncrease
 from builtin_rules.profiler_table import PROFILER_RULES
 from builtin_rules.rule_page import rule_page
 from builtin_rules.statistics.tensor_selection import LITERAL
-from rule_core.rules import Rule
 from rule_core.rules.params import Param
+from rule_core.rules.rule import Rule
 
 SPEC = shared_folder() / "spec" / "builtin_rules.json"
 REPORT = "profiler_report"  # whose package is builtin_rules.reports.profiler

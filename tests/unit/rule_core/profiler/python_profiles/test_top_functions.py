@@ -23,7 +23,7 @@ from rule_core.profiler.python_profiles.top_functions import (
     TopFunctions,
     top_functions,
 )
-from rule_core.storage import ObjectNotFoundError
+from rule_core.storage.base import ObjectNotFoundError
 
 
 @pytest.fixture

@@ -1,13 +1,17 @@
 """The rules of the profiler report: how each judges its windows, and the window they share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.profiler_table import PROFILER_RULES
+
+if TYPE_CHECKING:
+    from smdebug.profiler.trace_event_file_parser import TraceEvent
+    from smdebug.rules.extensions import SystemSamples
 
 REPORT: Final = "ProfilerReport"
 SUB_RULES: Final = MappingProxyType[str, type[WindowRule]](
@@ -33,9 +37,17 @@ class SharedWindow:
     """
 
     def __init__(self, trial: Any) -> None:
+        def system_samples(start: int, end: int) -> "SystemSamples":
+            samples: SystemSamples = trial.system_samples(start, end)
+            return samples
+
+        def framework_events(start: int, end: int) -> "Sequence[TraceEvent]":
+            events: Sequence[TraceEvent] = trial.framework_events(start, end)
+            return events
+
         self._trial = trial
-        self.system_samples = lru_cache(maxsize=1)(trial.system_samples)
-        self.framework_events = lru_cache(maxsize=1)(trial.framework_events)
+        self.system_samples = lru_cache(maxsize=1)(system_samples)
+        self.framework_events = lru_cache(maxsize=1)(framework_events)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._trial, name)

@@ -21,7 +21,7 @@ from builtin_rules.profiler.statistics.samples import (
     of_dimension,
 )
 from builtin_rules.profiler.statistics.window_rule import WindowRule
-from smdebug.rules.extensions import Quantity, Severity, SystemMetric
+from smdebug.rules.extensions import Quantity, SystemMetric
 
 CPU_P95: Final = "cpu"
 GPU_P95: Final = "gpu"
@@ -62,7 +62,6 @@ class BatchSize(WindowRule):
         Quantity(MEMORY_P95, "95th percentile of GPU memory use (%)", worse="below"),
         Quantity(CPU_P95, "95th percentile of processor use (%)", worse="below"),
     )
-    SEVERITY = Severity.WARNING
 
     required_inputs = (SystemMetric(GPU), SystemMetric(GPU_MEMORY), SystemMetric(CPU))
 

@@ -11,7 +11,7 @@ from builtin_rules.profiler.statistics.utilization import LoadingNode, is_loadin
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.statistics.parameters import Declared
 from builtin_rules.statistics.tensor_selection import LITERAL
-from smdebug.rules.extensions import FrameworkEvents, Quantity, Severity, SystemMetric, is_on_host
+from smdebug.rules.extensions import FrameworkEvents, Quantity, SystemMetric, is_on_host
 
 if TYPE_CHECKING:
     from smdebug.profiler.trace_event_file_parser import TraceEvent
@@ -61,7 +61,6 @@ class Dataloader(WindowRule):
         Quantity(FEW, "loader processes (% of the cores)", worse="below"),
         Quantity(MANY, "loader processes (% of the cores)", worse="above"),
     )
-    SEVERITY = Severity.WARNING
     REPORTED = ("min_threshold", "max_threshold")
 
     required_inputs = (FrameworkEvents("the events of a data loader"), SystemMetric(CPU))

@@ -14,7 +14,7 @@ from builtin_rules.profiler.statistics.parameters import (
 from builtin_rules.profiler.statistics.samples import GPU_MEMORY, Device, Floats, by_device
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.statistics.parameters import flag
-from smdebug.rules.extensions import Quantity, Severity, SystemMetric, percentiles
+from smdebug.rules.extensions import Quantity, SystemMetric, percentiles
 
 RISE: Final = "increase"
 NO_MEMORY: Final = "no GPU memory utilisation in this window"
@@ -41,7 +41,6 @@ class GPUMemoryIncrease(WindowRule):
     scan_interval_us = SCAN_INTERVAL
     slow = flag("Also compare with the average `window` data points earlier; not documented.")
     QUANTITIES = (Quantity(RISE, "largest rise of average GPU memory use (points)"),)
-    SEVERITY = Severity.WARNING
     REPORTED = ("increase", "patience", "window")
 
     required_inputs = (SystemMetric(GPU_MEMORY),)

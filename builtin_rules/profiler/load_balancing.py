@@ -11,7 +11,7 @@ from builtin_rules.profiler.statistics.samples import GPU, NO_GPU, Device, Float
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.statistics.parameters import Declared
 from builtin_rules.statistics.tensor_selection import LITERAL
-from smdebug.rules.extensions import FloatParam, Quantity, Severity, SystemMetric
+from smdebug.rules.extensions import FloatParam, Quantity, SystemMetric
 
 DISTANCE: Final = "distance"
 NO_PAIR: Final = "no node with two GPUs yet"
@@ -57,7 +57,6 @@ class LoadBalancing(WindowRule):
     scan_interval_us = SCAN_INTERVAL
     literal = Declared[bool](LITERAL)
     QUANTITIES = (Quantity(DISTANCE, "distance between two GPUs of a node"),)
-    SEVERITY = Severity.WARNING
 
     required_inputs = (SystemMetric(GPU),)
 

@@ -13,7 +13,7 @@ from builtin_rules.profiler.statistics.samples import GPU, NO_GPU, Device, by_de
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.statistics.parameters import Declared
 from builtin_rules.statistics.tensor_selection import LITERAL
-from smdebug.rules.extensions import Quantity, Severity, SystemMetric
+from smdebug.rules.extensions import Quantity, SystemMetric
 
 HIGH: Final = "p95"
 LOW: Final = "p5"
@@ -53,7 +53,6 @@ class LowGPUUtilization(WindowRule):
         Quantity(HIGH, "95th percentile of GPU use (%)", worse="below"),
         Quantity(LOW, "5th percentile of GPU use (%)", worse="below"),
     )
-    SEVERITY = Severity.WARNING
     REPORTED = ("threshold_p95", "threshold_p5", "window", "patience")
 
     required_inputs = (SystemMetric(GPU),)

@@ -17,7 +17,6 @@ from smdebug.rules.extensions import (
     FrameworkEvents,
     FrameworkTimes,
     Quantity,
-    Severity,
     TextParam,
     histogram,
     is_step,
@@ -131,7 +130,6 @@ class StepOutlier(WindowRule):
         Quantity(OUTLIERS, "steps that take much longer than the others"),
         Quantity(TIME_LOST, "time that these steps take beyond the median (% of all)"),
     )
-    SEVERITY = Severity.WARNING
 
     required_inputs = (FrameworkEvents("the events of steps"),)
 

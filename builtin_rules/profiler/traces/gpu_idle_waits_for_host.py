@@ -7,7 +7,7 @@ import numpy as np
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, percentage
 from builtin_rules.profiler.statistics.samples import Device
 from builtin_rules.profiler.traces.kernels import Judgement, KernelRule, Kernels, idle_percent
-from smdebug.rules.extensions import Quantity, Severity
+from smdebug.rules.extensions import Quantity
 
 HOST_WAIT: Final = "host_wait"
 NO_LAUNCHES: Final = "no launches of kernels in this window"
@@ -26,7 +26,6 @@ class GPUIdleWaitsForHost(KernelRule):
     threshold = percentage("Largest tolerated share of time of waiting for the process.", 20)
     scan_interval_us = SCAN_INTERVAL
     QUANTITIES = (Quantity(HOST_WAIT, "time in which the GPU waits for the process (%)"),)
-    SEVERITY = Severity.WARNING
 
     LACKING = NO_LAUNCHES
 

@@ -13,7 +13,7 @@ from builtin_rules.profiler.traces.kernels import (
     common,
     total,
 )
-from smdebug.rules.extensions import Quantity, Severity
+from smdebug.rules.extensions import Quantity
 
 OVERLAP: Final = "overlap"
 EXPOSED: Final = "exposed"
@@ -38,7 +38,6 @@ class LowOverlap(KernelRule):
         Quantity(OVERLAP, "communication hidden by computation (%)", worse="below"),
         Quantity(EXPOSED, "time of communication without computation (%)"),
     )
-    SEVERITY = Severity.WARNING
 
     LACKING = NO_COMMUNICATION
 

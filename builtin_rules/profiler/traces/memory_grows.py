@@ -11,7 +11,7 @@ from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, positive
 from builtin_rules.profiler.statistics.samples import Device
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.statistics.parameters import count
-from smdebug.rules.extensions import Quantity, Severity, TorchTraces, is_step
+from smdebug.rules.extensions import Quantity, TorchTraces, is_step
 
 if TYPE_CHECKING:
     from smdebug.profiler.trace_event_file_parser import TraceEvent
@@ -39,7 +39,6 @@ class MemoryGrows(WindowRule):
     increase = positive("Largest tolerated rise over these steps.", 5, "percent")
     scan_interval_us = SCAN_INTERVAL
     QUANTITIES = (Quantity(GROWTH, "rise of the least memory over steps that all rise (%)"),)
-    SEVERITY = Severity.WARNING
 
     required_inputs = (TorchTraces(),)
 

@@ -13,7 +13,7 @@ from builtin_rules.profiler.traces.kernels import (
     Kernels,
     idle_percent,
 )
-from smdebug.rules.extensions import Quantity, Severity
+from smdebug.rules.extensions import Quantity
 
 SMALL: Final = "small"
 IDLE: Final = "idle"
@@ -40,7 +40,6 @@ class SmallKernels(KernelRule):
         Quantity(SMALL, "kernels that are short (%)"),
         Quantity(IDLE, "time without a kernel (%)"),
     )
-    SEVERITY = Severity.WARNING
 
     LACKING = TOO_FEW
 

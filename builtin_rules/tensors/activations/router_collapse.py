@@ -12,7 +12,7 @@ from builtin_rules.statistics.sustained import (
     steps_in_a_row,
 )
 from builtin_rules.statistics.tensor_selection import SavedTensor
-from smdebug.rules.extensions import PatternsParam, Quantity, Severity
+from smdebug.rules.extensions import PatternsParam, Quantity
 
 ENTROPY: Final = "entropy of the loads"
 LOADS: Final = PatternsParam(
@@ -42,7 +42,6 @@ class RouterCollapse(SustainedRule):
     threshold = share("Smallest accepted entropy, as a share of ln(experts).", 0.5, "share")
     patience = steps_in_a_row(10)
     tensor_regex = names(LOADS)
-    SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(ENTROPY, "entropy of the loads / ln(experts)", worse="below"),)
 
     def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:

@@ -147,7 +147,6 @@ class GradientNormSpike(DeclaredRule):
         "the collection gradient_norms, or the norms of the collection gradients; and the "
         "collection losses."
     )
-    SEVERITY = Severity.WARNING
     factor = positive("How many times the level a spike exceeds.", 4.0, "times the median")
     deviations = positive("How far a spike exceeds the noise.", 5.0, "robust deviations of the log")
     QUANTITIES = (

@@ -96,7 +96,6 @@ class ResumeLostState(DeclaredRule):
         "the collections losses, gradient_norms and learning_rates: values of one element, in "
         "runs with several segments."
     )
-    SEVERITY = Severity.WARNING
     patience = count("Rows in which a value may come back.", 20, "rows", minimum=5)
     QUANTITIES = (
         Quantity(LOSS, "loss after the resume, median of five"),

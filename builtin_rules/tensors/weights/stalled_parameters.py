@@ -79,7 +79,6 @@ class StalledParameters(DeclaredRule):
     training.
     """
 
-    SEVERITY = Severity.WARNING
     READS = (
         "the tensors optimizer/update_norm/*, or the collections weights, biases and parameters: "
         "values; the collection gradients: values, or shapes and the saved reductions abs_min and "

@@ -43,7 +43,7 @@ from builtin_rules.statistics.tensor_selection import (
     tensor_names,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import Quantity, Severity, Tolerance, WantedMeasure
+from smdebug.rules.extensions import Quantity, Tolerance, WantedMeasure
 
 CHANGE: Final = "change"
 ACCUMULATED_BATCHES: Final = 16  # batches, or saved steps; more are rarely accumulated by hand
@@ -93,7 +93,6 @@ class UnchangedTensor(SelectingRule):
     parameters are judged at all steps.
     """
 
-    SEVERITY = Severity.WARNING
     READS = (
         "the selected tensors: values; the collection gradients: names; "
         "parameters/requires_grad/* and the collection learning_rates: values."

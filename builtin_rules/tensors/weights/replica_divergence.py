@@ -9,8 +9,8 @@ import numpy as np
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import positive
 from builtin_rules.statistics.previous_values import (
+    ALL_PARAMETERS,
     IS_SHARDED,
-    PARAMETERS,
     is_learning_step,
     parameter_names,
 )
@@ -22,7 +22,6 @@ from builtin_rules.statistics.tensor_selection import (
     saved_reductions,
     value_shape,
 )
-from smdebug.core.collection import CollectionKeys
 from smdebug.rules.extensions import ChangeNorms, Quantity, Severity, TensorInput
 
 DIFFERENCE: Final = "relative difference"
@@ -32,7 +31,6 @@ GRADIENT: Final = "gradient/"  # before the name of a parameter
 EQUAL_GRADIENTS: Final = 1e-3  # relative difference, of gradients summed in another order
 EQUAL_UPDATES: Final = 1e-2  # relative difference; weight decay differs with the values
 _CHANGE: Final = ChangeNorms()
-_COLLECTIONS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, PARAMETERS)
 _BUFFERS: Final = re.compile(r"running_(mean|var)|num_batches_tracked")
 # Saved reductions that hardly depend on the order of summation.
 _COMPARED: Final = frozenset({"l1", "l2", "min", "max", "std", "variance"})
@@ -73,7 +71,7 @@ class ReplicaDivergence(DeclaredRule):
         Quantity(DIFFERENCE, "norm of difference / norm of parameter", worse="above", log=True),
     )
 
-    required_inputs = (_Replicas("parameters of several workers", _COLLECTIONS),)
+    required_inputs = (_Replicas("parameters of several workers", ALL_PARAMETERS),)
 
     def _prepare(self) -> None:
         self._compared: set[TensorKey] = set()
@@ -89,7 +87,7 @@ class ReplicaDivergence(DeclaredRule):
             return self.not_judged("weights do not change in this mode")
         names = [
             name
-            for name in parameter_names(trial, step, _COLLECTIONS)
+            for name in parameter_names(trial, step, ALL_PARAMETERS)
             if not (_BUFFERS.search(name) or trial.has_tensor(IS_SHARDED + name))
         ]
         workers: dict[str, list[SavedTensor]] = {}

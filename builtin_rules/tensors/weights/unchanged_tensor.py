@@ -13,8 +13,8 @@ from builtin_rules.statistics.lasting_zeros import ROUTED
 from builtin_rules.statistics.losses.objective import no_objective
 from builtin_rules.statistics.parameters import Declared, count, flag, names, non_negative
 from builtin_rules.statistics.previous_values import (
+    ALL_PARAMETERS,
     GRADIENT_NORM,
-    PARAMETERS,
     ComparableSteps,
     LearningRates,
     TrainedParameters,
@@ -54,7 +54,6 @@ _LOST_BITS: Final = 2**13  # of the 23 of a fraction, float16 keeps 10 and bfloa
 _COUNTED: Final = re.compile(
     r"(?i)(?<![a-z])(m?error(@.*)?|acc(uracy)?|auc(pr)?|map|ndcg|precision|recall|f1)(@\d+)?(?![a-z])"
 )
-_PARAMETERS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, PARAMETERS)
 
 
 class UnchangedTensor(SelectingRule):
@@ -175,7 +174,7 @@ class UnchangedTensor(SelectingRule):
     def _parameters(self, step: int) -> set[str]:
         """Return the names of the parameters of the current step."""
         if self._parameter_names is None:
-            self._parameter_names = set(parameter_names(self.base_trial, step, _PARAMETERS))
+            self._parameter_names = set(parameter_names(self.base_trial, step, ALL_PARAMETERS))
         return self._parameter_names
 
     def _is_met(self, saved: SavedTensor, steps: Sequence[int], change: float) -> bool:

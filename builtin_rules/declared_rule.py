@@ -19,6 +19,8 @@ class DeclaredRule(Rule):
 
     Attributes
     ----------
+    SEVERITY
+        See `Rule`. A warning, unless a rule is surer, or only notes something; its page says why.
     UNSUITED
         Why the rule cannot judge a kind of training, by kind.
 
@@ -28,6 +30,7 @@ class DeclaredRule(Rule):
         If a value is invalid.
     """
 
+    SEVERITY = Severity.WARNING
     UNSUITED: ClassVar[Mapping[TrainingKind, str]] = MappingProxyType({})
     __signature__: ClassVar[Signature | None]
     _declared: ClassVar[Signature]

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace as with_fields
 
-from rule_core.trials import Trial
+from rule_core.trials.trial import Trial
 from rule_runner.commands.evaluate import event_sinks, tagged, with_report
 from rule_runner.config import defaults
 from rule_runner.config.defaults import Isolation, Issue

@@ -16,7 +16,7 @@ from pathlib import Path
 from bench_child import Watch
 
 from rule_core.sources.address import address_of
-from rule_core.storage import open_store
+from rule_core.storage.uri import open_store
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.config.resolve import options_of

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from rule_core.storage import ByteRange
+from rule_core.storage.base import ByteRange
 from rule_core.storage.local import LocalStore
 
 ROUNDS = 15

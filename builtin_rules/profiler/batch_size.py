@@ -6,9 +6,9 @@ from builtin_rules.profiler.statistics.growth import DeviceHistories
 from builtin_rules.profiler.statistics.parameters import (
     PERCENT,
     SCAN_INTERVAL,
-    patience,
+    patience_of,
     percentage,
-    window,
+    window_of,
 )
 from builtin_rules.profiler.statistics.samples import (
     CPU,
@@ -21,7 +21,7 @@ from builtin_rules.profiler.statistics.samples import (
     of_dimension,
 )
 from builtin_rules.profiler.statistics.window_rule import WindowRule
-from smdebug.rules.extensions import Quantity, Severity, SystemMetric
+from smdebug.rules.extensions import Quantity, SystemMetric
 
 CPU_P95: Final = "cpu"
 GPU_P95: Final = "gpu"
@@ -45,37 +45,23 @@ class BatchSize(WindowRule):
     """
 
     READS = "the system metrics CPUUtilization, GPUUtilization and GPUMemoryUtilization."
-    PARAMS = (
-        percentage(
-            "cpu_threshold_p95",
-            "Processors have spare capacity if the 95th percentile of their use is below this.",
-            70,
-        ),
-        percentage(
-            "gpu_threshold_p95",
-            "A GPU has spare capacity if the 95th percentile of its use is below this.",
-            70,
-        ),
-        percentage(
-            "gpu_memory_threshold_p95",
-            "GPU memory has spare capacity if the 95th percentile of its use is below this.",
-            70,
-        ),
-        patience(1000, "data points"),
-        window(500, "Number of latest data points from which percentiles are computed."),
-        SCAN_INTERVAL,
+    cpu_threshold_p95 = percentage(
+        "Processors have spare capacity if the 95th percentile of their use is below this.", 70
     )
+    gpu_threshold_p95 = percentage(
+        "A GPU has spare capacity if the 95th percentile of its use is below this.", 70
+    )
+    gpu_memory_threshold_p95 = percentage(
+        "GPU memory has spare capacity if the 95th percentile of its use is below this.", 70
+    )
+    patience = patience_of(1000, "data points")
+    window = window_of(500, "Number of latest data points from which percentiles are computed.")
+    scan_interval_us = SCAN_INTERVAL
     QUANTITIES = (
         Quantity(GPU_P95, "95th percentile of GPU use (%)", worse="below"),
         Quantity(MEMORY_P95, "95th percentile of GPU memory use (%)", worse="below"),
         Quantity(CPU_P95, "95th percentile of processor use (%)", worse="below"),
     )
-    SEVERITY = Severity.WARNING
-    cpu_threshold_p95: float
-    gpu_threshold_p95: float
-    gpu_memory_threshold_p95: float
-    patience: int
-    window: int
 
     required_inputs = (SystemMetric(GPU), SystemMetric(GPU_MEMORY), SystemMetric(CPU))
 

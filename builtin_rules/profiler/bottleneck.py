@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from builtin_rules.profiler.statistics.parameters import (
     SCAN_INTERVAL,
     SECOND_US,
-    patience,
+    patience_of,
     percentage,
 )
 from builtin_rules.profiler.statistics.samples import (
@@ -25,6 +25,7 @@ from builtin_rules.profiler.statistics.samples import (
     of_series,
 )
 from builtin_rules.profiler.statistics.window_rule import WindowRule
+from builtin_rules.statistics.parameters import Declared
 from smdebug.rules.extensions import FrameworkTimes, Param, SystemMetric, SystemSamples
 
 SHARE: Final = "share"
@@ -73,15 +74,16 @@ class _ReportedBottlenecks:
             self.stride *= 2
 
 
-def parameters(core_threshold: Param) -> tuple[Param, ...]:
+def parameters(core_threshold: Declared[float]) -> tuple[Param, ...]:
     """Return the parameters of a bottleneck rule; one of them defines a blocked core."""
-    return (
-        percentage("threshold", "The largest tolerated share of snapshots with a bottleneck.", 50),
-        percentage("gpu_threshold", "A GPU used less than this waits.", 10),
+    declared = (
+        percentage("The largest tolerated share of snapshots with a bottleneck.", 50, "threshold"),
+        percentage("A GPU used less than this waits.", 10, "gpu_threshold"),
         core_threshold,
-        patience(1000, "snapshots"),
+        patience_of(1000, "snapshots"),
         SCAN_INTERVAL,
     )
+    return tuple(each.param for each in declared)
 
 
 class Bottleneck(WindowRule):

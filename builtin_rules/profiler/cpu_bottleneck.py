@@ -3,7 +3,7 @@
 from builtin_rules.profiler.bottleneck import SHARE, Bottleneck, parameters
 from builtin_rules.profiler.statistics.parameters import percentage
 from builtin_rules.profiler.statistics.samples import CPU
-from smdebug.rules.extensions import Quantity, Severity
+from smdebug.rules.extensions import Quantity
 
 
 class CPUBottleneck(Bottleneck):
@@ -20,6 +20,5 @@ class CPUBottleneck(Bottleneck):
     CORE_THRESHOLD = "cpu_threshold"
     REPORTED = ("threshold", "cpu_threshold", "gpu_threshold", "patience")
     READS = "the system metrics CPUUtilization and GPUUtilization; framework events for the report."
-    PARAMS = parameters(percentage("cpu_threshold", "A core used more than this is busy.", 90))
+    PARAMS = parameters(percentage("A core used more than this is busy.", 90, "cpu_threshold"))
     QUANTITIES = (Quantity(SHARE, "snapshots in which a GPU waits for processors (%)"),)
-    SEVERITY = Severity.WARNING

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience, positive
+from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience_of, positive
 from builtin_rules.profiler.statistics.samples import CPU
 from builtin_rules.profiler.statistics.utilization import LoadingNode, is_loading
 from builtin_rules.profiler.statistics.window_rule import WindowRule
+from builtin_rules.statistics.parameters import Declared
 from builtin_rules.statistics.tensor_selection import LITERAL
-from smdebug.rules.extensions import FrameworkEvents, Quantity, Severity, SystemMetric, is_on_host
+from smdebug.rules.extensions import FrameworkEvents, Quantity, SystemMetric, is_on_host
 
 if TYPE_CHECKING:
     from smdebug.profiler.trace_event_file_parser import TraceEvent
@@ -43,33 +44,24 @@ class Dataloader(WindowRule):
     """
 
     READS = "the framework events of PyTorch's data loader, and the cores of CPUUtilization."
-    PARAMS = (
-        positive(
-            "min_threshold",
-            "A node with fewer loader processes than this share of its cores has too few.",
-            70,
-            "percent of the cores",
-        ),
-        positive(
-            "max_threshold",
-            "A node with more loader processes than this share of its cores has too many.",
-            200,
-            "percent of the cores",
-        ),
-        patience(10, "seconds with data loading"),
-        SCAN_INTERVAL,
-        LITERAL,
+    min_threshold = positive(
+        "A node with fewer loader processes than this share of its cores has too few.",
+        70,
+        "percent of the cores",
     )
+    max_threshold = positive(
+        "A node with more loader processes than this share of its cores has too many.",
+        200,
+        "percent of the cores",
+    )
+    patience = patience_of(10, "seconds with data loading")
+    scan_interval_us = SCAN_INTERVAL
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (
         Quantity(FEW, "loader processes (% of the cores)", worse="below"),
         Quantity(MANY, "loader processes (% of the cores)", worse="above"),
     )
-    SEVERITY = Severity.WARNING
     REPORTED = ("min_threshold", "max_threshold")
-    min_threshold: float
-    max_threshold: float
-    patience: int
-    literal: bool
 
     required_inputs = (FrameworkEvents("the events of a data loader"), SystemMetric(CPU))
 

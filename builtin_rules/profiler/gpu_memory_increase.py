@@ -5,10 +5,16 @@ from typing import Any, Final
 import numpy as np
 
 from builtin_rules.profiler.statistics.growth import DeviceHistories
-from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience, positive, window
+from builtin_rules.profiler.statistics.parameters import (
+    SCAN_INTERVAL,
+    patience_of,
+    positive,
+    window_of,
+)
 from builtin_rules.profiler.statistics.samples import GPU_MEMORY, Device, Floats, by_device
 from builtin_rules.profiler.statistics.window_rule import WindowRule
-from smdebug.rules.extensions import BoolParam, Quantity, Severity, SystemMetric, percentiles
+from builtin_rules.statistics.parameters import flag
+from smdebug.rules.extensions import Quantity, SystemMetric, percentiles
 
 RISE: Final = "increase"
 NO_MEMORY: Final = "no GPU memory utilisation in this window"
@@ -29,26 +35,13 @@ class GPUMemoryIncrease(WindowRule):
     """
 
     READS = "the system metric GPUMemoryUtilization."
-    PARAMS = (
-        positive(
-            "increase", "Largest tolerated rise of the moving average.", 5, "percentage points"
-        ),
-        patience(1000, "data points"),
-        window(10, "Number of data points of the moving average."),
-        SCAN_INTERVAL,
-        BoolParam(
-            "slow",
-            "Also compare with the average `window` data points earlier; not documented.",
-            default=False,
-        ),
-    )
+    increase = positive("Largest tolerated rise of the moving average.", 5, "percentage points")
+    patience = patience_of(1000, "data points")
+    window = window_of(10, "Number of data points of the moving average.")
+    scan_interval_us = SCAN_INTERVAL
+    slow = flag("Also compare with the average `window` data points earlier; not documented.")
     QUANTITIES = (Quantity(RISE, "largest rise of average GPU memory use (points)"),)
-    SEVERITY = Severity.WARNING
     REPORTED = ("increase", "patience", "window")
-    increase: float
-    patience: int
-    window: int
-    slow: bool
 
     required_inputs = (SystemMetric(GPU_MEMORY),)
 

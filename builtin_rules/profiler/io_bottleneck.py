@@ -3,7 +3,7 @@
 from builtin_rules.profiler.bottleneck import SHARE, Bottleneck, parameters
 from builtin_rules.profiler.statistics.parameters import percentage
 from builtin_rules.profiler.statistics.samples import IO_WAIT
-from smdebug.rules.extensions import Quantity, Severity
+from smdebug.rules.extensions import Quantity
 
 
 class IOBottleneck(Bottleneck):
@@ -23,7 +23,6 @@ class IOBottleneck(Bottleneck):
         "the system metrics I/OWaitPercentage and GPUUtilization; framework events for the report."
     )
     PARAMS = parameters(
-        percentage("io_threshold", "A core with more I/O wait than this waits for data.", 50)
+        percentage("A core with more I/O wait than this waits for data.", 50, "io_threshold")
     )
     QUANTITIES = (Quantity(SHARE, "snapshots in which a GPU waits for data (%)"),)
-    SEVERITY = Severity.WARNING

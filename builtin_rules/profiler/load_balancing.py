@@ -6,11 +6,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience
+from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience_of
 from builtin_rules.profiler.statistics.samples import GPU, NO_GPU, Device, Floats, by_device
 from builtin_rules.profiler.statistics.window_rule import WindowRule
+from builtin_rules.statistics.parameters import Declared
 from builtin_rules.statistics.tensor_selection import LITERAL
-from smdebug.rules.extensions import FloatParam, Quantity, Severity, SystemMetric
+from smdebug.rules.extensions import FloatParam, Quantity, SystemMetric
 
 DISTANCE: Final = "distance"
 NO_PAIR: Final = "no node with two GPUs yet"
@@ -42,7 +43,7 @@ class LoadBalancing(WindowRule):
     """
 
     READS = "the system metric GPUUtilization."
-    PARAMS = (
+    threshold = Declared[float](
         FloatParam(
             "threshold",
             "Largest tolerated distance between the histograms of two GPUs.",
@@ -50,16 +51,12 @@ class LoadBalancing(WindowRule):
             unit="Jensen-Shannon distance",
             minimum=0.0,
             maximum=100.0,
-        ),
-        patience(1000, "data points"),
-        SCAN_INTERVAL,
-        LITERAL,
+        )
     )
+    patience = patience_of(1000, "data points")
+    scan_interval_us = SCAN_INTERVAL
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (Quantity(DISTANCE, "distance between two GPUs of a node"),)
-    SEVERITY = Severity.WARNING
-    threshold: float
-    patience: int
-    literal: bool
 
     required_inputs = (SystemMetric(GPU),)
 

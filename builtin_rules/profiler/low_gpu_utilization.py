@@ -3,11 +3,17 @@
 from typing import Any, Final
 
 from builtin_rules.profiler.statistics.growth import DeviceHistories
-from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience, percentage, window
+from builtin_rules.profiler.statistics.parameters import (
+    SCAN_INTERVAL,
+    patience_of,
+    percentage,
+    window_of,
+)
 from builtin_rules.profiler.statistics.samples import GPU, NO_GPU, Device, by_device
 from builtin_rules.profiler.statistics.window_rule import WindowRule
+from builtin_rules.statistics.parameters import Declared
 from builtin_rules.statistics.tensor_selection import LITERAL
-from smdebug.rules.extensions import Quantity, Severity, SystemMetric
+from smdebug.rules.extensions import Quantity, SystemMetric
 
 HIGH: Final = "p95"
 LOW: Final = "p5"
@@ -33,31 +39,21 @@ class LowGPUUtilization(WindowRule):
     """
 
     READS = "the system metric GPUUtilization."
-    PARAMS = (
-        percentage(
-            "threshold_p95",
-            "A GPU is underused if the 95th percentile of its use is below this.",
-            70,
-        ),
-        percentage(
-            "threshold_p5", "A GPU fluctuates if the 5th percentile of its use is below this.", 10
-        ),
-        patience(1000, "data points"),
-        window(500, "Number of latest data points from which percentiles are computed."),
-        SCAN_INTERVAL,
-        LITERAL,
+    threshold_p95 = percentage(
+        "A GPU is underused if the 95th percentile of its use is below this.", 70
     )
+    threshold_p5 = percentage(
+        "A GPU fluctuates if the 5th percentile of its use is below this.", 10
+    )
+    patience = patience_of(1000, "data points")
+    window = window_of(500, "Number of latest data points from which percentiles are computed.")
+    scan_interval_us = SCAN_INTERVAL
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (
         Quantity(HIGH, "95th percentile of GPU use (%)", worse="below"),
         Quantity(LOW, "5th percentile of GPU use (%)", worse="below"),
     )
-    SEVERITY = Severity.WARNING
     REPORTED = ("threshold_p95", "threshold_p5", "window", "patience")
-    threshold_p95: float
-    threshold_p5: float
-    patience: int
-    window: int
-    literal: bool
 
     required_inputs = (SystemMetric(GPU),)
 

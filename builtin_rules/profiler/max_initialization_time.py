@@ -9,7 +9,7 @@ from builtin_rules.profiler.statistics.parameters import (
     positive,
 )
 from builtin_rules.profiler.statistics.window_rule import WindowRule
-from smdebug.rules.extensions import FrameworkEvents, Quantity, Severity, is_step
+from smdebug.rules.extensions import FrameworkEvents, Quantity, is_step
 
 MINUTES: Final = "minutes"
 FIRST_STEP: Final = "first step"
@@ -28,15 +28,9 @@ class MaxInitializationTime(WindowRule):
     """
 
     READS = "the framework events of steps, `Step:ModeKeys...`, and the times of system metrics."
-    PARAMS = (
-        positive(
-            "threshold", "Longest time from the start of the job to its first step.", 20, "minutes"
-        ),
-        SCAN_INTERVAL,
-    )
+    threshold = positive("Longest time from the start of the job to its first step.", 20, "minutes")
+    scan_interval_us = SCAN_INTERVAL
     QUANTITIES = (Quantity(MINUTES, "time without a step (min)"),)
-    SEVERITY = Severity.WARNING
-    threshold: float
 
     required_inputs = (FrameworkEvents(),)
 

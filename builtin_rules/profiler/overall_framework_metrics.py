@@ -17,7 +17,7 @@ class OverallFrameworkMetrics(WindowRule):
     """
 
     READS = "every framework event."
-    PARAMS = (SCAN_INTERVAL,)
+    scan_interval_us = SCAN_INTERVAL
     SEVERITY = Severity.NOTE
 
     required_inputs = (FrameworkEvents(),)

@@ -49,7 +49,7 @@ class OverallSystemUsage(WindowRule):
     """
 
     READS = "every system metric of network, GPUs, processors, memory and I/O wait."
-    PARAMS = (SCAN_INTERVAL,)
+    scan_interval_us = SCAN_INTERVAL
     SEVERITY = Severity.NOTE
 
     required_inputs = (SystemMetric(),)

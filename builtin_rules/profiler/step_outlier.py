@@ -11,13 +11,12 @@ import numpy as np
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, SECOND_US, positive
 from builtin_rules.profiler.statistics.samples import Floats
 from builtin_rules.profiler.statistics.window_rule import WindowRule
+from builtin_rules.statistics.parameters import Declared, count
 from builtin_rules.statistics.tensor_selection import LITERAL
 from smdebug.rules.extensions import (
     FrameworkEvents,
     FrameworkTimes,
-    IntParam,
     Quantity,
-    Severity,
     TextParam,
     histogram,
     is_step,
@@ -114,33 +113,23 @@ class StepOutlier(WindowRule):
     """
 
     READS = "the framework events of steps, `Step:ModeKeys...`; all others for the report."
-    PARAMS = (
-        positive(
-            "stddev",
-            "Number of deviations above the median from which a step is an outlier.",
-            3,
-            "deviations",
-        ),
+    stddev = positive(
+        "Number of deviations above the median from which a step is an outlier.", 3, "deviations"
+    )
+    mode = Declared["str | None"](
         TextParam(
             "mode",
             "Judge only the steps of this mode, such as TRAIN or EVAL, or events of this name.",
             allowed="the name of a mode or of an event",
-        ),
-        IntParam(
-            "n_outliers", "Number of tolerated outliers.", default=10, unit="steps", minimum=0
-        ),
-        SCAN_INTERVAL,
-        LITERAL,
+        )
     )
+    n_outliers = count("Number of tolerated outliers.", 10, "steps", minimum=0)
+    scan_interval_us = SCAN_INTERVAL
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (
         Quantity(OUTLIERS, "steps that take much longer than the others"),
         Quantity(TIME_LOST, "time that these steps take beyond the median (% of all)"),
     )
-    SEVERITY = Severity.WARNING
-    stddev: float
-    mode: str | None
-    n_outliers: int
-    literal: bool
 
     required_inputs = (FrameworkEvents("the events of steps"),)
 

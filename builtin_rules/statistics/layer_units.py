@@ -142,19 +142,16 @@ class PooledUnits:
 
 
 class UnitsRule(DeclaredRule):
-    """A rule that is met when too many units of a layer are inactive.
+    """A rule, of one quantity, that is met when too many units of a layer are inactive.
 
     Attributes
     ----------
-    MEASURED
-        The name of the share of inactive units.
     CERTAIN
         A share of inactive units, in percent, up to which a layer that fails is a note.
     LASTING
         The number of judgements in a row at which a layer must fail; fewer are notes.
     """
 
-    MEASURED: ClassVar[str]
     CERTAIN: ClassVar[float] = 0.0
     LASTING: ClassVar[int] = 3
 
@@ -223,6 +220,5 @@ class UnitsRule(DeclaredRule):
         self._bad[layer] = self._bad.get(layer, 0) + 1 if share > limit and is_certain else 0
         lasts = self.literal or self._bad[layer] >= self.LASTING
         severity = None if is_certain and lasts else Severity.NOTE
-        return self.record(
-            key, step, self.MEASURED, share, limit, met=share > limit, note=note, severity=severity
-        )
+        quantity, met = self.QUANTITIES[0].name, share > limit
+        return self.record(key, step, quantity, share, limit, met=met, note=note, severity=severity)

@@ -184,9 +184,22 @@ def noise(latest: Iterable[float]) -> float:
     A trend does not affect it. It is 0 for fewer than three values.
     """
     differences = [after - before for before, after in pairwise(latest)]
-    middle = statistics.median(differences or [0.0])
-    spread = statistics.median([abs(difference - middle) for difference in differences] or [0.0])
-    return _MAD_TO_DEVIATION * spread / math.sqrt(2)
+    return median_deviation(differences or [0.0]) / math.sqrt(2)
+
+
+def spread(values: Collection[float]) -> float:
+    """Return the robust deviation of values, with or without a trend, whichever is larger."""
+    return max(noise(values), median_deviation(values))
+
+
+def median_deviation(values: Collection[float]) -> float:
+    """Return the median absolute deviation, scaled to the deviation of a normal distribution.
+
+    >>> median_deviation([1.0, 2.0, 3.0])
+    1.4826
+    """
+    middle = statistics.median(values)
+    return _MAD_TO_DEVIATION * statistics.median([abs(value - middle) for value in values])
 
 
 def mean(values: Collection[float]) -> float:

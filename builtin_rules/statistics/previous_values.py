@@ -22,6 +22,7 @@ from smdebug.core.modes import ModeKeys
 REQUIRES_GRAD: Final = "parameters/requires_grad/"  # before the name of a parameter
 IS_SHARDED: Final = "parameters/is_sharded/"  # the same; exists only for shards
 PARAMETERS: Final = "parameters"  # the collection of all named parameters
+ALL_PARAMETERS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, PARAMETERS)
 GRADIENT_NORM: Final = "optimizer/grad_norm"  # saved when the optimizer is called
 CLIPPED_SHARE: Final = 0.5  # share of elements that are clipped
 FEW_ELEMENTS: Final = 16  # fewer may be equal by chance

@@ -49,19 +49,16 @@ class TensorState(NamedTuple):
 class SustainedRule(DeclaredRule):
     """A rule that is met when a tensor is bad at `patience` saved steps in a row.
 
-    A subclass declares its `TENSORS` and overrides `_measure`. Only training steps count; each
-    tensor and each worker is judged separately. Tensors without a measurement neither extend nor
-    end a series of bad steps.
+    A subclass declares its `TENSORS` and one quantity, and overrides `_measure`. Only training
+    steps count; each tensor and each worker is judged separately. Tensors without a measurement
+    neither extend nor end a series of bad steps.
 
     Attributes
     ----------
-    MEASURED
-        The name of the quantity.
     TENSORS
         What is judged, in the plural, and the parameter that selects it.
     """
 
-    MEASURED: ClassVar[str]
     TENSORS: ClassVar[tuple[str, PatternsParam]]
     required_inputs: tuple[TensorInput, ...]
     threshold: Declared[float]
@@ -106,4 +103,5 @@ class SustainedRule(DeclaredRule):
         key = saved.key
         self._bad[key] = self._bad.get(key, 0) + 1 if is_bad else 0
         met = self._bad[key] >= self.patience
-        return self.record(key, step, self.MEASURED, value, self.threshold, met=met, note=note)
+        quantity, limit = self.QUANTITIES[0].name, self.threshold
+        return self.record(key, step, quantity, value, limit, met=met, note=note)

@@ -1,8 +1,6 @@
-"""The scalars of one mode at a step, by tensor and worker, and robust statistics of them."""
+"""The scalars of one mode at a step, by tensor and worker."""
 
 import math
-import statistics
-from collections.abc import Collection
 from typing import Any, Final
 
 from builtin_rules.statistics.tensor_selection import TensorKey, only_number, tensors_of_mode
@@ -12,7 +10,6 @@ from smdebug.rules.extensions import TensorInput
 LEARNING_RATES: Final = TensorInput("learning rates", ("learning_rates",))
 LOSS_SCALES: Final = TensorInput("loss scales", ("loss_scales",))
 GRADIENT_NORMS: Final = TensorInput("gradient norms", ("gradient_norms",))
-_MAD_TO_DEVIATION: Final = 1.4826  # of a normal distribution
 
 
 def scalars_of_mode(
@@ -27,7 +24,7 @@ def scalars_of_mode(
         return {}
     if not (selected.patterns or any(_has_members(trial, name) for name in selected.collections)):
         return {}
-    names: Collection[str] = selected.names(trial, step)
+    names = selected.names(trial, step)
     read = ModeKeys.GLOBAL
     if len(modes) > 1 and mode in modes:
         step, read = modes[mode], mode
@@ -49,13 +46,3 @@ def _has_members(trial: Any, collection: str) -> bool:
     """Return whether a collection can have members; asking an empty one for them is reported."""
     members = trial.collection(collection)
     return bool(members.tensor_names or members.include_regex)
-
-
-def median_deviation(values: Collection[float]) -> float:
-    """Return the median absolute deviation, scaled to the deviation of a normal distribution.
-
-    >>> median_deviation([1.0, 2.0, 3.0])
-    1.4826
-    """
-    middle = statistics.median(values)
-    return _MAD_TO_DEVIATION * statistics.median([abs(value - middle) for value in values])

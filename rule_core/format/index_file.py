@@ -1,6 +1,6 @@
 """IndexParser: parses index files, which list what one worker saved at one global step."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from rule_core.format.record_layout import RecordLayout
 
 MAX_RANK: Final = 64
-MAX_STEP: Final = 2**63 - 1
 MODES: Final = {mode.name: mode for mode in ModeKeys}
 LAYOUTS_KEPT: Final = 256
 NAMES_KEPT: Final = 64  # lists of names
@@ -134,6 +133,10 @@ class IndexFile(msgspec.Struct, gc=False):
         return self.layout.end
 
 
+# Index files by global step and part.
+Files = Mapping[int, Mapping[str, IndexFile]]
+
+
 class _Meta(msgspec.Struct):
     mode: str
     mode_step: int | str
@@ -242,10 +245,10 @@ class IndexParser:
 
 
 def _mode_step(value: int | str, key: str) -> int:
-    if isinstance(value, int) and 0 <= value <= MAX_STEP:
+    if isinstance(value, int) and 0 <= value <= paths.MAX_STEP:
         return value
     text = str(value)
-    if text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= MAX_STEP:  # noqa: PLR2004 - 2**63 has 19 digits
+    if text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= paths.MAX_STEP:  # noqa: PLR2004 - 2**63 has 19 digits
         return int(text)
     raise CorruptFileError(key, "a mode step >= 0", repr(value)[:40])
 

@@ -8,12 +8,10 @@ import numpy as np
 
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
 from rule_core.kernels.operations import KernelCode, KernelOperation, KernelResult
+from rule_core.model.reduction_config import NORMS, REDUCTIONS
 from rule_core.model.streaming_statistics import Array, Piece, measure, sum_of_squares, total
 
-OPERATIONS: Final = (
-    *("min", "max", "mean", "std", "variance", "sum", "prod", "median"),
-    *("l1", "l2"),
-)
+OPERATIONS: Final = (*REDUCTIONS, *NORMS)
 NEED_ELEMENTS: Final = frozenset({"min", "max", "mean", "std", "variance", "median"})
 
 ReductionKey = tuple[str, bool]
@@ -131,13 +129,9 @@ def _check(array: Array, operation: str) -> None:
         raise SMDebugValueError(msg)
 
 
-def _doubles(elements: Array) -> Array:
-    return elements.astype(np.float64, copy=False)
-
-
 def _moments(piece: Piece, absolute: bool) -> tuple[int, float, float]:
     """Return count, mean and sum of squared deviations."""
-    numbers = _doubles(_of(piece, absolute))
+    numbers = _of(piece, absolute).astype(np.float64, copy=False)
     mean = _mean_sum(piece, absolute) / numbers.size
     return numbers.size, mean, sum_of_squares(numbers - mean)
 

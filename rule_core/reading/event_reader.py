@@ -4,22 +4,18 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Final
-
-from numpy.typing import NDArray
+from typing import Final
 
 from rule_core.exceptions import CorruptFileError, TruncatedFileError
 from rule_core.format import tensor_proto, tfrecord
 from rule_core.format.index_file import Span
-from rule_core.format.record_layout import RecordLayout, learn, store_layout
+from rule_core.format.record_layout import Array, RecordLayout, learn, store_layout
 from rule_core.storage.base import ByteRange, TrialStore
 
 CACHE_BYTES: Final = 64 << 20  # several rules read the same tensors at a step
 WHOLE_FILE: Final = 1 << 17  # a smaller event file is read at once
 # The header of a record, and the first field of its message: a tag and eight bytes.
 TIME_BYTES: Final = tfrecord.HEADER.size + 1 + 8
-
-Array = NDArray[Any]
 
 
 # Bytes ``start <= i < stop`` of one event file: its key, start and stop.

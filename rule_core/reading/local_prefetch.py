@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rule_core.exceptions import SMDebugError
-from rule_core.format.index_file import IndexFile
+from rule_core.format.index_file import Files, IndexFile
 from rule_core.format.paths import has_several_modes, worker_of
 from rule_core.kernels.cores import measuring_threads
 from rule_core.kernels.sweep import has_kernel
@@ -37,8 +37,6 @@ NEAR_STEPS: Final = 8  # among which the next step is looked for
 REMEMBERED: Final = 2  # steps of a mode
 LEAST_NAMES: Final = 2  # of tensors that are measured together at once
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-
-Files = Mapping[int, Mapping[str, IndexFile]]
 
 
 class _Prefetched(NamedTuple):

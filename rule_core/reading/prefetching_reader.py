@@ -7,8 +7,8 @@ from typing import Final
 
 from rule_core.exceptions import TrialFileError
 from rule_core.format.index_file import Span
-from rule_core.format.record_layout import RecordLayout
-from rule_core.reading.event_reader import Array, CachedBytes, CacheKey, EventReader
+from rule_core.format.record_layout import Array, RecordLayout
+from rule_core.reading.event_reader import CachedBytes, CacheKey, EventReader
 from rule_core.storage.base import ByteRange, TrialStore
 from rule_core.storage.read_pool import ReadPool
 

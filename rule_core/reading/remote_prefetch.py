@@ -2,11 +2,11 @@
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from rule_core.format.index_file import IndexFile, Span
+from rule_core.format.index_file import Files, IndexFile, Span
 from rule_core.reading.event_reader import TIME_BYTES
 from rule_core.reading.prefetching_reader import PrefetchingReader
 from rule_core.storage.base import ByteRange
@@ -23,7 +23,6 @@ FORGOTTEN_AFTER: Final = 10  # steps without a query
 # A tensor's value, or one of its saved reductions.
 Want = tuple[str, tuple[str, bool] | None]
 WALL_TIME: Final[Want] = ("", None)  # the beginning of the first record
-Files = Mapping[int, Mapping[str, IndexFile]]
 
 
 @dataclass(slots=True)

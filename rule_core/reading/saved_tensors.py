@@ -6,18 +6,16 @@ from collections.abc import Iterable, Sequence
 from operator import is_
 from typing import Any, Final, Protocol
 
-from numpy.typing import NDArray
-
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
-from rule_core.format.index_file import Span, shared_names
+from rule_core.format.index_file import Files, Span, shared_names
 from rule_core.format.paths import has_several_modes, worker_of
 from rule_core.model.reductions import Reduction, compute, is_in_pieces
 from rule_core.model.segments import step_text
-from rule_core.model.streaming_statistics import StreamingStatistic, measure
+from rule_core.model.streaming_statistics import Array, StreamingStatistic, measure
 from rule_core.modes import ModeKeys
 from rule_core.reading.event_reader import EventReader
 from rule_core.reading.file_problems import UNREADABLE, FailedReads
-from rule_core.reading.local_prefetch import Files, LocalPrefetch
+from rule_core.reading.local_prefetch import LocalPrefetch
 from rule_core.reading.measuring.arrived import ArrivedMeasures
 from rule_core.reading.measuring.large_tensors import LARGE, LargeTensor, LargeTensors
 from rule_core.reading.measuring.measurer import Measurer
@@ -35,8 +33,6 @@ from rule_core.storage.read_pool import ReadPool
 CACHED_RESULTS: Final = 1 << 16
 CACHED_NAMES: Final = 64  # lists of names
 _NOTHING: Final = ByteRange(0, 0)
-
-Array = NDArray[Any]
 
 
 class RowValues(Protocol):

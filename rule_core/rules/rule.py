@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 from rule_core.exceptions import RuleEvaluationConditionMet
 from rule_core.logger import get_logger
 from rule_core.model.segments import step_text
-from rule_core.rules.actions import Actions
+from rule_core.rules.actions.actions import Actions
 from rule_core.rules.doc_page import Page
 from rule_core.rules.evidence import Finding, Measured, Quantity, Series, most_serious
 from rule_core.rules.requirements import RequiredInput, RequiredTensors

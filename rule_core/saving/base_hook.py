@@ -20,7 +20,7 @@ from rule_core.saving.tensorboard_writer import TensorBoardWriter
 from rule_core.saving.trial_recorder import TrialRecorder
 from rule_core.saving.trial_writer import TrialWriter, reject_existing_trial
 from rule_core.saving.write_queue import WriteQueue
-from rule_core.storage import StorageUnavailableError, TrialOutput
+from rule_core.storage.base import StorageUnavailableError, TrialOutput
 
 CLOSE_TIMEOUT_S: Final = 300.0
 LONG_WAIT_S: Final = 1.0  # longer waits of the training for the disk are logged as a warning

@@ -18,7 +18,7 @@ from rule_core.saving.presets import OF_OPTIMIZER, OPTIMIZER, PRESETS, Preset
 from rule_core.saving.save_policy import SavePolicy
 from rule_core.saving.tensor_adapter import check_names
 from rule_core.sources.names import NameTable
-from rule_core.storage import open_output
+from rule_core.storage.uri import open_output
 
 MAX_QUEUE_BYTES: Final = 1 << 28
 # The collections to which scalars belong by their names; losses have patterns of their own.

@@ -13,7 +13,7 @@ from rule_core.exceptions import SMDebugTypeError
 from rule_core.format import paths
 from rule_core.format.event_encoder import RecordEncoder
 from rule_core.modes import ModeKeys
-from rule_core.storage import PendingFile, TrialOutput
+from rule_core.storage.base import PendingFile, TrialOutput
 from rule_core.storage.publish import publish
 
 # Values are encoded together if there are enough of them and each is small.

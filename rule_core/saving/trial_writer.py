@@ -16,8 +16,9 @@ from rule_core.format import paths
 from rule_core.model.collection import Collection, parse_collections
 from rule_core.modes import ModeKeys
 from rule_core.saving.step_writer import StepWriter
-from rule_core.storage import TrialOutput, open_output
+from rule_core.storage.base import TrialOutput
 from rule_core.storage.publish import publish
+from rule_core.storage.uri import open_output
 
 Reductions = Mapping[tuple[str, bool], ArrayLike]
 OPERATIONS: Final = ("min", "max", "mean", "std", "variance", "sum", "prod", "l1", "l2", "median")

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import IO, Final, NamedTuple
 
 from rule_core.exceptions import SMDebugError
-from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, open_store
-from rule_core.storage.uri import is_s3
+from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
+from rule_core.storage.uri import is_s3, open_store
 from rule_runner.batch.shards import WHOLE, Shard
 from rule_runner.config.request import STDIN, EvaluationRequest, read_request
 from rule_runner.errors import UsageError

@@ -12,7 +12,7 @@ from rule_core.reading.native_index import NativeIndex
 from rule_core.rules.wants import DeclaredWants
 from rule_core.storage.base import TrialOutput
 from rule_core.storage.uri import open_output
-from rule_core.trials import Trial
+from rule_core.trials.trial import Trial
 from rule_runner.batch.shards import Shard
 from rule_runner.config.model import EvaluationConfig
 from rule_runner.config.request import EvaluationRequest

@@ -5,9 +5,8 @@ from pathlib import Path
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.sources.address import address_of
-from rule_core.storage import open_output
 from rule_core.storage.publish import publish
-from rule_core.storage.uri import is_s3
+from rule_core.storage.uri import is_s3, open_output
 from rule_runner.errors import ClientError, OutputError, UsageError
 from rule_runner.escape import printable
 from rule_runner.report.html.page import page, write_page

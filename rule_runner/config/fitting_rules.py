@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rule_core.exceptions import SMDebugError
 from rule_core.reading.source_index import SourceIndex
 from rule_core.sources.options import DEFAULT, SourceOptions
-from rule_core.storage import StorageUnavailableError
-from rule_core.trials import Trial
+from rule_core.storage.base import StorageUnavailableError
+from rule_core.trials.trial import Trial
 from rule_runner.config.profiler_windows import judges_windows, names_over
 from rule_runner.errors import TrialError
 from rule_runner.loading.loader import LoadedRule, load_builtin

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rule_core.exceptions import SMDebugValueError
-from rule_core.rules.actions import Actions
+from rule_core.rules.actions.actions import Actions
 from rule_core.rules.actions.parsing import LIMIT
 from rule_runner.errors import ParameterError
 

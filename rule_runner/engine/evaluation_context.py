@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from rule_core.clock import Clock
-from rule_core.storage import StorageUnavailableError
+from rule_core.storage.base import StorageUnavailableError
 from rule_core.storage.wait_budget import WaitBudget
 from rule_runner.config.model import EvaluationConfig
 from rule_runner.engine.invoker_factory import make_fork_server, make_invoker

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rule_core.rules.wants import WantedMeasure
-    from rule_core.trials import Trial
     from rule_core.trials.profiler_trial import ProfilerTrial
+    from rule_core.trials.trial import Trial
 
 _log: Final = get_logger(__name__)
 

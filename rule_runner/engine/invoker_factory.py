@@ -11,9 +11,9 @@ from rule_core.clock import SystemClock
 from rule_core.exceptions import SMDebugError
 from rule_core.rules.actions.actions import DeferredActions
 from rule_core.sources.options import DEFAULT, SourceOptions
-from rule_core.storage import StorageUnavailableError
+from rule_core.storage.base import StorageUnavailableError
 from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
-from rule_core.trials import Trial
+from rule_core.trials.trial import Trial
 from rule_runner.config.defaults import Isolation, RuleMode
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.engine.invocation import (

@@ -11,7 +11,7 @@ from rule_core.reading.measuring.executor_measurer import ExecutorMeasurer
 from rule_core.reading.measuring.stored import StoredMeasurer
 from rule_core.reading.native_index import NativeIndex
 from rule_core.rules.wants import DeclaredWants, WantedMeasure
-from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
+from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.uri import open_store
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.engine.invocation import InProcessInvoker, Invoker
@@ -19,7 +19,7 @@ from rule_runner.errors import TrialError, listed
 from rule_runner.results.versions import versions
 
 if TYPE_CHECKING:
-    from rule_core.trials import Trial
+    from rule_core.trials.trial import Trial
     from rule_runner.engine.rule_job import RuleJob
 
 MOST_PROBLEMS: Final = 20  # of measurement files, in the notes

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from rule_core.clock import Clock, SystemClock
-from rule_core.storage import StorageUnavailableError
+from rule_core.storage.base import StorageUnavailableError
 from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
 from rule_runner.config.model import EvaluationConfig
 from rule_runner.engine.evaluation_context import WRITE_EVERY_S, EvaluationContext

@@ -2,7 +2,7 @@
 
 from typing import Any, NoReturn
 
-from rule_core.rules import Rule
+from rule_core.rules.rule import Rule
 
 
 class PlaceholderRule(Rule):

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from rule_core.clock import Clock, SystemClock
 from rule_core.exceptions import SMDebugValueError
-from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, aws
+from rule_core.storage import aws
+from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.retry import retry
 from rule_core.storage.s3.bucket import Bucket
 from rule_core.storage.s3.settings import S3Settings

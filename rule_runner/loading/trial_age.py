@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rule_core.clock import SystemClock
 from rule_core.sources.address import address_of
-from rule_core.storage import StorageUnavailableError
+from rule_core.storage.base import StorageUnavailableError
 from rule_core.storage.retrying_store import RetryingStore
 from rule_core.storage.s3.store import S3Store
 from rule_core.storage.uri import is_s3

@@ -24,13 +24,12 @@ from rule_core.sources.formats import format_named
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.sources.recognize import SourceRun, folder_of, recognize
 from rule_core.sources.unread import unread_files
-from rule_core.storage import StorageUnavailableError, open_store
-from rule_core.storage.base import TrialStore
+from rule_core.storage.base import StorageUnavailableError, TrialStore
 from rule_core.storage.local import LocalStore
 from rule_core.storage.retrying_store import RetryingStore
 from rule_core.storage.s3.bucket import parse_s3
 from rule_core.storage.s3.store import S3Store
-from rule_core.storage.uri import is_s3
+from rule_core.storage.uri import is_s3, open_store
 from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
 from rule_core.trials.open_index import LOOKED_FOR, find_place, open_index
 from rule_runner.errors import TrialError

@@ -13,13 +13,14 @@ from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.address import TrialAddress, address_of, parse_address
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.sources.recognize import source_folder
-from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, open_store
-from rule_core.storage.base import TrialStore
+from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError, TrialStore
 from rule_core.storage.local import LocalStore
 from rule_core.storage.retrying_store import RetryingStore
+from rule_core.storage.uri import open_store
 from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
-from rule_core.trials import LocalTrial, S3Trial, Trial
+from rule_core.trials.create_trial import LocalTrial, S3Trial
 from rule_core.trials.open_index import open_index
+from rule_core.trials.trial import Trial
 from rule_runner.errors import TrialError, listed
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import msgspec
 from msgspec import Meta
 
 from rule_core.exceptions import SMDebugError
-from rule_core.storage import ObjectNotFoundError, open_output, open_store
+from rule_core.storage.base import ObjectNotFoundError
 from rule_core.storage.publish import publish
-from rule_core.storage.uri import is_s3
+from rule_core.storage.uri import is_s3, open_output, open_store
 from rule_runner.errors import OutputError
 from rule_runner.escape import printable
 from rule_runner.logs import get_logger

@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 
 from rule_core.exceptions import SMDebugError
-from rule_core.storage import ObjectNotFoundError, open_store
-from rule_core.storage.uri import is_s3
+from rule_core.storage.base import ObjectNotFoundError
+from rule_core.storage.uri import is_s3, open_store
 from rule_runner.errors import OutputError
 from rule_runner.escape import printable
 from rule_runner.results.acknowledged import acknowledged_in

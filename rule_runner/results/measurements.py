@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rule_core.model.segments import SEGMENT_STEPS, numbers_of
-from rule_core.rules import Measured, Quantity
-from rule_core.rules.evidence import Series
+from rule_core.rules.evidence import Measured, Quantity, Series
 from rule_runner.results.json_text import JsonScalar, json_scalar
 
 SCHEMA_VERSION: Final = 2

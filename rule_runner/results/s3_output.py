@@ -15,8 +15,9 @@ import msgspec
 from rule_core.clock import SystemClock
 from rule_core.exceptions import SMDebugError, SMDebugValueError
 from rule_core.failures import OnError
-from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, open_output
+from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.s3.bucket import parse_s3
+from rule_core.storage.uri import open_output
 from rule_runner.errors import OutputError, UsageError
 from rule_runner.escape import printable
 from rule_runner.logs import get_logger

@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final
 
 from rule_core.clock import Clock, pause_after
-from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
+from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.local import LocalStore
 from rule_runner.results.schema import WindowTimes
 from rule_runner.steps.protocol import StepSource

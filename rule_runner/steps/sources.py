@@ -10,7 +10,7 @@ from rule_core.clock import Clock
 from rule_core.model.segments import segments_of, step_in_segment
 from rule_core.sources.address import TrialAddress
 from rule_core.storage.wait_budget import WaitBudget
-from rule_core.trials import Trial
+from rule_core.trials.trial import Trial
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.errors import TrialError
 from rule_runner.loading.trials import (

@@ -15,7 +15,7 @@ from rule_core.format.paths import END_OF_JOB
 from rule_core.model.segments import step_text, steps_text
 from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex, all_steps, missing_workers
-from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
+from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.wait_budget import WaitEndedError
 from rule_runner.steps.protocol import StepSource
 

@@ -9,8 +9,7 @@ from typing import Final
 
 from rule_core.exceptions import SMDebugError
 from rule_core.sources.address import address_of
-from rule_core.storage import open_store
-from rule_core.storage.uri import is_s3
+from rule_core.storage.uri import is_s3, open_store
 from rule_runner.index.records import TrialRecord
 from rule_runner.loading.trials import open_profiler_trial
 

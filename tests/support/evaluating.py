@@ -14,7 +14,7 @@ import rawtrial
 import structlog
 
 from rule_core.sources.address import address_of
-from rule_core.storage import TrialStore
+from rule_core.storage.base import TrialStore
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.config.resolve import options_of

@@ -5,8 +5,13 @@ from collections import Counter
 from collections.abc import Iterator
 from threading import Lock
 
-from rule_core.storage import ByteRange, StorageUnavailableError, TrialStore
-from rule_core.storage.base import FileStatus, ReadCosts
+from rule_core.storage.base import (
+    ByteRange,
+    FileStatus,
+    ReadCosts,
+    StorageUnavailableError,
+    TrialStore,
+)
 
 LOCAL, REMOTE = ReadCosts(), ReadCosts(parallel=4, gap=1 << 18)
 

@@ -10,7 +10,7 @@ from rule_core.modes import ModeKeys
 from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.names import NameTable
-from rule_core.trials import Trial
+from rule_core.trials.trial import Trial
 
 Row = tuple[int, Mapping[str, float]]
 

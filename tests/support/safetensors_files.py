@@ -15,7 +15,7 @@ from rule_core.sources.format import Recognized
 from rule_core.sources.open import open_sources
 from rule_core.sources.safetensors import FORMAT
 from rule_core.storage.base import TrialStore
-from rule_core.trials import Trial
+from rule_core.trials.trial import Trial
 
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 Tensors = Mapping[str, Any]

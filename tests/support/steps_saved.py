@@ -9,7 +9,7 @@ import rawtrial
 from evaluating import WoundClock
 
 from rule_core.reading.native_index import NativeIndex
-from rule_core.storage import TrialStore
+from rule_core.storage.base import TrialStore
 from smdebug.trials import Trial
 
 REDUCED = "smdebug/reductions/"

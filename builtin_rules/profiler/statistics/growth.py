@@ -134,6 +134,4 @@ class DeviceHistories(dict[Device, DeviceHistory]):
     def extend(self, new: Mapping[Device, Floats]) -> None:
         """Append the values of a window, at least one for each of its devices."""
         for device, values in new.items():
-            if device not in self:
-                self[device] = DeviceHistory(self._keep)
-            self[device].extend(values)
+            self.setdefault(device, DeviceHistory(self._keep)).extend(values)

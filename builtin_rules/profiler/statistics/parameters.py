@@ -1,9 +1,10 @@
-"""The parameters that profiler rules share, and their type of number."""
+"""The kinds of parameters that profiler rules share, and their type of number."""
 
 from dataclasses import dataclass
 from numbers import Real
 from typing import ClassVar, Final
 
+from builtin_rules.statistics.parameters import Declared
 from smdebug.rules.extensions import FloatParam, IntParam
 
 SECOND_US: Final = 1_000_000
@@ -22,31 +23,37 @@ class NumberParam(FloatParam):
         return int(value) if value.is_integer() else value
 
 
-def percentage(name: str, meaning: str, default: int) -> NumberParam:
+def percentage(meaning: str, default: int, name: str = "") -> Declared[float]:
     """Return a parameter between 0 and 100, inclusive."""
-    return NumberParam(name, meaning, default=default, unit=PERCENT, minimum=0, maximum=100)
+    return Declared(
+        NumberParam(name, meaning, default=default, unit=PERCENT, minimum=0, maximum=100)
+    )
 
 
-def positive(name: str, meaning: str, default: int, unit: str) -> NumberParam:
+def positive(meaning: str, default: int, unit: str) -> Declared[float]:
     """Return a parameter above 0."""
-    return NumberParam(name, meaning, default=default, unit=unit, minimum=0, minimum_open=True)
+    return Declared(
+        NumberParam("", meaning, default=default, unit=unit, minimum=0, minimum_open=True)
+    )
 
 
-def patience(default: int, points: str) -> IntParam:
+def patience_of(default: int, points: str) -> Declared[int]:
     """Return the parameter `patience`, which counts `points`."""
     meaning = f"The number of {points} to wait for; judging starts with the next one."
-    return IntParam("patience", meaning, default=default, unit=points, minimum=0)
+    return Declared(IntParam("patience", meaning, default=default, unit=points, minimum=0))
 
 
-def window(default: int, meaning: str) -> IntParam:
+def window_of(default: int, meaning: str) -> Declared[int]:
     """Return the parameter `window`, a number of data points."""
-    return IntParam("window", meaning, default=default, unit="data points", minimum=1)
+    return Declared(IntParam("window", meaning, default=default, unit="data points", minimum=1))
 
 
-SCAN_INTERVAL: Final = IntParam(
-    "scan_interval_us",
-    "Length of the time window that each evaluation covers.",
-    default=MINUTE_US,
-    unit="microseconds",
-    minimum=100_000,  # the shortest sampling interval of metrics
+SCAN_INTERVAL: Final = Declared[int](
+    IntParam(
+        "scan_interval_us",
+        "Length of the time window that each evaluation covers.",
+        default=MINUTE_US,
+        unit="microseconds",
+        minimum=100_000,  # the shortest sampling interval of metrics
+    )
 )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from smdebug.rules.extensions import SystemSamples
 
 
-_NOT_REPORTED: Final = frozenset({SCAN_INTERVAL.name, LITERAL.name})
+_NOT_REPORTED: Final = frozenset({SCAN_INTERVAL.param.name, LITERAL.name})
 
 
 class WindowRule(DeclaredRule):

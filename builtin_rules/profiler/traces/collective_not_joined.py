@@ -5,7 +5,8 @@ from typing import Any, Final
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.profiler.traces.process_groups import ProcessGroup, ProcessGroups
-from smdebug.rules.extensions import FlightRecorderDumps, IntParam, Quantity, Severity
+from builtin_rules.statistics.parameters import count
+from smdebug.rules.extensions import FlightRecorderDumps, Quantity, Severity
 
 BEHIND: Final = "behind"
 MISMATCHED: Final = "mismatched"
@@ -26,23 +27,19 @@ class CollectiveNotJoined(WindowRule):
     """
 
     READS = "the collectives and process groups in dumps of torch.distributed's flight recorder."
-    PARAMS = (
-        IntParam(
-            "behind",
-            "Largest tolerated number of collectives that a rank is behind another.",
-            default=0,
-            unit="collectives",
-            minimum=0,
-        ),
-        SCAN_INTERVAL,
+    behind = count(
+        "Largest tolerated number of collectives that a rank is behind another.",
+        0,
+        "collectives",
+        minimum=0,
     )
+    scan_interval_us = SCAN_INTERVAL
     QUANTITIES = (
         Quantity(BEHIND, "collectives that a rank did not join"),
         Quantity(MISMATCHED, "collectives that differ from those of the other ranks"),
         Quantity(NO_DUMP, "missing dumps of a rank"),
     )
     SEVERITY = Severity.ERROR
-    behind: int
 
     required_inputs = (FlightRecorderDumps(),)
 
@@ -68,8 +65,8 @@ class CollectiveNotJoined(WindowRule):
         for rank, missed in group.behind().items():
             note = group.first_missed(rank) if missed > self.behind else None
             met |= self._compare(step, BEHIND, rank, group, missed, self.behind, note)
-        for rank, (count, note) in group.mismatches().items():
-            met |= self._compare(step, MISMATCHED, rank, group, count, 0, note or None)
+        for rank, (differing, note) in group.mismatches().items():
+            met |= self._compare(step, MISMATCHED, rank, group, differing, 0, note or None)
         return met
 
     def _no_dump(self, step: int, rank: int) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, percentage
 from builtin_rules.profiler.statistics.samples import Device
 from builtin_rules.profiler.traces.kernels import Judgement, KernelRule, Kernels, idle_percent
-from smdebug.rules.extensions import Quantity, Severity
+from smdebug.rules.extensions import Quantity
 
 HOST_WAIT: Final = "host_wait"
 NO_LAUNCHES: Final = "no launches of kernels in this window"
@@ -23,13 +23,9 @@ class GPUIdleWaitsForHost(KernelRule):
     """
 
     READS = "the kernels and the calls of CUDA in traces of torch.profiler."
-    PARAMS = (
-        percentage("threshold", "Largest tolerated share of time of waiting for the process.", 20),
-        SCAN_INTERVAL,
-    )
+    threshold = percentage("Largest tolerated share of time of waiting for the process.", 20)
+    scan_interval_us = SCAN_INTERVAL
     QUANTITIES = (Quantity(HOST_WAIT, "time in which the GPU waits for the process (%)"),)
-    SEVERITY = Severity.WARNING
-    threshold: float
 
     LACKING = NO_LAUNCHES
 

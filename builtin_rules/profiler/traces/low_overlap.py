@@ -13,7 +13,7 @@ from builtin_rules.profiler.traces.kernels import (
     common,
     total,
 )
-from smdebug.rules.extensions import Quantity, Severity
+from smdebug.rules.extensions import Quantity
 
 OVERLAP: Final = "overlap"
 EXPOSED: Final = "exposed"
@@ -31,18 +31,13 @@ class LowOverlap(KernelRule):
     """
 
     READS = "the kernels in traces of torch.profiler."
-    PARAMS = (
-        percentage("threshold", "Smallest share of communication that computation hides.", 50),
-        percentage("tolerated", "Largest tolerated share of time of exposed communication.", 10),
-        SCAN_INTERVAL,
-    )
+    threshold = percentage("Smallest share of communication that computation hides.", 50)
+    tolerated = percentage("Largest tolerated share of time of exposed communication.", 10)
+    scan_interval_us = SCAN_INTERVAL
     QUANTITIES = (
         Quantity(OVERLAP, "communication hidden by computation (%)", worse="below"),
         Quantity(EXPOSED, "time of communication without computation (%)"),
     )
-    SEVERITY = Severity.WARNING
-    threshold: float
-    tolerated: float
 
     LACKING = NO_COMMUNICATION
 

@@ -10,7 +10,8 @@ import numpy as np
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, positive
 from builtin_rules.profiler.statistics.samples import Device
 from builtin_rules.profiler.statistics.window_rule import WindowRule
-from smdebug.rules.extensions import IntParam, Quantity, Severity, TorchTraces, is_step
+from builtin_rules.statistics.parameters import count
+from smdebug.rules.extensions import Quantity, TorchTraces, is_step
 
 if TYPE_CHECKING:
     from smdebug.profiler.trace_event_file_parser import TraceEvent
@@ -34,17 +35,10 @@ class MemoryGrows(WindowRule):
     """
 
     READS = "the steps and the samples of memory in traces of torch.profiler."
-    PARAMS = (
-        IntParam(
-            "steps", "Number of successive rises of memory.", default=5, unit="steps", minimum=1
-        ),
-        positive("increase", "Largest tolerated rise over these steps.", 5, "percent"),
-        SCAN_INTERVAL,
-    )
+    steps = count("Number of successive rises of memory.", 5, "steps")
+    increase = positive("Largest tolerated rise over these steps.", 5, "percent")
+    scan_interval_us = SCAN_INTERVAL
     QUANTITIES = (Quantity(GROWTH, "rise of the least memory over steps that all rise (%)"),)
-    SEVERITY = Severity.WARNING
-    steps: int
-    increase: float
 
     required_inputs = (TorchTraces(),)
 

@@ -13,7 +13,7 @@ from builtin_rules.profiler.traces.kernels import (
     Kernels,
     idle_percent,
 )
-from smdebug.rules.extensions import Quantity, Severity
+from smdebug.rules.extensions import Quantity
 
 SMALL: Final = "small"
 IDLE: Final = "idle"
@@ -32,20 +32,14 @@ class SmallKernels(KernelRule):
     """
 
     READS = "the kernels in traces of torch.profiler."
-    PARAMS = (
-        positive("shortest", "A kernel that takes less time is short.", 10, "microseconds"),
-        percentage("share", "Largest tolerated share of short kernels.", 50),
-        percentage("idle", "Largest tolerated share of time without a kernel.", 20),
-        SCAN_INTERVAL,
-    )
+    shortest = positive("A kernel that takes less time is short.", 10, "microseconds")
+    share = percentage("Largest tolerated share of short kernels.", 50)
+    idle = percentage("Largest tolerated share of time without a kernel.", 20)
+    scan_interval_us = SCAN_INTERVAL
     QUANTITIES = (
         Quantity(SMALL, "kernels that are short (%)"),
         Quantity(IDLE, "time without a kernel (%)"),
     )
-    SEVERITY = Severity.WARNING
-    shortest: float
-    share: float
-    idle: float
 
     LACKING = TOO_FEW
 

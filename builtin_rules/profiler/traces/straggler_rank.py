@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, percentage
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.profiler.traces.kernels import is_collective
-from smdebug.rules.extensions import Quantity, Severity, TorchTraces, is_step
+from smdebug.rules.extensions import Quantity, TorchTraces, is_step
 
 if TYPE_CHECKING:
     from smdebug.profiler.trace_event_file_parser import TraceEvent
@@ -37,13 +37,9 @@ class StragglerRank(WindowRule):
     READS = (
         "the kernels of NCCL and RCCL, and the collectives of Gloo, in traces of torch.profiler."
     )
-    PARAMS = (
-        percentage("threshold", "Largest tolerated share of time of waiting for one rank.", 10),
-        SCAN_INTERVAL,
-    )
+    threshold = percentage("Largest tolerated share of time of waiting for one rank.", 10)
+    scan_interval_us = SCAN_INTERVAL
     QUANTITIES = (Quantity(AWAITED, "time that other ranks wait for a rank (%)"),)
-    SEVERITY = Severity.WARNING
-    threshold: float
 
     required_inputs = (TorchTraces(),)
 

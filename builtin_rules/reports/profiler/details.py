@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from builtin_rules.reports.profiler import charts, findings, tables
 from builtin_rules.reports.profiler.charts import RangePlot
-from builtin_rules.reports.profiler.moments import FindingMoment, moments
+from builtin_rules.reports.profiler.moments import FindingMoment, moment_of
 from builtin_rules.reports.profiler.report_data import ReportData
 from builtin_rules.reports.profiler.sub_rules import SubRule
 from builtin_rules.reports.profiler.wording import counted, meaning, number, place
@@ -60,7 +60,8 @@ def sections(data: ReportData) -> Iterator[RuleSection]:
 
 def _section(data: ReportData, rule: SubRule) -> RuleSection:
     details = rule.report["Details"]
-    summaries = findings.worst_first(rule)
+    ranked = findings.worst_first(rule)
+    summaries = ranked[:MAX_FINDINGS]
     return RuleSection(
         rule.name,
         meaning(type(rule.rule)),
@@ -73,10 +74,13 @@ def _section(data: ReportData, rule: SubRule) -> RuleSection:
                 f"{summary.windows:,}",
                 summary.note,
             )
-            for summary in summaries[:MAX_FINDINGS]
+            for summary in summaries
         ],
-        list(moments(data, rule.name, summaries[:MAX_FINDINGS])),
-        max(0, len(summaries) - MAX_FINDINGS),
+        [
+            moment_of(data, f"at-{rule.name}-{rank}", summary)
+            for rank, summary in enumerate(summaries, start=1)
+        ],
+        len(ranked) - len(summaries),
         remedy(rule),
         tables.boxes(details) if rule.name in _WITH_BOXES else [],
         tables.operators(details) if rule.name in _WITH_OPERATORS else {},

@@ -1,7 +1,7 @@
 """The moments of findings: where charts mark them, and how to see them in a trace."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -57,14 +57,6 @@ class FindingMoment:
     traces: Sequence[Trace]
 
 
-def moments(
-    data: ReportData, rule: str, summaries: Sequence[FindingSummary]
-) -> Iterator[FindingMoment | None]:
-    """Yield the moment of each finding of a rule; None if it cannot be told."""
-    for number, summary in enumerate(summaries, start=1):
-        yield _moment(data, f"at-{rule}-{number}", summary)
-
-
 def by_node(moments: Iterable[FindingMoment], nodes: Sequence[str]) -> Mapping[str, list[str]]:
     """Return the anchors by node; those of other nodes are below ""."""
     anchors: dict[str, list[str]] = {}
@@ -74,7 +66,8 @@ def by_node(moments: Iterable[FindingMoment], nodes: Sequence[str]) -> Mapping[s
     return anchors
 
 
-def _moment(data: ReportData, anchor: str, summary: FindingSummary) -> FindingMoment | None:
+def moment_of(data: ReportData, anchor: str, summary: FindingSummary) -> FindingMoment | None:
+    """Return when a finding was first met; None if it cannot be told."""
     start_us, end_us = summary.first_us
     try:
         start, end = (

@@ -47,7 +47,7 @@ def declared() -> tuple[Param, ...]:
 def _of_report(rule: str, param: Param) -> Param:
     """Return a parameter of a rule as the report declares it."""
     renamed = replace(param, name=f"{rule}_{param.name}")
-    if isinstance(renamed, IntParam) and param.name == SCAN_INTERVAL.name:
+    if isinstance(renamed, IntParam) and param.name == SCAN_INTERVAL.param.name:
         # With a shorter interval, the report would walk over many empty windows.
         return replace(renamed, minimum=SHORTEST_INTERVAL_US)
     return renamed

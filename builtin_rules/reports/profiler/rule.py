@@ -13,7 +13,7 @@ from builtin_rules.reports.profiler.step_history import StepHistory
 from builtin_rules.reports.profiler.sub_rules import SUB_RULES, SharedWindow, SubRule
 from builtin_rules.reports.profiler.usage_history import UsageHistory
 from builtin_rules.reports.report_writer import ReportWriter
-from smdebug.rules.extensions import Clock, Severity, SystemClock, set_parameters
+from smdebug.rules.extensions import Clock, SystemClock, set_parameters
 
 NOTHING: Final = "no profiler data in this window"
 TRIGGERED: Final = "triggered"
@@ -40,7 +40,6 @@ class ProfilerReport(WindowRule):
 
     READS = "the system metrics and framework events that its rules read."
     PARAMS = parameters.declared()
-    SEVERITY = Severity.WARNING
     scan_interval_us = MINUTE_US
     met_if_triggered: bool
 

@@ -250,16 +250,13 @@ class EvaluationPhases:
             if not self._evaluating:
                 self._add_validation(losses)
             ended = self.end()
-        self._add_training(losses)
+        for metric, value in losses.training.items():
+            self._training.setdefault(metric, PhaseLosses()).add(value)
         if mode is not ModeKeys.TRAIN:
             self._add_validation(losses)
             if mode is ModeKeys.GLOBAL or ModeKeys.TRAIN not in trial.modes():
                 ended = self.end()
         return ended
-
-    def _add_training(self, losses: StepLosses) -> None:
-        for metric, value in losses.training.items():
-            self._training.setdefault(metric, PhaseLosses()).add(value)
 
     def _add_validation(self, losses: StepLosses) -> None:
         for key, value in losses.validation.items():

@@ -14,7 +14,7 @@ from builtin_rules.statistics.sustained import (
 )
 from builtin_rules.statistics.tensor_selection import SavedTensor
 from builtin_rules.tensors.activations.attention import PROBABILITIES, entropies, probabilities
-from smdebug.rules.extensions import Quantity, Severity, TensorInput
+from smdebug.rules.extensions import Quantity, TensorInput
 
 ENTROPY: Final = "median entropy of the heads"
 SAVED: Final = r"^attention/.*entropy$"
@@ -33,13 +33,11 @@ class AttentionCollapse(SustainedRule):
     up to 1, are not judged.
     """
 
-    MEASURED = ENTROPY
     TENSORS = ("attention", PROBABILITIES)
     READS = "the entropies (attention/<module>/entropy) or attention probabilities: values."
     threshold = share("Smallest accepted entropy, a share of ln(keys).", 0.05, "share")
     patience = steps_in_a_row(3)
     tensor_regex = names(PROBABILITIES)
-    SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(ENTROPY, "entropy / ln(visible keys), median head", worse="below"),)
 
     def _prepare(self) -> None:

@@ -5,7 +5,7 @@ from typing import Final
 from builtin_rules.statistics.layer_units import THRESHOLD_LAYER, UnitsRule
 from builtin_rules.statistics.parameters import Declared, names, percentage
 from builtin_rules.statistics.tensor_selection import LITERAL, by_role
-from smdebug.rules.extensions import Activity, PatternsParam, Quantity, Severity, WantedMeasure
+from smdebug.rules.extensions import Activity, PatternsParam, Quantity, WantedMeasure
 
 DEAD: Final = "dead units"
 OUTPUTS: Final = PatternsParam(
@@ -56,9 +56,7 @@ class DeadRelu(UnitsRule):
     )
     threshold_layer = THRESHOLD_LAYER
     literal = Declared[bool](LITERAL)
-    SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(DEAD, "dead units, percent of the layer"),)
-    MEASURED = DEAD
     CERTAIN = 90.0
 
     def _prepare(self) -> None:

@@ -39,7 +39,6 @@ class ModeCollapse(SustainedRule):
     not judged.
     """
 
-    MEASURED = SPREAD
     TENSORS = ("samples", SAMPLES)
     READS = "the collection samples, and outputs of generators: values."
     threshold = share("Smallest accepted spread, as a share of its maximum.", 0.1, "share")

@@ -87,7 +87,6 @@ class PolicyEntropyCollapse(DeclaredRule):
     """
 
     READS = "the tensors named as the entropy of a policy or its loss; and rewards."
-    SEVERITY = Severity.WARNING
     threshold = share("Share of the first entropy.", 0.05, "of the first entropy")
     patience = count("Rows for which the entropy stays below it.", 30, "rows")
     QUANTITIES = (Quantity(ENTROPY, "entropy of the policy", worse="below"),)

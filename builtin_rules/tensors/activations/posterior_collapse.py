@@ -38,7 +38,6 @@ class PosteriorCollapse(SustainedRule):
     with other than two dimensions are not judged.
     """
 
-    MEASURED = VARIANCE
     TENSORS = ("latent means", MEANS)
     READS = "the collection latent_means, and outputs of layers named mu: values."
     threshold = positive("A latent unit with a larger variance is active.", 0.01, "variance")

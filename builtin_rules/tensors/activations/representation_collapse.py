@@ -36,7 +36,6 @@ class RepresentationCollapse(SustainedRule):
     with fewer than 8 rows, or with other than two dimensions are not judged.
     """
 
-    MEASURED = SPREAD
     TENSORS = ("embeddings", EMBEDDINGS)
     READS = "the collection embeddings, and outputs of projection heads: values."
     threshold = positive("Smallest accepted spread; even rows have 1.", 0.05, "spread")

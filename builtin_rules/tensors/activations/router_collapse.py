@@ -12,7 +12,7 @@ from builtin_rules.statistics.sustained import (
     steps_in_a_row,
 )
 from builtin_rules.statistics.tensor_selection import SavedTensor
-from smdebug.rules.extensions import PatternsParam, Quantity, Severity
+from smdebug.rules.extensions import PatternsParam, Quantity
 
 ENTROPY: Final = "entropy of the loads"
 LOADS: Final = PatternsParam(
@@ -37,13 +37,11 @@ class RouterCollapse(SustainedRule):
     separately. Tensors with NaN or infinity, of a single expert, or without load are not judged.
     """
 
-    MEASURED = ENTROPY
     TENSORS = ("loads of experts", LOADS)
     READS = "the loads (router/<module>/load) or router probabilities: values."
     threshold = share("Smallest accepted entropy, as a share of ln(experts).", 0.5, "share")
     patience = steps_in_a_row(10)
     tensor_regex = names(LOADS)
-    SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(ENTROPY, "entropy of the loads / ln(experts)", worse="below"),)
 
     def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:

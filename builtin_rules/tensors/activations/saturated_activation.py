@@ -11,7 +11,6 @@ from smdebug.rules.extensions import (
     FloatParam,
     PatternsParam,
     Quantity,
-    Severity,
     TensorInput,
     WantedMeasure,
 )
@@ -66,8 +65,6 @@ class SaturatedActivation(UnitsRule):
     )
     threshold_layer = THRESHOLD_LAYER
     literal = Declared[bool](LITERAL)
-    MEASURED = SATURATED
-    SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(SATURATED, "saturated units, percent of the layer"),)
 
     def _prepare(self) -> None:

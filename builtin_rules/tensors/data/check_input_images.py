@@ -119,7 +119,6 @@ class CheckInputImages(DeclaredRule):
         "axis",
     )
     literal = Declared[bool](LITERAL)
-    SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(MEAN, "largest |mean| of a channel, over all images so far"),)
 
     def _prepare(self) -> None:

@@ -17,7 +17,7 @@ from builtin_rules.statistics.parameters import Declared, count, flag, names, no
 from builtin_rules.statistics.share_of_total import lower
 from builtin_rules.statistics.tensor_selection import LITERAL, by_role, mode_of
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import PatternsParam, Quantity, Severity
+from smdebug.rules.extensions import PatternsParam, Quantity
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -106,7 +106,6 @@ class ClassImbalance(DeclaredRule):
     labels_regex = names(LABELS)
     predictions_regex = names(PREDICTIONS)
     literal = Declared[bool](LITERAL)
-    SEVERITY = Severity.WARNING
     QUANTITIES = (
         Quantity(IMBALANCE, "labels of the largest / the smallest class, at least", log=True),
         Quantity(MISPREDICTION, "wrong predictions of a class / its labels, at least"),

@@ -28,7 +28,7 @@ from builtin_rules.statistics.parameters import Declared, count, share
 from builtin_rules.statistics.tensor_selection import LITERAL, SavedTensor, mode_of, tensor_names
 from smdebug.core.collection import CollectionKeys
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import Quantity, Severity, TensorInput, TextParam
+from smdebug.rules.extensions import Quantity, TensorInput, TextParam
 
 DIAGONAL: Final = "diagonal"
 BESIDE: Final = "off-diagonal"
@@ -116,7 +116,6 @@ class Confusion(DeclaredRule):
         "share of a column",
     )
     literal = Declared[bool](LITERAL)
-    SEVERITY = Severity.WARNING
     QUANTITIES = (
         Quantity(
             DIAGONAL, "correct predictions of the worst class (share, at most)", worse="below"

@@ -74,7 +74,6 @@ class FeatureImportanceOverweight(DeclaredRule):
         )
     )
     literal = Declared[bool](LITERAL)
-    SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(SHARE, "share of the most important features (0 to 1)"),)
 
     def _prepare(self) -> None:

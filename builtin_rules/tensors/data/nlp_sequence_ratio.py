@@ -84,7 +84,6 @@ class NLPSequenceRatio(DeclaredRule):
         )
     )
     literal = Declared[bool](LITERAL)
-    SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity("share of token 0", "share of token 0, percent of all tokens"),)
 
     def _prepare(self) -> None:

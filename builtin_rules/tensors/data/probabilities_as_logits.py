@@ -50,7 +50,6 @@ class ProbabilitiesAsLogits(DeclaredRule):
     )
     patience = steps_in_a_row(3)
     rows = count("Smallest number of rows of a step that is judged.", 8, "rows")
-    SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(STEPS, "saved steps in a row with predictions of the wrong kind"),)
 
     required_inputs = (INPUTS,)

@@ -11,7 +11,7 @@ from builtin_rules.statistics.tensor_selection import any_met, numbers, saved_te
 from builtin_rules.statistics.training_kind import TrainingKind
 from builtin_rules.tensors.data.row_hashes import SeenRows, hashes
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import Quantity, Severity, TensorInput
+from smdebug.rules.extensions import Quantity, TensorInput
 
 REPEATED: Final = "repeated batches"
 FEW_CLASSES: Final = "batches of few classes"
@@ -80,7 +80,6 @@ class RepeatedBatches(DeclaredRule):
     )
     threshold_repeats = share("Share of the last 8 batches that is bad.", 0.75, "share")
     threshold_leak = share("Largest accepted share of evaluated rows.", 0.1, "share")
-    SEVERITY = Severity.WARNING
     QUANTITIES = (
         Quantity(REPEATED, "share of the last 8 batches that repeat"),
         Quantity(FEW_CLASSES, "share of the last 8 batches with two classes or fewer"),

@@ -14,8 +14,6 @@ def hashes(array: Any, *, fingerprints: bool) -> tuple[int, ...]:
     fingerprints
         Whether the array already holds a hash of each row.
     """
-    if not array.ndim:
-        return ()
     if fingerprints:
         return tuple(array.reshape(-1).tolist())
     return tuple(hash(row.tobytes()) for row in array[:MOST_OF_BATCH])

@@ -54,7 +54,6 @@ class TreeDepth(DeclaredRule):
     READS = "the collection trees: ID (or Tree and Node), Yes and No; without them Node alone."
     depth = positive("Trees deeper than this are reported.", _DEPTH, "levels below the root")
     literal = Declared[bool](LITERAL)
-    SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(LEVELS, "depth of the deepest tree (levels)", worse="above"),)
 
     required_inputs = (TREES,)

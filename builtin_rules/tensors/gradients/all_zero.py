@@ -28,7 +28,7 @@ from builtin_rules.statistics.tensor_selection import (
     view,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import Quantity, Severity, ZeroCount
+from smdebug.rules.extensions import Quantity, ZeroCount
 
 ZEROS: Final = "share of zeros"
 _ALL: Final = 100.0
@@ -61,7 +61,6 @@ class AllZero(SelectingRule):
     threshold = percentage("The share of zeros from which a tensor is reported.", _ALL)
     literal = Declared[bool](LITERAL)
     QUANTITIES = (Quantity(ZEROS, "zeros among the elements (percent)", worse="above"),)
-    SEVERITY = Severity.WARNING
     STATISTIC = _ZEROS
 
     def _prepare(self) -> None:

@@ -18,7 +18,7 @@ from builtin_rules.statistics.tensor_selection import (
 from smdebug.core.collection import CollectionKeys
 from smdebug.core.reductions import Reduction
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Quantity, Severity
+from smdebug.rules.extensions import Quantity
 
 LARGE: Final = "large variance"
 SMALL: Final = "small variance"
@@ -61,7 +61,6 @@ class TensorVariance(SelectingRule):
         Quantity(LARGE, "variance, squared unit of the tensor", worse="above", log=True),
         Quantity(SMALL, "variance, squared unit of the tensor", worse="below", log=True),
     )
-    SEVERITY = Severity.WARNING
     STATISTIC = Reduction("variance", absolute=False)
 
     def _prepare(self) -> None:

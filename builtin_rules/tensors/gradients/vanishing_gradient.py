@@ -27,7 +27,7 @@ from builtin_rules.statistics.tensor_selection import (
     value_shape,
     wanted,
 )
-from smdebug.rules.extensions import Quantity, Severity
+from smdebug.rules.extensions import Quantity
 
 MEAN: Final = "mean |gradient|"
 ZERO: Final = "Exactly 0: no gradient reaches the parameter."
@@ -79,7 +79,6 @@ class VanishingGradient(DeclaredRule):
     )
     literal = Declared[bool](LITERAL)
     QUANTITIES = (Quantity(MEAN, MEAN, worse="below", log=True),)
-    SEVERITY = Severity.WARNING
 
     required_inputs = (GRADIENTS,)
     wants = wanted(GRADIENTS, "mean", absolute=True)

@@ -84,7 +84,6 @@ class LossNotDecreasing(DeclaredRule):
     Losses of several workers are averaged. Tensors with more than one element are skipped.
     """
 
-    SEVERITY = Severity.WARNING
     READS = "the collection losses and the selected tensors: values of one element."
     collection_names = names(COLLECTION_NAMES)
     tensor_regex = names(TENSOR_REGEX)

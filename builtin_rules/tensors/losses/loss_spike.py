@@ -42,7 +42,6 @@ class LossSpike(DeclaredRule):
     several workers are averaged. Rows are saved values: step numbers do not matter.
     """
 
-    SEVERITY = Severity.WARNING
     READS = "the collection losses in the mode TRAIN, or without modes: values."
     only_lasting = flag("Leave out spikes that recovered.")
     QUANTITIES = (Quantity(SPIKE, "training loss, and the limit of a spike"),)

@@ -16,7 +16,7 @@ from builtin_rules.statistics.losses.objective import no_objective
 from builtin_rules.statistics.noise_levels import RobustWindow, mean
 from builtin_rules.statistics.parameters import Declared, count, names, non_negative
 from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES, TENSOR_REGEX, selection_input
-from smdebug.rules.extensions import Quantity, Severity, step_in_segment
+from smdebug.rules.extensions import Quantity, step_in_segment
 
 # Why these, and how they judge: docs/decisions/0010-overfit.md.
 GAP: Final = "gap"
@@ -78,7 +78,6 @@ class Overfit(DeclaredRule):
     training loss of 0 is not judged. Losses of several tensors and workers are averaged.
     """
 
-    SEVERITY = Severity.WARNING
     READS = "the collection losses, or the selected tensors, in the modes TRAIN and EVAL: values."
     tensor_regex = names(TENSOR_REGEX)
     start_step = count("First step whose losses count.", 0, "global steps", minimum=0)

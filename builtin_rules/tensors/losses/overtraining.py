@@ -124,7 +124,6 @@ class Overtraining(DeclaredRule):
     averaged; NaN and infinity are left out (`ExplodingTensor` reports them).
     """
 
-    SEVERITY = Severity.WARNING
     READS = "the collection losses in the modes TRAIN and EVAL, or without modes: values."
     patience_train = count("Number of training losses to wait for an improvement.", 5, "losses")
     patience_validation = count(

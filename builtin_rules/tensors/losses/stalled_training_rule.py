@@ -2,23 +2,14 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
+from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.parameters import Declared, count, flag
 from builtin_rules.statistics.tensor_selection import LITERAL
-from smdebug.rules import Rule
-from smdebug.rules.extensions import (
-    BoolParam,
-    Clock,
-    IntParam,
-    Quantity,
-    Severity,
-    SystemClock,
-    TextParam,
-    set_parameters,
-)
+from smdebug.rules.extensions import Clock, Quantity, Severity, SystemClock, TextParam
 
 SECONDS: Final = "seconds without news"
-_THRESHOLD: Final = 1800
 STOP: Final = "stop_training_on_fire"
 PREFIX: Final = "training_job_name_prefix"
 ASKED: Final = (
@@ -26,7 +17,7 @@ ASKED: Final = (
 )
 
 
-class StalledTrainingRule(Rule):
+class StalledTrainingRule(DeclaredRule):
     """Met when more than `threshold` seconds lie between two saved steps, for some worker.
 
     Times are those recorded in the event files, so the answer is the same during and after the
@@ -46,51 +37,26 @@ class StalledTrainingRule(Rule):
     """
 
     READS = "the times at which event files were written; no tensor in particular."
-    PARAMS = (
-        IntParam(
-            "threshold",
-            "A training that saves nothing for longer than this is stalled.",
-            default=_THRESHOLD,
-            unit="seconds",
-            minimum=1,
-        ),
-        BoolParam(STOP, "Stop the training job when the condition is met.", default=False),
+    threshold = count(
+        "A training that saves nothing for longer than this is stalled.", 1800, "seconds"
+    )
+    stop_training_on_fire = flag("Stop the training job when the condition is met.")
+    training_job_name_prefix = Declared[str | None](
         TextParam(
-            PREFIX,
+            "",
             "Name of the training job to stop, or a prefix that only one running job has; by "
             "default the job of the container or of --training-job-name.",
             pattern="[A-Za-z0-9-]+",
             allowed="letters, digits and hyphens",
-        ),
-        LITERAL,
+        )
     )
+    literal = Declared[bool](LITERAL)
     QUANTITIES = (Quantity(SECONDS, "time since the step before (s)", worse="above"),)
     SEVERITY = Severity.ERROR
-    threshold: int
-    stop_training_on_fire: bool
-    training_job_name_prefix: str | None
-    literal: bool
+    clock: ClassVar[Clock] = SystemClock()
 
-    def __init__(
-        self,
-        base_trial: Any,
-        threshold: Any = _THRESHOLD,
-        stop_training_on_fire: Any = False,
-        training_job_name_prefix: Any = None,
-        literal: Any = False,
-        *,
-        clock: Clock | None = None,
-    ) -> None:
-        super().__init__(base_trial)
-        set_parameters(
-            self,
-            threshold=threshold,
-            stop_training_on_fire=stop_training_on_fire,
-            training_job_name_prefix=training_job_name_prefix,
-            literal=literal,
-        )
+    def _prepare(self) -> None:
         self._action_str = self.declared_actions(vars(self))
-        self.clock = clock or SystemClock()
         self._last_arrival = self.clock.monotonic()
         self._judged_step = -1
         self._last: dict[str, float] = {}  # wall time of each worker's last step

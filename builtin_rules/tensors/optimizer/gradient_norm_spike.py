@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.noise_levels import NOISE_WINDOW, noise
+from builtin_rules.statistics.noise_levels import NOISE_WINDOW, spread
 from builtin_rules.statistics.parameters import positive
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
@@ -22,7 +22,6 @@ from builtin_rules.statistics.tensor_selection import (
 from builtin_rules.statistics.training_scalars import (
     GRADIENT_NORMS,
     finite_scalars,
-    median_deviation,
     scalars_of_mode,
 )
 from smdebug.rules.extensions import Quantity, Severity, TensorInput, WantedMeasure
@@ -94,8 +93,7 @@ class _Norms:
             return None
         logs = list(self.logs)
         level = max(statistics.median(logs), statistics.median(logs[-RECENT_ROWS:]))
-        deviation = max(median_deviation(logs), noise(logs))
-        return math.exp(min(700.0, level + max(math.log(factor), deviations * deviation)))
+        return math.exp(min(700.0, level + max(math.log(factor), deviations * spread(logs))))
 
     def add(self, norm: float, *, is_spike: bool) -> None:
         """Add a norm; a spike counts as the level, so that it does not hide the next one."""
@@ -149,7 +147,6 @@ class GradientNormSpike(DeclaredRule):
         "the collection gradient_norms, or the norms of the collection gradients; and the "
         "collection losses."
     )
-    SEVERITY = Severity.WARNING
     factor = positive("How many times the level a spike exceeds.", 4.0, "times the median")
     deviations = positive("How far a spike exceeds the noise.", 5.0, "robust deviations of the log")
     QUANTITIES = (
@@ -245,7 +242,7 @@ class GradientNormSpike(DeclaredRule):
         level, margin = None, 0.0
         if len(losses) >= LATEST_ROWS:
             level = statistics.median(losses)
-            margin = LOSS_DEVIATIONS * max(noise(losses), median_deviation(losses))
+            margin = LOSS_DEVIATIONS * spread(losses)
         spike = _Spike(norms.rows, norm, level, margin)
         norms.spikes.append(spike)
         norms.pending = norms.pending or spike

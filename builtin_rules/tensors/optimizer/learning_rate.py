@@ -122,7 +122,6 @@ class LearningRate(DeclaredRule):
     """
 
     READS = "the collection learning_rates: values of one element; and the collection losses."
-    SEVERITY = Severity.WARNING
     patience = count("Rows from the first one on in which a rate may be zero.", 40, "rows")
     jump = positive("How many times the highest rate so far a jump is.", 10.0, "times")
     QUANTITIES = (Quantity(RATE, "learning rate", worse="below"),)

@@ -4,20 +4,19 @@ import math
 import statistics
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.noise_levels import noise
+from builtin_rules.statistics.noise_levels import spread
 from builtin_rules.statistics.parameters import count
 from builtin_rules.statistics.tensor_selection import LOSSES, TensorKey, any_met
 from builtin_rules.statistics.training_scalars import (
     GRADIENT_NORMS,
     LEARNING_RATES,
     finite_scalars,
-    median_deviation,
 )
 from smdebug.rules.extensions import Quantity, Severity, TensorInput, step_in_segment
 
@@ -97,7 +96,6 @@ class ResumeLostState(DeclaredRule):
         "the collections losses, gradient_norms and learning_rates: values of one element, in "
         "runs with several segments."
     )
-    SEVERITY = Severity.WARNING
     patience = count("Rows in which a value may come back.", 20, "rows", minimum=5)
     QUANTITIES = (
         Quantity(LOSS, "loss after the resume, median of five"),
@@ -153,7 +151,7 @@ class ResumeLostState(DeclaredRule):
     def _judge_loss(self, step: int, key: TensorKey, history: _History) -> bool:
         before = history.before
         level = statistics.median(before)
-        margin = max(LOSS_RISE * abs(level), LEVEL_DEVIATIONS * _spread(before))
+        margin = max(LOSS_RISE * abs(level), LEVEL_DEVIATIONS * spread(before))
         first, limit = statistics.median(history.first), level + margin
         back = max(limit, level + BACK_SHARE * (first - level))
         if len(history.after) == AT_ONCE and min(history.after) > back:
@@ -169,7 +167,7 @@ class ResumeLostState(DeclaredRule):
         if len(logs) < MIN_ROWS:
             return False
         level = statistics.median(logs)
-        margin = max(math.log(CHANGE_FACTOR), LEVEL_DEVIATIONS * _spread(logs))
+        margin = max(math.log(CHANGE_FACTOR), LEVEL_DEVIATIONS * spread(logs))
         bound = _Level(math.exp(level), math.exp(min(700.0, level + margin)))
         return self._judge_median(step, NORM, key, history, bound)
 
@@ -205,8 +203,3 @@ class ResumeLostState(DeclaredRule):
         note = f"From {last:.4g} to {after[0]:.4g}: the schedule began anew."
         met = last > 0 and (warms_up or begins_anew)
         return self.record(key, step, RATE, after[0], last, met=met, note=note)
-
-
-def _spread(values: Sequence[float]) -> float:
-    """Return the robust deviation of values, with or without a trend, whichever is larger."""
-    return max(noise(values), median_deviation(values))

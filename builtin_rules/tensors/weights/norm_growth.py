@@ -16,7 +16,7 @@ from builtin_rules.statistics.tensor_selection import (
     wanted,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import Quantity, Severity, TensorInput
+from smdebug.rules.extensions import Quantity, TensorInput
 
 SIZE: Final = "root mean square"
 # Smaller tensors, such as the weights of a regression, take the size that their data need.
@@ -37,7 +37,6 @@ class NormGrowth(DeclaredRule):
     PREDICT are skipped, and so are NaN and infinity, which `ExplodingTensor` reports.
     """
 
-    SEVERITY = Severity.WARNING
     READS = "the collections weights and parameters: values, or the saved reduction l2 and shapes."
     factor = positive("How many times its first size a weight may have.", 10.0, "ratio")
     floor = non_negative("Root mean square up to which a weight may grow freely.", 0.5, "weight")

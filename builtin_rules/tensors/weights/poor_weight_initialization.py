@@ -27,7 +27,7 @@ from builtin_rules.statistics.tensor_selection import (
     variances,
 )
 from builtin_rules.statistics.training_kind import TrainingKind
-from smdebug.rules.extensions import PatternsParam, Quantity, Severity, TensorInput
+from smdebug.rules.extensions import PatternsParam, Quantity, TensorInput
 
 RATIO: Final = "variance ratio"
 SPREAD: Final = "gradient spread"
@@ -83,8 +83,6 @@ class PoorWeightInitialization(DeclaredRule):
     averaged, and validation losses are ignored (Keras's ``val_``, XGBoost's sets other than the
     training set).
     """
-
-    SEVERITY = Severity.WARNING
 
     READS = (
         "the collection relu_input (our hooks fill it by the class of a module or layer), inputs "

@@ -9,8 +9,8 @@ import numpy as np
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import positive
 from builtin_rules.statistics.previous_values import (
+    ALL_PARAMETERS,
     IS_SHARDED,
-    PARAMETERS,
     is_learning_step,
     parameter_names,
 )
@@ -22,7 +22,6 @@ from builtin_rules.statistics.tensor_selection import (
     saved_reductions,
     value_shape,
 )
-from smdebug.core.collection import CollectionKeys
 from smdebug.rules.extensions import ChangeNorms, Quantity, Severity, TensorInput
 
 DIFFERENCE: Final = "relative difference"
@@ -32,7 +31,6 @@ GRADIENT: Final = "gradient/"  # before the name of a parameter
 EQUAL_GRADIENTS: Final = 1e-3  # relative difference, of gradients summed in another order
 EQUAL_UPDATES: Final = 1e-2  # relative difference; weight decay differs with the values
 _CHANGE: Final = ChangeNorms()
-_COLLECTIONS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, PARAMETERS)
 _BUFFERS: Final = re.compile(r"running_(mean|var)|num_batches_tracked")
 # Saved reductions that hardly depend on the order of summation.
 _COMPARED: Final = frozenset({"l1", "l2", "min", "max", "std", "variance"})
@@ -73,7 +71,7 @@ class ReplicaDivergence(DeclaredRule):
         Quantity(DIFFERENCE, "norm of difference / norm of parameter", worse="above", log=True),
     )
 
-    required_inputs = (_Replicas("parameters of several workers", _COLLECTIONS),)
+    required_inputs = (_Replicas("parameters of several workers", ALL_PARAMETERS),)
 
     def _prepare(self) -> None:
         self._compared: set[TensorKey] = set()
@@ -89,7 +87,7 @@ class ReplicaDivergence(DeclaredRule):
             return self.not_judged("weights do not change in this mode")
         names = [
             name
-            for name in parameter_names(trial, step, _COLLECTIONS)
+            for name in parameter_names(trial, step, ALL_PARAMETERS)
             if not (_BUFFERS.search(name) or trial.has_tensor(IS_SHARDED + name))
         ]
         workers: dict[str, list[SavedTensor]] = {}
@@ -106,7 +104,7 @@ class ReplicaDivergence(DeclaredRule):
         for pair in pairs:
             if self._look_like_shards(pair, step):
                 self._sharded.add(pair.other.worker)
-            self._compared.add(pair.key)
+            self._compared.add(pair.other.key)
         answers = [self._judge(pair, step) for pair in pairs]
         return any(answers) if answers else self.not_judged("no replicas of a parameter")
 
@@ -142,7 +140,7 @@ class ReplicaDivergence(DeclaredRule):
         """Return whether a pair differs too much for replicas when first compared."""
         return (
             SHARDED_DIFFERENCE < pair.difference < math.inf
-            and pair.key not in self._compared
+            and pair.other.key not in self._compared
             and not _have_equal_gradients(pair, step)
         )
 
@@ -150,20 +148,20 @@ class ReplicaDivergence(DeclaredRule):
         """Return whether replicas differ, unless they are shards."""
         first, other, difference = pair
         met = difference > self.threshold
-        if met and pair.key not in self._replicas and other.worker in self._sharded:
+        if met and other.key not in self._replicas and other.worker in self._sharded:
             if not _have_equal_gradients(pair, step):
-                self._shards.add(pair.key)
-                self._doubtful[pair.key] = step
+                self._shards.add(other.key)
+                self._doubtful[other.key] = step
                 note = f"Differs from {first.worker!r} from the start: sharded, or never a replica."
                 return self.found(
-                    step, *pair.key, difference, SHARDED_DIFFERENCE, note, Severity.NOTE
+                    step, *other.key, difference, SHARDED_DIFFERENCE, note, Severity.NOTE
                 )
         elif not met and not _has_one_value(first, step):
-            self._replicas.add(pair.key)
+            self._replicas.add(other.key)
         note = f"Compared with {first.worker!r}."
         if difference == math.inf:
             note = f"Only one of it and {first.worker!r} is finite."
-        key, limit = pair.key, self.threshold
+        key, limit = other.key, self.threshold
         return self.record(
             key, step, DIFFERENCE, difference, limit, met=met, note=note if met else None
         )
@@ -175,11 +173,6 @@ class _Pair(NamedTuple):
     first: SavedTensor
     other: SavedTensor
     difference: float
-
-    @property
-    def key(self) -> TensorKey:
-        """The parameter and the second worker."""
-        return self.other.key
 
 
 def _has_one_value(saved: SavedTensor, step: int) -> bool:

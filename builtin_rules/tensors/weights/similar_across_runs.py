@@ -17,7 +17,7 @@ from builtin_rules.statistics.tensor_selection import (
     saved_tensors,
 )
 from smdebug.rules import Rule
-from smdebug.rules.extensions import NamesParam, Quantity, Severity, Tolerance, set_parameters
+from smdebug.rules.extensions import NamesParam, Quantity, Tolerance, set_parameters
 from smdebug.trials import create_trial
 
 DIFFERENCE: Final = "difference"
@@ -63,7 +63,6 @@ class SimilarAcrossRuns(SelectingRule):
     QUANTITIES = (
         Quantity(DIFFERENCE, "largest difference / tolerated difference", worse="above", log=True),
     )
-    SEVERITY = Severity.WARNING
     ALL_BY_DEFAULT = True
 
     def __init__(

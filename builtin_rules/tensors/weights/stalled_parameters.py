@@ -10,7 +10,7 @@ import numpy as np
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count, positive
 from builtin_rules.statistics.previous_values import (
-    PARAMETERS,
+    ALL_PARAMETERS,
     TrainedParameters,
     earlier_steps,
     is_learning_step,
@@ -35,7 +35,6 @@ TYPICAL_UPDATE: Final = 1e-3  # the relative update of a healthy parameter
 SPARSE_SHARE: Final = 0.5  # a gradient with more zeros is that of an embedding with rare tokens
 MATRIX_RANK: Final = 2
 _CHANGE: Final = ChangeNorms()
-_COLLECTIONS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, PARAMETERS)
 _UNUSED: Final = ("pooler", "mask_token", "masked_spec_embed", "mask_emb")
 
 
@@ -79,7 +78,6 @@ class StalledParameters(DeclaredRule):
     training.
     """
 
-    SEVERITY = Severity.WARNING
     READS = (
         "the tensors optimizer/update_norm/*, or the collections weights, biases and parameters: "
         "values; the collection gradients: values, or shapes and the saved reductions abs_min and "
@@ -89,8 +87,8 @@ class StalledParameters(DeclaredRule):
     patience = count("Number of such steps in a row that is too many.", 4, "saved steps")
     QUANTITIES = (Quantity(RATIO, "norm of update / norm of parameter", worse="below", log=True),)
 
-    required_inputs = (GRADIENTS, TensorInput("parameters", (*_COLLECTIONS, "optimizer")))
-    wants = (WantedMeasure(_CHANGE, TensorInput("parameters", _COLLECTIONS), 1),)
+    required_inputs = (GRADIENTS, TensorInput("parameters", (*ALL_PARAMETERS, "optimizer")))
+    wants = (WantedMeasure(_CHANGE, TensorInput("parameters", ALL_PARAMETERS), 1),)
 
     def _prepare(self) -> None:
         self._still: dict[tuple[str, str], int] = {}  # for how many steps, by tensor and worker
@@ -127,7 +125,7 @@ class StalledParameters(DeclaredRule):
         """Return the relative updates of all parameters: of norms, else since the last values."""
         trial = self.base_trial
         moves: dict[tuple[str, str], _Move] = {}
-        names = parameter_names(trial, step, _COLLECTIONS)
+        names = parameter_names(trial, step, ALL_PARAMETERS)
         for saved in saved_tensors(trial, step, names):
             move = _since_last(saved, step)
             if move is not None:

@@ -13,8 +13,8 @@ from builtin_rules.statistics.lasting_zeros import ROUTED
 from builtin_rules.statistics.losses.objective import no_objective
 from builtin_rules.statistics.parameters import Declared, count, flag, names, non_negative
 from builtin_rules.statistics.previous_values import (
+    ALL_PARAMETERS,
     GRADIENT_NORM,
-    PARAMETERS,
     ComparableSteps,
     LearningRates,
     TrainedParameters,
@@ -43,7 +43,7 @@ from builtin_rules.statistics.tensor_selection import (
     tensor_names,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import Quantity, Severity, Tolerance, WantedMeasure
+from smdebug.rules.extensions import Quantity, Tolerance, WantedMeasure
 
 CHANGE: Final = "change"
 ACCUMULATED_BATCHES: Final = 16  # batches, or saved steps; more are rarely accumulated by hand
@@ -54,7 +54,6 @@ _LOST_BITS: Final = 2**13  # of the 23 of a fraction, float16 keeps 10 and bfloa
 _COUNTED: Final = re.compile(
     r"(?i)(?<![a-z])(m?error(@.*)?|acc(uracy)?|auc(pr)?|map|ndcg|precision|recall|f1)(@\d+)?(?![a-z])"
 )
-_PARAMETERS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, PARAMETERS)
 
 
 class UnchangedTensor(SelectingRule):
@@ -93,7 +92,6 @@ class UnchangedTensor(SelectingRule):
     parameters are judged at all steps.
     """
 
-    SEVERITY = Severity.WARNING
     READS = (
         "the selected tensors: values; the collection gradients: names; "
         "parameters/requires_grad/* and the collection learning_rates: values."
@@ -176,7 +174,7 @@ class UnchangedTensor(SelectingRule):
     def _parameters(self, step: int) -> set[str]:
         """Return the names of the parameters of the current step."""
         if self._parameter_names is None:
-            self._parameter_names = set(parameter_names(self.base_trial, step, _PARAMETERS))
+            self._parameter_names = set(parameter_names(self.base_trial, step, ALL_PARAMETERS))
         return self._parameter_names
 
     def _is_met(self, saved: SavedTensor, steps: Sequence[int], change: float) -> bool:

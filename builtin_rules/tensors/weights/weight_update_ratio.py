@@ -37,7 +37,6 @@ from smdebug.rules.extensions import (
     ChangeNorms,
     Norms,
     Quantity,
-    Severity,
     TensorInput,
     WantedMeasure,
 )
@@ -85,7 +84,6 @@ class WeightUpdateRatio(DeclaredRule):
     judges, and of weights that are clipped to one magnitude. With `literal`, every ratio counts.
     """
 
-    SEVERITY = Severity.WARNING
     READS = (
         "the collections weights and parameters, without biases: values at two steps; the "
         "collection gradients: names; parameters/requires_grad/* and the collection "

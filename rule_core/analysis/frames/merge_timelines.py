@@ -17,7 +17,8 @@ from rule_core.modes import ModeKeys
 from rule_core.profiler.files.constants import MERGEDTIMELINE_SUFFIX
 from rule_core.profiler.readers.merge import ALWAYS, TimelineMerge
 from rule_core.profiler.traces.event import Number
-from rule_core.storage import PendingFile, open_output, open_store
+from rule_core.storage.base import PendingFile
+from rule_core.storage.uri import open_output, open_store
 
 Bound = float | None
 _LOW_GPU: Final[Mapping[str, Any]] = MappingProxyType({"lowgpu": ()})

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from rule_core.frameworks.keras import layers
 from rule_core.frameworks.keras.collection import Collection, variable_name
-from rule_core.frameworks.keras.keras_access import KerasAccess
 from rule_core.modes import ModeKeys
 from rule_core.saving import current_hook
 from rule_core.saving.hook import Hook as CoreHook
+from rule_core.saving.step_writer import to_array
+from rule_core.saving.tensor_adapter import NumpyAccess
 
 # Collections filled without watching the calls of layers and models.
 SCALARS_AND_VARIABLES: Final = frozenset(
@@ -24,6 +25,19 @@ SCALARS_AND_VARIABLES: Final = frozenset(
         *("optimizer_variables", "learning_rates"),
     }
 )
+
+
+def _to_array(value: Any) -> NDArray[Any]:
+    """Convert a tensor of the backend, or a value that numpy supports, to an array on the host."""
+    if keras.ops.is_tensor(value) or isinstance(value, keras.Variable):
+        value = keras.ops.convert_to_numpy(value)
+    return to_array(value)
+
+
+class KerasAccess(NumpyAccess):
+    """Access to tensors of the backend, and to values that numpy can convert."""
+
+    _array = staticmethod(_to_array)
 
 
 class KerasHook(CoreHook, keras.callbacks.Callback):

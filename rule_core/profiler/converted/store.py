@@ -183,16 +183,13 @@ class ConvertedStore:
 
     def _recognized(self) -> dict[str, ConvertedFormat]:
         """Return the formats of files by key; none if a profiler wrote files."""
-        if self._has_profiler_files():
-            return {}
-        self._recognize_new()
-        return {key: each for key, each in self._formats.items() if each is not None}
-
-    def _has_profiler_files(self) -> bool:
         if not (self.only or self._files or self.is_profiled):
             folders = (next(self._store.list_keys(name), None) for name in _PROFILER_FOLDERS)
             self.is_profiled = any(folders)
-        return self.is_profiled
+        if self.is_profiled:
+            return {}
+        self._recognize_new()
+        return {key: each for key, each in self._formats.items() if each is not None}
 
     def _recognize_new(self) -> None:
         keys = [self.only] if self.only else self._all_keys()

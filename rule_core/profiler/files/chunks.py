@@ -11,7 +11,7 @@ from typing import Final
 
 from rule_core.exceptions import SMDebugError
 from rule_core.sources.text.compressed_file import Members
-from rule_core.storage import ByteRange, TrialStore
+from rule_core.storage.base import ByteRange, TrialStore
 
 GZIP: Final = b"\x1f\x8b"
 SNIFFED: Final = 1 << 16  # bytes

@@ -4,12 +4,10 @@ from array import array
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rule_core.profiler.traces.intervals import union
+from rule_core.profiler.traces.intervals import Floats, union
 
 WINDOW_US: Final = 100_000
-Floats = NDArray[np.float64]
 _UNMERGED: Final = 1 << 20  # intervals
 
 

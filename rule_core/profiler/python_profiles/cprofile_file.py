@@ -104,17 +104,17 @@ class _Parser:
             table[function] = value(*self._code())
 
     def _function(self, code: int, slot: int | None) -> Function:
-        what = "a function's file, line and name"
+        expected = "a function's file, line and name"
         if code == _REFERENCE:
-            return self._tuple_before(what, 3)  # type: ignore[return-value]  # its length says it
-        self._begin_tuple(what, code, 3)
+            return self._tuple_before(expected, 3)  # type: ignore[return-value]  # its length says it
+        self._begin_tuple(expected, code, 3)
         return self._kept(slot, (self._text(), self._int("a line", MAX_LINE), self._text()))
 
     def _calls(self, code: int, slot: int | None) -> Calls:
-        what = "a caller's four numbers"
+        expected = "a caller's four numbers"
         if code == _REFERENCE:
-            return self._tuple_before(what, 4)  # type: ignore[return-value]  # its length says it
-        self._begin_tuple(what, code, 4)
+            return self._tuple_before(expected, 4)  # type: ignore[return-value]  # its length says it
+        self._begin_tuple(expected, code, 4)
         return self._kept(slot, (self._count(), self._count(), self._time(), self._time()))
 
     def _numbers_and_callers(
@@ -124,12 +124,12 @@ class _Parser:
         calls = self._count(), self._count(), self._time(), self._time()
         return *calls, self._dict(self._code()[0], self._calls)
 
-    def _begin_tuple(self, what: str, code: int, length: int) -> None:
+    def _begin_tuple(self, expected: str, code: int, length: int) -> None:
         if code not in {_TUPLE, _SMALL_TUPLE}:
-            self._unexpected(what, code)
+            self._unexpected(expected, code)
         got = self._take(1)[0] if code == _SMALL_TUPLE else self._word()
         if got != length:
-            self._fail(what, f"{got} things")
+            self._fail(expected, f"{got} things")
 
     # -- texts and numbers --------------------------------------------------------------------
 
@@ -154,31 +154,31 @@ class _Parser:
     def _count(self) -> int:
         return self._int("a number of calls", MAX_COUNT)
 
-    def _int(self, what: str, largest: int) -> int:
+    def _int(self, expected: str, largest: int) -> int:
         code, slot = self._code()
         if code == _REFERENCE:
-            number = self._before(what, int)
+            number = self._before(expected, int)
         elif code == _INT:
             number = self._kept(slot, self._word())
         elif code == _INT64:
             number = self._kept(slot, int(_WORD64.unpack(self._take(8))[0]))
         elif code == _LONG:
-            number = self._kept(slot, self._long(what))
+            number = self._kept(slot, self._long(expected))
         else:
-            self._unexpected(what, code)
+            self._unexpected(expected, code)
         if not 0 <= number <= largest:
-            self._fail(f"{what} of 0 to {largest}", str(number))
+            self._fail(f"{expected} of 0 to {largest}", str(number))
         return number
 
-    def _long(self, what: str) -> int:
+    def _long(self, expected: str) -> int:
         digits = self._word()
         if not 0 <= digits <= _LONG_DIGITS:
-            self._fail(what, f"a number of {digits} digits")
+            self._fail(expected, f"a number of {digits} digits")
         raw = self._take(digits * _DIGIT.size)
         number = 0
         for index, (digit,) in enumerate(_DIGIT.iter_unpack(raw)):
             if digit >> _LONG_DIGIT:
-                self._fail(what, f"a digit of {digit}")
+                self._fail(expected, f"a digit of {digit}")
             number |= digit << (_LONG_DIGIT * index)
         return number
 
@@ -212,20 +212,20 @@ class _Parser:
             self._values[slot] = value
         return value
 
-    def _before(self, what: str, kind: type[T]) -> T:
+    def _before(self, expected: str, kind: type[T]) -> T:
         """Return the earlier value of a reference."""
         number = self._word()
         value = self._values[number] if 0 <= number < len(self._values) else None
         if value is None:
-            self._fail(what, f"a reference to number {number}, which is none")
+            self._fail(expected, f"a reference to number {number}, which is none")
         if not isinstance(value, kind):
-            self._fail(what, f"a reference to {value!r:.200}")
+            self._fail(expected, f"a reference to {value!r:.200}")
         return value
 
-    def _tuple_before(self, what: str, length: int) -> tuple[object, ...]:
-        value = self._before(what, tuple)
+    def _tuple_before(self, expected: str, length: int) -> tuple[object, ...]:
+        value = self._before(expected, tuple)
         if len(value) != length:
-            self._fail(what, f"a reference to {value!r:.200}")
+            self._fail(expected, f"a reference to {value!r:.200}")
         return value
 
     # -- bytes --------------------------------------------------------------------------------
@@ -242,8 +242,8 @@ class _Parser:
 
     # -- errors -------------------------------------------------------------------------------
 
-    def _unexpected(self, what: str, code: int) -> NoReturn:
-        self._fail(what, f"the code {bytes([code])!r}")
+    def _unexpected(self, expected: str, code: int) -> NoReturn:
+        self._fail(expected, f"the code {bytes([code])!r}")
 
     def _fail(self, expected: str, got: str) -> NoReturn:
         raise CorruptFileError(

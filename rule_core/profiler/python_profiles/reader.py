@@ -14,16 +14,15 @@ from rule_core.profiler.python_profiles.cprofile_file import MAX_BYTES
 from rule_core.profiler.python_profiles.download_folder import DownloadFolder
 from rule_core.profiler.python_profiles.span import StepPythonProfileStats
 from rule_core.profiler.python_profiles.types import ProfileFolderError
-from rule_core.storage import (
+from rule_core.storage.base import (
     ByteRange,
     ObjectNotFoundError,
     StorageUnavailableError,
     TrialStore,
-    open_store,
 )
 from rule_core.storage.local import LocalStore
 from rule_core.storage.read_pool import ReadPool
-from rule_core.storage.uri import is_s3
+from rule_core.storage.uri import is_s3, open_store
 
 T = TypeVar("T")
 FRAMEWORK: Final = "framework/"

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.profiler.files.constants import CPROFILE_NAME
@@ -16,30 +16,16 @@ from rule_core.profiler.python_profiles.reader import (
     profile_files,
 )
 from rule_core.profiler.python_profiles.span import StepPythonProfileStats
-from rule_core.profiler.python_profiles.stats import Metrics, cProfileStats, merged_cprofiles
+from rule_core.profiler.python_profiles.stats import (
+    Metrics,
+    cProfileFunctionStats,
+    cProfileStats,
+    merged_cprofiles,
+)
 from rule_core.profiler.python_profiles.types import PythonProfileModes, StepPhase, to_mode, to_step
-from rule_core.storage import TrialStore, open_store
+from rule_core.storage.base import TrialStore
 from rule_core.storage.local import LocalStore
-
-
-class FunctionTimes(NamedTuple):
-    """Calls and times of one function over the selected spans.
-
-    Attributes
-    ----------
-    name
-        ``file:line(name)``, or ``{name}`` for built-in functions; untrusted.
-    primitive_calls, total_calls
-        Numbers of non-recursive calls and of all calls.
-    total_time, cumulative_time
-        Seconds in the function itself, and including its callees.
-    """
-
-    name: str
-    primitive_calls: int
-    total_calls: int
-    total_time: float
-    cumulative_time: float
+from rule_core.storage.uri import open_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +35,7 @@ class TopFunctions:
     Attributes
     ----------
     functions
-        The first functions, largest first.
+        The first functions, largest first, over the selected spans; their names are untrusted.
     functions_in_all, time_in_all
         The number of all functions in the selected spans, and their time in seconds.
     chosen
@@ -60,7 +46,7 @@ class TopFunctions:
         The reason for each skipped file, by path.
     """
 
-    functions: tuple[FunctionTimes, ...]
+    functions: tuple[cProfileFunctionStats, ...]
     functions_in_all: int
     time_in_all: float
     chosen: tuple[StepPythonProfileStats, ...]
@@ -117,14 +103,10 @@ def top_functions(
     available = in_order(file.stats for file in files)
     selected = [profile for profile in available if is_selected(profile)]
     merged = merged_cprofiles(selected, lambda path: store.read(keys[path], READ_RANGE), problems)
-    functions = [
-        FunctionTimes(
-            *(stats.function_name, stats.prim_calls, stats.total_calls),
-            *(stats.total_time, stats.cumulative_time),
-        )
-        for stats in cProfileStats(merged).function_stats_list
-    ]
-    functions.sort(key=lambda function: (-getattr(function, _FIELDS[metric]), function.name))
+    functions = sorted(
+        cProfileStats(merged).function_stats_list,
+        key=lambda function: (-getattr(function, _FIELDS[metric]), function.function_name),
+    )
     return TopFunctions(
         tuple(functions[:n]),
         len(functions),
@@ -151,7 +133,7 @@ def has_python_profiles(folder: str | os.PathLike[str]) -> bool:
 _FIELDS: Final = {
     Metrics.TOTAL_TIME: "total_time",
     Metrics.CUMULATIVE_TIME: "cumulative_time",
-    Metrics.PRIMITIVE_CALLS: "primitive_calls",
+    Metrics.PRIMITIVE_CALLS: "prim_calls",
     Metrics.TOTAL_CALLS: "total_calls",
 }
 

@@ -21,7 +21,7 @@ from rule_core.profiler.traces.event import Number, TraceEvent, overlapping
 from rule_core.profiler.traces.external_sort import SortedLines
 from rule_core.profiler.traces.files import events_of
 from rule_core.profiler.traces.writer import EventLines, TraceWriter, Write
-from rule_core.storage import TrialStore
+from rule_core.storage.base import TrialStore
 
 ALWAYS: Final = (0, LATEST)
 FILE_TYPE: Final = "system_metrics"
@@ -60,7 +60,8 @@ class TimelineMerge:
         self, start_step: int, end_step: int, mode: ModeKeys | None = None
     ) -> tuple[Number, Number]:
         """Return the time range of steps (epoch us); see the function `step_interval`."""
-        files = [file for file in self._traces(*ALWAYS) if file.kind == PYTHONTIMELINE_SUFFIX]
+        traces = self._files.traces_between(*ALWAYS)
+        files = [file for file in traces if file.kind == PYTHONTIMELINE_SUFFIX]
         return step_interval(self._events(files, marks=False), start_step, end_step, mode)
 
     def merge(self, start: Number, end: Number, write: Write, *, system: bool = True) -> int:
@@ -87,15 +88,12 @@ class TimelineMerge:
         return lines.count
 
     def _merged_events(self, start: Number, end: Number, *, system: bool) -> Iterator[TraceEvent]:
-        files = self._traces(start, end)
+        files = self._files.traces_between(int(start), int(end))
         if self._suffixes is not None:
             files = [file for file in files if file.key.endswith(self._suffixes)]
         yield from overlapping(self._events(files, marks=True), start, end)
         if system:
             yield from self._system(int(start), int(end) + 1)
-
-    def _traces(self, start: Number, end: Number) -> list[TraceFile]:
-        return self._files.traces_between(int(start), int(end))
 
     def _events(self, files: Sequence[TraceFile], *, marks: bool) -> Iterator[TraceEvent]:
         """Yield the events of files, including those that end in a later file."""

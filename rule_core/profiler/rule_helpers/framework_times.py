@@ -5,12 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rule_core.profiler.traces.event import TraceEvent
-from rule_core.profiler.traces.intervals import union
+from rule_core.profiler.traces.intervals import Floats, union
 
-Floats = NDArray[np.float64]
 STEP: Final = "Step:ModeKeys"
 OTHERS: Final = "others"
 LEAST: Final = 2.0  # percent; smaller shares of operators are omitted

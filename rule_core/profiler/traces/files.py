@@ -11,7 +11,8 @@ from rule_core.profiler.files.time_units import node_id_of, tf_metadata
 from rule_core.profiler.traces.assembler import Assembler, OpenEvents
 from rule_core.profiler.traces.event import ProcessInfo, TraceEvent
 from rule_core.profiler.traces.records import RecordReader
-from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, TrialStore, open_store
+from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError, TrialStore
+from rule_core.storage.uri import open_store
 
 TENSORFLOW: Final = "TFProfilerMetrics"
 # In the order in which the events of several kinds are returned.

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from rule_core.exceptions import SMDebugError
-from rule_core.format.index_file import IndexFile, IndexParser
+from rule_core.format.index_file import Files, IndexFile, IndexParser
 from rule_core.format.paths import StepFile
 from rule_core.model.streaming_statistics import Want
 from rule_core.reading.measuring.codec import BlockEncoder
@@ -28,7 +28,6 @@ STEPS_BACK: Final = 64  # how far an earlier value of the same mode is looked fo
 FILES_KEPT: Final = 256  # remote event files, for statistics that compare with earlier values
 
 
-Files = Mapping[int, Mapping[str, IndexFile]]
 # Returns the statistics to compute for an index file, and their tensors: one object for all files
 # with the same names.
 Choose = Callable[[IndexFile], Mapping[Want, Names]]

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from rule_core.failures import attempt
-from rule_core.format.index_file import IndexFile
+from rule_core.format.index_file import Files, IndexFile
 from rule_core.format.paths import StepFile
 from rule_core.logger import get_logger
 from rule_core.model.streaming_statistics import Want
 from rule_core.reading.measuring.block import (
     Choose,
-    Files,
     PartRequest,
     earlier_files,
     measure_block,

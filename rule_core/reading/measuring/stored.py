@@ -13,11 +13,10 @@ from typing import Final
 import msgspec
 
 from rule_core.exceptions import SMDebugError
-from rule_core.format.index_file import IndexFile, Layout
+from rule_core.format.index_file import Files, IndexFile, Layout
 from rule_core.format.paths import StepFile
 from rule_core.logger import get_logger
 from rule_core.model.streaming_statistics import Want
-from rule_core.reading.measuring.block import Files
 from rule_core.reading.measuring.codec import EMPTY, DecodedBlock
 from rule_core.reading.measuring.measurer import PartMeasures
 from rule_core.storage.base import FileStatus, TrialStore

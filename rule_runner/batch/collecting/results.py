@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from rule_core.exceptions import SMDebugError
 from rule_core.sources.address import address_of
-from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, open_store
+from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
+from rule_core.storage.uri import open_store
 from rule_runner.batch.plan import PlanLine
 from rule_runner.config.defaults import EVERY_RULE, FITTING_RULES
 from rule_runner.config.request import EvaluationRequest

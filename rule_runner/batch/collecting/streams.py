@@ -9,7 +9,7 @@ from typing import Final
 
 from rule_core.exceptions import SMDebugError
 from rule_core.failures import OnError
-from rule_core.storage import open_output
+from rule_core.storage.uri import open_output
 from rule_runner.batch.collecting.results import CollectedTrial
 from rule_runner.errors import OutputError, UsageError
 

@@ -5,7 +5,8 @@ from contextlib import closing
 from typing import Any, Final
 
 from rule_core.exceptions import SMDebugValueError
-from rule_core.storage import StorageUnavailableError, aws
+from rule_core.storage import aws
+from rule_core.storage.base import StorageUnavailableError
 from rule_core.storage.s3.bucket import DENIED, Bucket
 from rule_core.storage.s3.settings import S3Settings
 from rule_runner.commands.doctor.checks import Diagnosis, good, wrong

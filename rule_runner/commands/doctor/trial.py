@@ -14,8 +14,8 @@ from rule_core.reading.source_index import QUIET_VARIABLE, SourceIndex
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.address import address_of
 from rule_core.sources.options import DEFAULT, SourceOptions
-from rule_core.storage import ByteRange, ObjectNotFoundError, StorageUnavailableError
-from rule_core.trials import Trial
+from rule_core.storage.base import ByteRange, ObjectNotFoundError, StorageUnavailableError
+from rule_core.trials.trial import Trial
 from rule_runner.commands.doctor.checks import Diagnosis, Grade, good, warning, wrong
 from rule_runner.commands.doctor.s3 import examine_address
 from rule_runner.commands.profile.overview import overview

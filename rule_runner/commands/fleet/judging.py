@@ -17,7 +17,8 @@ from rule_core.exceptions import SMDebugError
 from rule_core.failures import attempt
 from rule_core.format.paths import END_OF_JOB
 from rule_core.sources.address import address_of
-from rule_core.storage import StorageUnavailableError, open_store
+from rule_core.storage.base import StorageUnavailableError
+from rule_core.storage.uri import open_store
 from rule_runner import errors
 from rule_runner.batch.plan import PlanLine
 from rule_runner.commands.evaluate import Evaluation, evaluate_request

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from rule_core.clock import SystemClock
 from rule_core.exceptions import SMDebugError
 from rule_core.sources.address import address_of
-from rule_core.storage import open_output
 from rule_core.storage.publish import publish
-from rule_core.storage.uri import is_s3
+from rule_core.storage.uri import is_s3, open_output
 from rule_runner.batch.plan import plan_text
 from rule_runner.config.defaults import FITTING_RULES
 from rule_runner.config.output_names import OutputTemplate

@@ -271,8 +271,8 @@ def _functions(top: "TopFunctions") -> TextTable:
             f"{function.total_time:.6f}",
             f"{function.cumulative_time:.6f}",
             f"{function.total_calls:,}",
-            f"{function.primitive_calls:,}",
-            printable(function.name),
+            f"{function.prim_calls:,}",
+            printable(function.function_name),
         )
         for function in top.functions
     ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rule_core.exceptions import SMDebugError
 from rule_core.profiler.files.one_file import one_file
 from rule_core.profiler.python_profiles.other_tools import is_profile_name, tool_profiles
-from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
+from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_runner.errors import TrialError
 from rule_runner.loading.trials import absent, is_there, open_profiler_trial, reject_parent
 

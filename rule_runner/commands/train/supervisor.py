@@ -18,7 +18,7 @@ from rule_core.failures import Contained, OnError
 from rule_core.format.paths import END_OF_JOB
 from rule_core.saving.auto_hook import HOOK, numbered_path
 from rule_core.severity import Severity
-from rule_core.storage import open_output
+from rule_core.storage.uri import open_output
 from rule_runner.commands.evaluate import document
 from rule_runner.commands.train.evaluator import Evaluator, EvaluatorResult, short
 from rule_runner.commands.train.judged_recording import JudgedRecording

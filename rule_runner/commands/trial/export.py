@@ -11,7 +11,7 @@ from rule_core.failures import OnError
 from rule_core.format.paths import END_OF_JOB
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.options import DEFAULT, SourceOptions
-from rule_core.storage import StorageUnavailableError
+from rule_core.storage.base import StorageUnavailableError
 from rule_runner.config.model import check_is_local
 from rule_runner.errors import OutputError, TrialError
 from rule_runner.escape import printable

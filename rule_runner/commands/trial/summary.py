@@ -15,7 +15,7 @@ from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex, missing_workers
 from rule_core.sources.address import address_of
 from rule_core.sources.options import DEFAULT, SourceOptions
-from rule_core.storage import StorageUnavailableError
+from rule_core.storage.base import StorageUnavailableError
 from rule_runner.errors import TrialError
 from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent
 

@@ -10,8 +10,8 @@ import msgspec
 
 from rule_core.exceptions import SMDebugError
 from rule_core.profiler.kineto.trace_names import RecordedTrace, recorded_traces
-from rule_core.storage import StorageUnavailableError, open_store
-from rule_core.storage.uri import is_s3
+from rule_core.storage.base import StorageUnavailableError
+from rule_core.storage.uri import is_s3, open_store
 from rule_runner.results.schema import RuleResult
 
 TRACES_SHOWN: Final = 8  # of a finding

@@ -10,11 +10,12 @@ import s3_objects
 from clocks import PatientClock
 from memory_store import MemoryOutput
 
-from rule_core.storage import ObjectNotFoundError, TrialOutput, open_output
+from rule_core.storage.base import ObjectNotFoundError, TrialOutput
 from rule_core.storage.local_output import BUFFER, LocalOutput
 from rule_core.storage.publish import publish
 from rule_core.storage.s3.bucket import Bucket
 from rule_core.storage.s3.output import S3Output
+from rule_core.storage.uri import open_output
 from smdebug.exceptions import SMDebugValueError
 
 KEY = "index/000000000/000000000000_worker_0.json"

@@ -12,18 +12,18 @@ import s3_objects
 from clocks import PatientClock
 from memory_store import MemoryStore
 
-from rule_core.storage import (
+from rule_core.storage.base import (
     ByteRange,
     ObjectNotFoundError,
     StorageUnavailableError,
     TrialStore,
-    open_store,
 )
 from rule_core.storage.local import LocalStore
 from rule_core.storage.retrying_store import RetryingStore
 from rule_core.storage.s3.bucket import Bucket
 from rule_core.storage.s3.caching_store import CachingStore, DiskCache
 from rule_core.storage.s3.store import S3Store
+from rule_core.storage.uri import open_store
 from smdebug.exceptions import SMDebugValueError
 
 FILES = {

@@ -29,7 +29,7 @@ SOURCE = """
 import os, signal
 from pathlib import Path
 from smdebug.rules import Rule
-from rule_core.storage import open_store
+from rule_core.storage.uri import open_store
 
 class Mine(Rule):
     def __init__(self, base_trial, at="", other_trials=None):

@@ -16,8 +16,9 @@ import s3_objects
 from click.testing import CliRunner
 from evaluating import END, configured, rule_job
 
-from rule_core.storage import ByteRange, StorageUnavailableError, open_store
+from rule_core.storage.base import ByteRange, StorageUnavailableError
 from rule_core.storage.size_limit import METADATA_BYTES
+from rule_core.storage.uri import open_store
 from rule_runner import file_descriptors
 from rule_runner.cli import main
 from rule_runner.commands.serve import _fitting

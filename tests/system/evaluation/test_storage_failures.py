@@ -16,7 +16,7 @@ from faulty_store import REMOTE, CountingStore
 from memory_store import MemoryStore
 
 from rule_core.sources.address import address_of
-from rule_core.storage import ByteRange, StorageUnavailableError
+from rule_core.storage.base import ByteRange, StorageUnavailableError
 from rule_runner.engine.invocation import InvocationOutcome
 from rule_runner.engine.invoker_factory import _make, _WorkerRequest
 from rule_runner.engine.observer import Observer

@@ -15,7 +15,7 @@ import rawtrial
 from evaluating import END, Script, WoundClock, configured, json_lines
 from memory_store import MemoryStore
 
-from rule_core.storage import ByteRange, ObjectNotFoundError, StorageUnavailableError
+from rule_core.storage.base import ByteRange, ObjectNotFoundError, StorageUnavailableError
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.engine.runner import Runner
 from rule_runner.loading.loader import load_source

@@ -20,7 +20,7 @@ from victim import (
     opened,
 )
 
-from rule_core.storage import StorageUnavailableError
+from rule_core.storage.base import StorageUnavailableError
 from smdebug.exceptions import (
     MissingCollectionFiles,
     SMDebugValueError,

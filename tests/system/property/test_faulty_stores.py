@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from memory_store import MemoryStore
 
 from rule_core.format import tfrecord
-from rule_core.storage import TrialStore
-from rule_core.storage.base import ReadCosts
+from rule_core.storage.base import ReadCosts, TrialStore
 from rule_core.storage.retrying_store import RetryingStore
 from rule_runner.results.schema import RuleResult
 

@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_store import MemoryStore
 
-from rule_core.storage import TrialStore
-from rule_core.storage.base import FileStatus
+from rule_core.storage.base import FileStatus, TrialStore
 
 RULES = ("LossNotDecreasing", "ExplodingTensor", "Overfit")
 PARAMETERS = {

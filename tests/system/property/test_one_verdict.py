@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_store import MemoryStore
 
-from rule_core.storage import ByteRange
+from rule_core.storage.base import ByteRange
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.results.schema import RuleResult
 from smdebug.core.modes import ModeKeys

@@ -16,8 +16,8 @@ from event_files import event, event_file, simple
 
 from rule_core.sources.contract import Row, SourceContract
 from rule_core.sources.formats import formats
-from rule_core.storage import TrialStore, open_store
-from rule_core.storage.base import ByteRange, FileStatus
+from rule_core.storage.base import ByteRange, FileStatus, TrialStore
+from rule_core.storage.uri import open_store
 
 FORMATS = formats().by_kind
 

@@ -60,7 +60,7 @@ class GpuMeter:
     def __init__(self, nvml: Any) -> None:
         self.problems: list[str] = []
         self._nvml = nvml
-        self._lost: set[int] = set()
+
         self._handles = dict(self._open())
 
     def readings(self) -> list[MetricValue]:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rule_core.format.event_encoder import RecordEncoder
 from rule_core.saving.trial_writer import TrialWriter
-from rule_core.trials import create_trial
+from rule_core.trials.create_trial import create_trial
 from smdebug import modes
 
 STEPS = st.sampled_from([0, 1, 127, 128, 16_383, 16_384, 2_000_000_000, 10**12 - 1])

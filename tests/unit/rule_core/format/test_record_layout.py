@@ -15,7 +15,7 @@ from rule_core.format.event_encoder import RecordEncoder
 from rule_core.format.index_file import Span
 from rule_core.format.record_layout import RecordLayout, learn, learn_layout
 from rule_core.modes import ModeKeys
-from rule_core.storage import StorageUnavailableError
+from rule_core.storage.base import StorageUnavailableError
 
 ARRAY: Final = np.arange(6, dtype=np.float32).reshape(2, 3)
 BEHIND: Final = rawtrial.field(9, b"what a mode is")

@@ -7,7 +7,7 @@ from rule_core.exceptions import CorruptFileError, TruncatedFileError
 from rule_core.format.index_file import Span
 from rule_core.reading import event_reader
 from rule_core.reading.event_reader import EventReader
-from rule_core.storage import ByteRange, ObjectNotFoundError
+from rule_core.storage.base import ByteRange, ObjectNotFoundError
 
 ARRAY = np.arange(4, dtype=np.float32)
 RECORD = rawtrial.record(rawtrial.event(rawtrial.array_message(ARRAY)))

@@ -7,7 +7,7 @@ import pytest
 from rule_core.exceptions import CorruptFileError, SMDebugError, TruncatedFileError
 from rule_core.format.paths import StepFile
 from rule_core.reading.file_problems import FailedReads, TrialFileProblems
-from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
+from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 
 GONE = ObjectNotFoundError("events/1")
 BUSY = StorageUnavailableError("events/1", "busy", transient=True)

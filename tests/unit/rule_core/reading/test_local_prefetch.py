@@ -25,10 +25,10 @@ from rule_core.model.streaming_statistics import Piece
 from rule_core.reading import local_prefetch, step_read_plan
 from rule_core.reading.measuring import part_reads
 from rule_core.reading.native_index import NativeIndex
-from rule_core.storage import ByteRange
+from rule_core.storage.base import ByteRange
 from rule_core.storage.local import LocalStore
-from rule_core.trials import Trial
 from rule_core.trials.snapshot_view import snapshot
+from rule_core.trials.trial import Trial
 
 CHANGE: Final = ChangeNorms()
 

@@ -13,7 +13,7 @@ from rule_core.model.reductions import Reduction
 from rule_core.modes import ModeKeys
 from rule_core.reading import file_problems, saved_tensors
 from rule_core.reading.native_index import NativeIndex
-from rule_core.storage import ObjectNotFoundError
+from rule_core.storage.base import ObjectNotFoundError
 
 
 def collections(worker: int = 0, count: Any = 1, **named: Any) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ import rawtrial
 from memory_store import MemoryStore
 
 from rule_core.reading.native_index import NativeIndex
-from rule_core.storage import ObjectNotFoundError
+from rule_core.storage.base import ObjectNotFoundError
 from rule_core.storage.local import LocalStore
 from rule_core.storage.local_folder import LocalFolder
 

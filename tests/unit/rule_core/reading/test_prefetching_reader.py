@@ -12,7 +12,7 @@ from memory_store import MemoryStore
 from rule_core.exceptions import TruncatedFileError
 from rule_core.format.index_file import Span
 from rule_core.reading.prefetching_reader import PrefetchingReader
-from rule_core.storage import ByteRange, ObjectNotFoundError
+from rule_core.storage.base import ByteRange, ObjectNotFoundError
 from rule_core.storage.read_pool import ReadPool
 
 ARRAY = np.arange(4, dtype=np.float32)

@@ -18,9 +18,8 @@ from rule_core.exceptions import SMDebugError, TensorDamaged
 from rule_core.format import tfrecord
 from rule_core.reading import remote_prefetch
 from rule_core.reading.native_index import NativeIndex
-from rule_core.storage import ByteRange, TrialStore
-from rule_core.storage.base import ReadCosts
-from rule_core.trials import Trial
+from rule_core.storage.base import ByteRange, ReadCosts, TrialStore
+from rule_core.trials.trial import Trial
 
 MANY = [f"t{number:02}" for number in range(50)]
 NAMES = MANY[:10]

@@ -15,7 +15,7 @@ from rule_core.modes import ModeKeys
 from rule_core.reading.native_index import NativeIndex
 from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex, all_steps, missing_workers
-from rule_core.storage import ObjectNotFoundError
+from rule_core.storage.base import ObjectNotFoundError
 
 STEPS = (0, 2, 5)
 

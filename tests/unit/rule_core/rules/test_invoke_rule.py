@@ -22,9 +22,11 @@ from rule_core.exceptions import (
 from rule_core.logger import get_logger
 from rule_core.modes import ModeKeys
 from rule_core.reading.native_index import NativeIndex
-from rule_core.rules import Rule, invoke_rule
+from rule_core.rules.invoke_rule import invoke_rule
 from rule_core.rules.invoke_rule import invoke_rule as same
-from rule_core.trials import Trial, create_trial
+from rule_core.rules.rule import Rule
+from rule_core.trials.create_trial import create_trial
+from rule_core.trials.trial import Trial
 
 STEPS = (0, 3, 5, 2_000_000_000)
 MET = [f"The condition of rule Acts was met at step {step}." for step in (3, 5)]

@@ -9,7 +9,7 @@ from memory_store import MemoryStore
 from rule_core.exceptions import StepUnavailable, TensorUnavailable, TensorUnavailableForStep
 from rule_core.reading.native_index import NativeIndex
 from rule_core.rules.requirements import RequiredTensors
-from rule_core.trials import Trial
+from rule_core.trials.trial import Trial
 
 
 def trial(*, reductions_only: bool = False) -> Trial:

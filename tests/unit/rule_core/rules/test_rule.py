@@ -18,16 +18,17 @@ from rule_core.exceptions import (
     StepUnavailable,
 )
 from rule_core.reading.native_index import NativeIndex
-from rule_core.rules import Finding, Measured, Rule
-from rule_core.rules.actions import Actions
+from rule_core.rules.actions.actions import Actions
 from rule_core.rules.actions.base import Action
 from rule_core.rules.actions.message import MessageAction
 from rule_core.rules.actions.stop_training import StopTrainingAction
+from rule_core.rules.evidence import Finding, Measured
 from rule_core.rules.invoke_rule import invoke_rule
 from rule_core.rules.requirements import RequiredTensors
+from rule_core.rules.rule import Rule
 from rule_core.rules.rule import Rule as SameRule
 from rule_core.severity import Severity
-from rule_core.trials import Trial
+from rule_core.trials.trial import Trial
 
 STOP = '{"name": "stoptraining"}'
 UNNAMED = "The training job is unknown. Set training_job_prefix to its name."

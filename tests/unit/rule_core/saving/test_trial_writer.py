@@ -11,7 +11,8 @@ import rawtrial
 from rule_core.exceptions import SMDebugRuntimeError, SMDebugTypeError, SMDebugValueError
 from rule_core.model.collection import Collection
 from rule_core.saving.trial_writer import TrialWriter
-from rule_core.trials import Trial, create_trial
+from rule_core.trials.create_trial import create_trial
+from rule_core.trials.trial import Trial
 from smdebug import modes
 
 

@@ -14,8 +14,8 @@ from rule_core.exceptions import SMDebugRuntimeError
 from rule_core.model.save_config import SaveConfig
 from rule_core.saving.hook import Hook
 from rule_core.saving.trial_writer import TrialWriter
-from rule_core.storage import StorageUnavailableError
-from rule_core.trials import create_trial
+from rule_core.storage.base import StorageUnavailableError
+from rule_core.trials.create_trial import create_trial
 from smdebug import modes
 
 URI = "s3://bucket/runs/a b"

@@ -12,7 +12,7 @@ from memory_store import MemoryOutput
 from rule_core.exceptions import SMDebugRuntimeError, SMDebugTypeError, SMDebugValueError
 from rule_core.model.collection import Collection
 from rule_core.saving.trial_writer import TrialWriter
-from rule_core.storage import TrialOutput
+from rule_core.storage.base import TrialOutput
 from rule_core.storage.local_output import LocalOutput
 from smdebug import modes
 

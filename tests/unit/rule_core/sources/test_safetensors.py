@@ -26,7 +26,7 @@ from rule_core.sources.format import Recognized, SourceFolder, SourceFormat
 from rule_core.sources.safetensors import FORMAT, KIND, locate, refusal, step_in
 from rule_core.storage.base import TrialStore
 from rule_core.storage.local import LocalStore
-from rule_core.trials import Trial
+from rule_core.trials.trial import Trial
 
 W = np.arange(6, dtype=np.float32).reshape(2, 3)
 

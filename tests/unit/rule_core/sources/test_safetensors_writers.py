@@ -13,7 +13,7 @@ from safetensors_files import checkpoint_index, whole_trial, with_header
 from rule_core.exceptions import CorruptFileError, TruncatedFileError
 from rule_core.format.safetensors_header import DTYPES, header_end, parse_header
 from rule_core.storage.local import LocalStore
-from rule_core.trials import Trial
+from rule_core.trials.trial import Trial
 
 safetensors = pytest.importorskip("safetensors", reason="safetensors is not installed.")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from processes import open_files
 
-from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
+from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.local import LocalStore
 from rule_core.storage.local_folder import SMALL
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from memory_store import MemoryStore
 
-from rule_core.storage import ByteRange
+from rule_core.storage.base import ByteRange
 from rule_core.storage.local import LocalStore
 
 

@@ -8,7 +8,8 @@ from functools import partial
 import pytest
 from memory_store import MemoryStore
 
-from rule_core.storage import ObjectNotFoundError, read_pool
+from rule_core.storage import read_pool
+from rule_core.storage.base import ObjectNotFoundError
 from rule_core.storage.read_pool import ReadPool, read_each
 
 

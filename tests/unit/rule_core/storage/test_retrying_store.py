@@ -6,7 +6,7 @@ import pytest
 from clocks import SHORTEST_SLEEP_S, PatientClock
 from memory_store import MemoryStore
 
-from rule_core.storage import (
+from rule_core.storage.base import (
     ByteRange,
     ObjectNotFoundError,
     ReadCosts,

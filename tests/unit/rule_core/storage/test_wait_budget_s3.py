@@ -19,8 +19,8 @@ from faulty_s3 import (
     torn,
 )
 
-from rule_core.storage import ByteRange, StorageUnavailableError
 from rule_core.storage import aws as aws_clients
+from rule_core.storage.base import ByteRange, StorageUnavailableError
 from rule_core.storage.retrying_store import RetryingStore
 from rule_core.storage.s3.bucket import Bucket
 from rule_core.storage.s3.store import S3Store

@@ -10,8 +10,9 @@ from evaluating import END, ScriptedClock
 
 from rule_core.exceptions import MissingCollectionFiles, TensorDamaged
 from rule_core.saving.trial_writer import TrialWriter
-from rule_core.trials import LocalTrial, Trial, create_trial
+from rule_core.trials.create_trial import LocalTrial, create_trial
 from rule_core.trials.refresh import no_refresh
+from rule_core.trials.trial import Trial
 
 
 def files(*steps: int, workers: int = 1) -> dict[str, bytes]:

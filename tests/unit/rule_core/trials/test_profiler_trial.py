@@ -15,9 +15,10 @@ from timeline_writer import Event
 from rule_core.exceptions import NoMoreProfilerData, RuleEvaluationConditionMet, StepNotYetAvailable
 from rule_core.profiler.files.stop_signal import StopSignal
 from rule_core.profiler.readers.source import ProfilerSource
-from rule_core.rules import Rule, invoke_rule
+from rule_core.rules.invoke_rule import invoke_rule
+from rule_core.rules.rule import Rule
 from rule_core.storage.base import ReadCosts
-from rule_core.trials import create_trial
+from rule_core.trials.create_trial import create_trial
 from rule_core.trials.profiler_trial import ProfilerTrial
 from rule_core.trials.refresh import no_refresh
 from rule_core.trials.snapshot_view import snapshot

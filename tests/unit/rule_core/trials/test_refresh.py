@@ -11,9 +11,9 @@ from memory_store import MemoryStore
 
 from rule_core.exceptions import NoMoreData, StepUnavailable
 from rule_core.reading.native_index import NativeIndex
-from rule_core.trials import Trial
 from rule_core.trials.refresh import no_refresh, parse_bool, parse_list_from_str, refresh
 from rule_core.trials.snapshot_view import snapshot
+from rule_core.trials.trial import Trial
 
 
 def step(number: int) -> dict[str, bytes]:

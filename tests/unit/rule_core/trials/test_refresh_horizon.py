@@ -15,9 +15,9 @@ from rule_core.exceptions import SMDebugError, TensorUnavailableForStep
 from rule_core.model.reductions import Reduction
 from rule_core.modes import ModeKeys
 from rule_core.reading.native_index import NativeIndex
-from rule_core.trials import Trial
 from rule_core.trials.refresh import refresh
 from rule_core.trials.snapshot_view import snapshot
+from rule_core.trials.trial import Trial
 
 TRAIN, EVAL, GLOBAL = ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.GLOBAL
 # Global step -> mode, mode step, tensors.

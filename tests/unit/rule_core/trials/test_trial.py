@@ -22,11 +22,10 @@ from rule_core.format import index_file
 from rule_core.model.collection import Collection
 from rule_core.modes import ModeKeys
 from rule_core.reading.native_index import NativeIndex
-from rule_core.trials import Trial
 from rule_core.trials.refresh import no_refresh, refresh
 from rule_core.trials.snapshot_view import snapshot
 from rule_core.trials.tensor import StepState
-from rule_core.trials.trial import MISSED_KEPT
+from rule_core.trials.trial import MISSED_KEPT, Trial
 
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 

@@ -16,9 +16,9 @@ from rule_core.model.array_difference import ChangeNorms
 from rule_core.model.sampled_times import SampledTimes
 from rule_core.model.segments import global_step
 from rule_core.modes import ModeKeys
-from rule_core.trials import Trial
 from rule_core.trials.snapshot_view import snapshot
 from rule_core.trials.tensor import StepState
+from rule_core.trials.trial import Trial
 
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 FIRST = [(step, {"loss": 10.0 - step, "old": 1.0}) for step in range(5)]

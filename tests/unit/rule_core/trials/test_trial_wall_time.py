@@ -11,8 +11,9 @@ from memory_store import MemoryStore
 
 from rule_core.reading.native_index import NativeIndex
 from rule_core.saving.trial_writer import TrialWriter
-from rule_core.trials import Trial, create_trial
+from rule_core.trials.create_trial import create_trial
 from rule_core.trials.snapshot_view import snapshot
+from rule_core.trials.trial import Trial
 
 WORKERS = ("worker_0", "worker_1")
 ZERO = struct.pack("<d", 1.6e9)  # the time in every record of `rawtrial`

@@ -10,7 +10,7 @@ import pytest
 
 from rule_core.modes import ModeKeys
 from rule_core.saving.trial_writer import TrialWriter
-from rule_core.trials import create_trial
+from rule_core.trials.create_trial import create_trial
 from rule_runner.commands.record_case import record
 from rule_runner.commands.rule_tests import run_rule_tests
 from rule_runner.config.defaults import Isolation

@@ -9,7 +9,7 @@ from memory_store import MemoryStore
 
 from builtin_rules import Overfit
 from builtin_rules.statistics.training_kind import TrainingKind
-from rule_core.storage import StorageUnavailableError
+from rule_core.storage.base import StorageUnavailableError
 from rule_runner.config.fitting_rules import RuleChoice, Unfit, choose_rules, has_ended
 from rule_runner.errors import TrialError
 from rule_runner.loading.trial_search import TrialFolder

@@ -18,7 +18,7 @@ from memory_store import MemoryStore
 from told import DOWN, ListSink
 
 from rule_core.severity import Severity
-from rule_core.storage import StorageUnavailableError
+from rule_core.storage.base import StorageUnavailableError
 from rule_runner.engine.observer import Observer
 from rule_runner.engine.outcome import EvaluationOutcome, exit_code
 from rule_runner.engine.runner import Runner

@@ -9,7 +9,7 @@ from faulty_store import REMOTE, CountingStore
 from memory_store import MemoryStore
 from profiler_writer import BEGIN_S, END, minute
 
-from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
+from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_runner.results.schema import WindowTimes
 from rule_runner.steps.profiler_windows import ProfilerPoller, ProfilerWindows
 from smdebug.trials.profiler_trial import ProfilerTrial

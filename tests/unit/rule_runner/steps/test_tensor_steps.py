@@ -9,7 +9,7 @@ from evaluating import END, WoundClock
 from memory_store import MemoryStore
 
 from rule_core.reading.native_index import NativeIndex
-from rule_core.storage import ByteRange, StorageUnavailableError
+from rule_core.storage.base import ByteRange, StorageUnavailableError
 from rule_core.storage.local import LocalStore
 from rule_runner.steps.tensor_steps import TensorSteps
 

@@ -10,7 +10,7 @@ from faulty_store import REMOTE, CountingStore
 from memory_store import MemoryStore
 
 from rule_core.reading.native_index import NativeIndex
-from rule_core.storage import ByteRange, StorageUnavailableError
+from rule_core.storage.base import ByteRange, StorageUnavailableError
 from rule_runner.steps.tensor_steps import TensorSteps
 from smdebug.trials import Trial
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from watched import log
 
-from rule_core.storage import StorageUnavailableError
-from rule_core.storage.base import FileStatus
+from rule_core.storage.base import FileStatus, StorageUnavailableError
 from rule_runner.watch import growth
 from rule_runner.watch.growth import mark_of
 

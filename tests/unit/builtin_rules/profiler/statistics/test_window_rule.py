@@ -22,7 +22,10 @@ MINUTE = 60_000_000
 class Seen(WindowRule):
     """Remembers what it was shown; its condition is met when asked for."""
 
-    PARAMS = (SCAN_INTERVAL, NumberParam("wanted", "Meets the condition.", default=0, unit="-"))
+    PARAMS = (
+        SCAN_INTERVAL.param,
+        NumberParam("wanted", "Meets the condition.", default=0, unit="-"),
+    )
     REPORTED = ("wanted", "scan_interval_us")
     wanted: float
 

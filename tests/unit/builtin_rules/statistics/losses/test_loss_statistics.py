@@ -13,7 +13,7 @@ from builtin_rules.statistics.losses.loss_statistics import (
 )
 from rule_core.modes import ModeKeys
 from rule_core.rules.rule import Rule
-from rule_core.trials import Trial
+from rule_core.trials.trial import Trial
 
 MEAN = LossKey("", "")
 NAMES = ["eval_loss", "loss"]

@@ -113,7 +113,7 @@ def invoker_of(
     root: Path, clock: PatientClock, **params: Any
 ) -> tuple[InProcessInvoker, list[int]]:
     trial = opened(root)
-    rule = StalledTrainingRule(trial, clock=clock, **params)
+    rule = type("Clocked", (StalledTrainingRule,), {"clock": clock})(trial, **params)
     return InProcessInvoker("StalledTrainingRule", rule, [trial]), trial.steps(
         show_incomplete_steps=True
     )

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import timeline_writer as tw
 
-from rule_core.analysis.charts import StepHistogram
 from rule_core.analysis.charts.chart import Bars, LineMark
-from rule_core.analysis.charts.step_charts import StepTimelineChart
+from rule_core.analysis.charts.step_charts import StepHistogram, StepTimelineChart
 from rule_core.analysis.charts.timeline_charts import DetailedTimeline
 from rule_core.profiler.traces.event import TraceEvent
 from smdebug.profiler import LocalAlgorithmMetricsReader

@@ -10,11 +10,10 @@ import profiler_writer as pw
 import pytest
 import timeline_writer as tw
 
-from rule_core.analysis.charts import MetricsHistogram
 from rule_core.analysis.charts import curves as system_curves
 from rule_core.analysis.charts.chart import Bars, LineMark, Rows, Spans
 from rule_core.analysis.charts.heatmap import Heatmap
-from rule_core.analysis.charts.metrics_histogram import amounts
+from rule_core.analysis.charts.metrics_histogram import MetricsHistogram, amounts
 from rule_core.analysis.charts.timeline_charts import TimelineCharts
 from rule_core.analysis.frames.profiler_data_to_pandas import PandasFrame
 from rule_core.analysis.frames.pytorch_dataloader_analysis import PT_dataloader_analysis

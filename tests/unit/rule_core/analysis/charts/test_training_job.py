@@ -11,7 +11,7 @@ import s3_objects
 import timeline_writer as tw
 from training_jobs_server import TrainingJobs, serving
 
-from rule_core.analysis.charts import TrainingJob
+from rule_core.analysis.charts.training_job import TrainingJob
 from rule_core.exceptions import SMDebugRuntimeError, SMDebugValueError
 
 CONFIG = {"S3OutputPath": f"s3://{s3_objects.BUCKET}/runs/", "ProfilingIntervalInMilliseconds": 500}

@@ -22,7 +22,8 @@ if keras.backend.backend() != "torch":
 import smdebug.keras as smd
 from builtin_rules import LossNotDecreasing, VanishingGradient
 from rule_core.frameworks.keras import layers
-from rule_core.trials import Trial, create_trial
+from rule_core.trials.create_trial import create_trial
+from rule_core.trials.trial import Trial
 
 # Keras itself does that with tensors of torch, in a fit without any callback too.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rule_core.trials import Trial, create_trial
+from rule_core.trials.create_trial import create_trial
+from rule_core.trials.trial import Trial
 
 pytestmark = [
     pytest.mark.nightly,

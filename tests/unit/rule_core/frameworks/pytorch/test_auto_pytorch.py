@@ -10,7 +10,7 @@ from auto_host import Host
 from builtin_rules.tensors.data.probabilities_as_logits import ProbabilitiesAsLogits
 from rule_core.modes import ModeKeys
 from rule_core.saving.auto_hook import numbered_path
-from rule_core.trials import Trial
+from rule_core.trials.trial import Trial
 
 pytest.importorskip("torch", reason="torch is not installed.")
 PARAMETERS = {"gradient/Net_one.weight", "gradient/Net_two.weight"}

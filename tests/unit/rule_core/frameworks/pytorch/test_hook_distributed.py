@@ -12,7 +12,7 @@ import pytest
 from torch_models import hook, opened, torch
 
 from builtin_rules import RULES
-from rule_core.trials import create_trial
+from rule_core.trials.create_trial import create_trial
 
 pytest.importorskip("torch", reason="torch is not installed.")
 pytestmark = pytest.mark.skipif(

@@ -21,7 +21,8 @@ import smdebug.xgboost as smd
 from builtin_rules import LossNotDecreasing
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
 from rule_core.frameworks.xgboost import booster
-from rule_core.trials import Trial, create_trial
+from rule_core.trials.create_trial import create_trial
+from rule_core.trials.trial import Trial
 from rule_runner.engine.runner import Runner
 
 PARAMS = {"objective": "binary:logistic", "max_depth": 2, "eval_metric": ["logloss", "auc"]}

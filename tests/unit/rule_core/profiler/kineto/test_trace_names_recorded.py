@@ -2,7 +2,7 @@ from pathlib import Path
 
 from rule_core.profiler.kineto.trace_names import recorded_traces
 from rule_core.profiler.recording.layout import kineto_key
-from rule_core.storage import open_store
+from rule_core.storage.uri import open_store
 
 SECOND = 1_000_000
 BEGIN = 1_700_000_040 * SECOND

@@ -20,11 +20,10 @@ from python_profile_writer import (
 from rule_core.exceptions import CorruptFileError, SMDebugValueError
 from rule_core.profiler.python_profiles.stats import Metrics
 from rule_core.profiler.python_profiles.top_functions import (
-    FunctionTimes,
     TopFunctions,
     top_functions,
 )
-from rule_core.storage import ObjectNotFoundError
+from rule_core.storage.base import ObjectNotFoundError
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ def job(tmp_path: Path) -> Path:
 
 def calls(found: TopFunctions) -> int:
     """Return how often the job called ``forward``."""
-    return sum(one.total_calls for one in found.functions if "(forward)" in one.name)
+    return sum(one.total_calls for one in found.functions if "(forward)" in one.function_name)
 
 
 CHOICES: list[Any] = [
@@ -58,10 +57,10 @@ def test_spans_are_chosen(kwargs: dict[str, Any], expected: int, spans: int, job
 
 def test_functions_have_names_calls_and_times(job: Path) -> None:
     found = top_functions(job, steps=(9, 10), node=NODE, n=2)
-    assert found.functions == (
-        FunctionTimes("train.py:7(forward)", 18, 18, 1.0, 2.0),
-        FunctionTimes("train.py:1(<module>)", 2, 2, 0.5, 4.0),
-    )
+    assert [tuple(function.as_row().values()) for function in found.functions] == [
+        ("train.py:7(forward)", 18, 18, 1.0, 2.0),
+        ("train.py:1(<module>)", 2, 2, 0.5, 4.0),
+    ]
     assert (found.functions_in_all, found.time_in_all, found.problems) == (3, 1.75, {})
 
 
@@ -77,14 +76,14 @@ ORDERS = [
 def test_functions_are_sorted(sort: str, expected: list[str], tmp_path: Path) -> None:
     write_table(tmp_path, span(9), table(2))
     for n, most in ((None, 3), (99, 3), (1, 1), (0, 0)):
-        names = [one.name for one in top_functions(tmp_path, sort=sort, n=n).functions]
+        names = [one.function_name for one in top_functions(tmp_path, sort=sort, n=n).functions]
         assert len(names) == most
         assert all(name.endswith(end) for name, end in zip(names, expected, strict=False))
 
 
 def test_equal_functions_are_sorted_by_name(tmp_path: Path) -> None:
     write_table(tmp_path, span(9), {(name, 1, "f"): (1, 1, 0.5, 0.5, {}) for name in "cab"})
-    names = [one.name for one in top_functions(tmp_path).functions]
+    names = [one.function_name for one in top_functions(tmp_path).functions]
     assert names == ["a:1(f)", "b:1(f)", "c:1(f)"]
 
 

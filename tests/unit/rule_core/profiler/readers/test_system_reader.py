@@ -14,7 +14,7 @@ from rule_core.modes import ModeKeys
 from rule_core.profiler.files.time_units import TimeUnits
 from rule_core.profiler.readers.system_reader import SystemMetricsReader
 from rule_core.storage.base import ObjectNotFoundError
-from rule_core.trials import create_trial
+from rule_core.trials.create_trial import create_trial
 from smdebug.profiler import (
     LocalSystemMetricsReader,
     MetricsReaderBase,

@@ -17,7 +17,7 @@ from rule_core.profiler.traces.legacy_parsers import (
     SMProfilerEvents,
     TensorboardProfilerEvents,
 )
-from rule_core.storage import StorageUnavailableError
+from rule_core.storage.base import StorageUnavailableError
 from rule_core.storage.local import LocalStore
 
 ZERO = tw.START_US

@@ -24,8 +24,8 @@ from rule_core.reading.measuring import arrived
 from rule_core.storage.base import ReadCosts
 from rule_core.storage.read_pool import ReadPool
 from rule_core.storage.uri import open_store
-from rule_core.trials import Trial
 from rule_core.trials.snapshot_view import snapshot
+from rule_core.trials.trial import Trial
 
 MEAN: Final = Reduction("mean")
 ZEROS: Final = ZeroCount()

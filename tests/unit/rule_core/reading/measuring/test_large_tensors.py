@@ -20,7 +20,7 @@ from rule_core.reading import saved_tensors
 from rule_core.reading.measuring import large_tensors
 from rule_core.storage.base import ByteRange, TrialStore
 from rule_core.storage.local import LocalStore
-from rule_core.trials import Trial
+from rule_core.trials.trial import Trial
 
 SIZE = PIECE_BYTES // 2 + 1000
 RANDOM = np.random.default_rng(0)

@@ -26,8 +26,8 @@ from rule_core.reading import chunked_reads, local_prefetch, step_read_plan
 from rule_core.reading.measuring import part_reads
 from rule_core.reading.measuring.part_reads import StepAhead
 from rule_core.storage.local import LocalStore
-from rule_core.trials import Trial
 from rule_core.trials.snapshot_view import snapshot
+from rule_core.trials.trial import Trial
 
 SIZE: Final = 300
 MEAN: Final = Reduction("mean")

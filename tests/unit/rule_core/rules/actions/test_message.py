@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rule_core.rules.actions import Actions
+from rule_core.rules.actions.actions import Actions
 from rule_core.rules.actions.aws_calls import AwsCalls, CallError
 from rule_core.rules.actions.base import ActionOutcome, ActionState, ActionTrigger, Deadline
 from rule_core.rules.actions.message import MessageAction, subject

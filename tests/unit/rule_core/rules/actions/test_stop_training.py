@@ -12,11 +12,12 @@ import training_jobs_server
 from training_jobs_server import TrainingJobs
 
 from rule_core.exceptions import RuleEvaluationConditionMet
-from rule_core.rules import Rule, invoke_rule
 from rule_core.rules.actions.base import ActionOutcome, ActionState, ActionTrigger, Deadline
 from rule_core.rules.actions.stop_training import StopTrainingAction
+from rule_core.rules.invoke_rule import invoke_rule
+from rule_core.rules.rule import Rule
 from rule_core.storage import aws
-from rule_core.trials import create_trial
+from rule_core.trials.create_trial import create_trial
 
 FIRED = ActionTrigger("Plain")
 

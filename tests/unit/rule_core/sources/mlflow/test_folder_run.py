@@ -22,7 +22,7 @@ from rule_core.sources.mlflow.format import FORMAT
 from rule_core.storage.base import FileStatus
 from rule_core.storage.local import LocalStore
 from rule_core.storage.uri import open_store
-from rule_core.trials import Trial
+from rule_core.trials.trial import Trial
 
 
 def test_a_run_is_a_trial() -> None:

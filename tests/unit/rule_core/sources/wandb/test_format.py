@@ -19,7 +19,7 @@ from rule_core.sources.format import Recognized
 from rule_core.sources.recognize import recognize, source_folder
 from rule_core.sources.wandb.format import FORMAT, MAX_VALUE
 from rule_core.storage.local import LocalStore
-from rule_core.trials import Trial
+from rule_core.trials.trial import Trial
 
 ROWS = [(step, {"train/loss": 1 / (step + 1), "val/loss": 0.5}) for step in range(0, 3000, 10)]
 WHOLE = wandb_files.run(ROWS)

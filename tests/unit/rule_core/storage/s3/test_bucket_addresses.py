@@ -4,10 +4,10 @@ import pytest
 import s3_objects
 
 from rule_core.exceptions import SMDebugValueError
-from rule_core.storage import StorageUnavailableError, open_output, open_store
+from rule_core.storage.base import StorageUnavailableError
 from rule_core.storage.s3.bucket import Bucket, parse_s3
 from rule_core.storage.s3.store import S3Store
-from rule_core.storage.uri import is_s3
+from rule_core.storage.uri import is_s3, open_output, open_store
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,12 @@ import s3_objects
 from clocks import PatientClock
 from faulty_s3 import Fault, FaultyS3, answers, says
 
-from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, open_output, open_store
+from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.retrying_store import RetryingStore
 from rule_core.storage.s3.bucket import Bucket
 from rule_core.storage.s3.output import S3Output
 from rule_core.storage.s3.store import S3Store
+from rule_core.storage.uri import open_output, open_store
 
 DENIED = says(403, "AccessDenied", "Access Denied")
 KMS = says(403, "AccessDenied", "User: arn:aws:iam::1:user/x may not perform: kms:Decrypt")

@@ -12,7 +12,7 @@ from clocks import PatientClock
 from faulty_s3 import FaultyS3, says
 
 from rule_core.exceptions import SMDebugValueError
-from rule_core.storage import ByteRange, ObjectNotFoundError, StorageUnavailableError
+from rule_core.storage.base import ByteRange, ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.retrying_store import RetryingStore
 from rule_core.storage.s3.bucket import Bucket
 from rule_core.storage.s3.caching_store import FOLDER, CachedObject, CachingStore, DiskCache

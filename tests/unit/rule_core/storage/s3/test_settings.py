@@ -6,12 +6,12 @@ import pytest
 from faulty_s3 import FaultyS3
 
 from rule_core.exceptions import SMDebugValueError
-from rule_core.storage import open_output, open_store
 from rule_core.storage.retrying_store import RetryingStore
 from rule_core.storage.s3.caching_store import CachingStore
 from rule_core.storage.s3.output import S3Output
 from rule_core.storage.s3.settings import S3Settings, open_s3_store
 from rule_core.storage.s3.store import S3Store
+from rule_core.storage.uri import open_output, open_store
 
 
 def test_an_environment_that_says_nothing() -> None:

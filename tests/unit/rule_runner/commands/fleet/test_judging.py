@@ -1,6 +1,6 @@
 import pytest
 
-from rule_core.storage import StorageUnavailableError
+from rule_core.storage.base import StorageUnavailableError
 from rule_runner.commands.fleet.judging import may_pass
 from rule_runner.errors import OutputError, TrialError
 

@@ -13,7 +13,7 @@ from source_content import content
 
 from rule_core.modes import ModeKeys
 from rule_core.reading.native_index import NativeIndex
-from rule_core.trials import create_trial
+from rule_core.trials.create_trial import create_trial
 from rule_core.trials.open_index import open_index
 from rule_runner.api import evaluate
 from rule_runner.commands.trial.export import FORMATS, export_trial

@@ -57,9 +57,8 @@ def watch(
     if fails_on is not None and not once:
         msg = "Options --fail-on and --fail-on-issues require --once."
         raise UsageError(msg)
-    return command.watch(
-        roots, config, database, sources, rebuild=rebuild, once=once, fails_on=fails_on
-    )
+    request = command.WatchRequest(roots, config, database, sources, rebuild)
+    return command.watch(request, once=once, fails_on=fails_on)
 
 
 @click.command()
@@ -131,6 +130,7 @@ def serve(
     """
     try:
         from rule_runner.commands import serve as command
+        from rule_runner.commands.watch import WatchRequest
         from rule_runner.service.settings import ServiceSettings
     except ModuleNotFoundError as err:
         if err.name not in _EXTRA:
@@ -149,9 +149,8 @@ def serve(
         allowed_hosts=tuple(map(str.lower, hosts)),
         max_streams=max_streams,
     )
-    return command.serve(
-        roots, config, database, settings, sources, rebuild=rebuild, is_watching=is_watching
-    )
+    request = WatchRequest(roots, config, database, sources, rebuild)
+    return command.serve(request, settings, is_watching=is_watching)
 
 
 @click.group("serve-token")

@@ -143,6 +143,25 @@ def user_code(
         raise error(raised(subject, err, where(err)) + hint(err)) from err
 
 
+@contextmanager
+def translated(error: type[Exception], *causes: type[Exception]) -> Iterator[None]:
+    """Turn each of the `causes` inside the block into an `error` with the same text."""
+    try:
+        yield
+    except causes as err:
+        raise error(str(err)) from err
+
+
+@contextmanager
+def unwritable(subject: str) -> Iterator[None]:
+    """Turn an `OSError` inside the block into an `OutputError` about the `subject` to write."""
+    try:
+        yield
+    except OSError as err:
+        msg = f"{subject} cannot be written: {err.strerror or err}."
+        raise OutputError(msg) from err
+
+
 def _remedy(err: BaseException) -> str:
     """Return the remedy for an error that the image variant `full` avoids, or ""."""
     if isinstance(err, ModuleNotFoundError) and str(err.name).partition(".")[0] in FULL_ONLY:

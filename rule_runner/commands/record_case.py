@@ -12,7 +12,7 @@ from rule_core.model.segments import segment_of
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_runner.commands.trial.export import read_index
 from rule_runner.config.model import check_is_local
-from rule_runner.errors import OutputError, TrialError, UsageError, counted
+from rule_runner.errors import OutputError, TrialError, UsageError, counted, unwritable
 from rule_runner.escape import printable
 from rule_runner.export.saved_parts import Omissions, SavedPart, saved_parts
 from rule_runner.rule_tests.saved_case import SavedCase, members_of, save_npz
@@ -66,11 +66,8 @@ def record(
         msg = f"No tensor of trial {path!r} matches {tensors!r} at steps {steps!r}."
         raise TrialError(msg)
     case.collections = members_of(index.collections, sorted(names))
-    try:
+    with unwritable(f"Output {output!r}"):
         save_npz(case, target)
-    except OSError as err:
-        msg = f"Output {output!r} cannot be written: {err.strerror or err}."
-        raise OutputError(msg) from err
     for sentence in omissions.sentences():
         print(printable(sentence))
     count = len({key.step for key in case.steps})

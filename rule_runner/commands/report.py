@@ -8,7 +8,7 @@ from rule_core.sources.address import address_of
 from rule_core.storage import open_output
 from rule_core.storage.publish import publish
 from rule_core.storage.uri import is_s3
-from rule_runner.errors import ClientError, OutputError, UsageError
+from rule_runner.errors import ClientError, OutputError, UsageError, translated
 from rule_runner.escape import printable
 from rule_runner.report.html.page import page, write_page
 from rule_runner.report.saved_results import Saved, read
@@ -76,10 +76,6 @@ def _write_to_s3(saved: Saved, target: str, title: str) -> str:
     if not address.endswith(".html"):
         address = f"{address.rstrip('/')}/{REPORT}"
     folder, _, name = address.rpartition("/")
-    try:
+    with translated(OutputError, OSError), translated(UsageError, SMDebugValueError):
         publish(open_output(folder), name, page(saved, title).encode())
-    except SMDebugValueError as err:
-        raise UsageError(str(err)) from err
-    except OSError as err:
-        raise OutputError(str(err)) from err
     return address

@@ -7,7 +7,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from rule_runner.config.defaults import Isolation
-from rule_runner.errors import EXIT_CLIENT, ClientError, OutputError, UsageError, counted
+from rule_runner.errors import EXIT_CLIENT, ClientError, UsageError, counted, unwritable
 from rule_runner.escape import printable
 from rule_runner.rule_tests.expectation import Expectation, Observation
 from rule_runner.rule_tests.rule_table import (
@@ -150,11 +150,8 @@ def _junit(results: Sequence[TableResult]) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
+    with unwritable(f"File {str(path)!r}"):
         path.write_text(text, encoding="utf-8")
-    except OSError as err:
-        msg = f"File {str(path)!r} cannot be written: {err.strerror or err}."
-        raise OutputError(msg) from err
 
 
 def _updated_text(table: RuleTable, expectations: Mapping[int, Expectation]) -> str:

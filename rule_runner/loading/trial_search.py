@@ -33,7 +33,7 @@ from rule_core.storage.s3.store import S3Store
 from rule_core.storage.uri import is_s3
 from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
 from rule_core.trials.open_index import LOOKED_FOR, find_place, open_index
-from rule_runner.errors import TrialError
+from rule_runner.errors import TrialError, translated
 from rule_runner.loading.trials import trial_address
 from rule_runner.results.file_names import RESULTS
 
@@ -512,10 +512,8 @@ def _search(
         (_s3_names, S3_FOLDERS) if is_s3(address.path) else (_local_names, LOCAL_FOLDERS)
     )
     entries = ENTRIES if entries is None else entries
-    try:
+    with translated(TrialError, SMDebugError):
         names, store = list_names(address.path, entries, seconds)
-    except SMDebugError as err:
-        raise TrialError(str(err)) from err
     return _Search(address, names, store, limit, entries, formats, **options)
 
 

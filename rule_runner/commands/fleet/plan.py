@@ -19,7 +19,7 @@ from rule_runner.config.defaults import FITTING_RULES
 from rule_runner.config.output_names import OutputTemplate
 from rule_runner.config.request import STDIN, EvaluationRequest, RuleRequest
 from rule_runner.durations import seconds_of
-from rule_runner.errors import EXIT_CLIENT, OutputError, TrialError, UsageError
+from rule_runner.errors import EXIT_CLIENT, TrialError, UsageError, translated, unwritable
 from rule_runner.escape import is_text, printable
 from rule_runner.loading.trial_age import changed_since
 from rule_runner.loading.trial_lists import ListedTrial, list_trials
@@ -142,10 +142,5 @@ def _write(target: str, text: str) -> None:
     if is_s3(target) and not (name and is_s3(folder)):
         msg = f"Plan {target!r} has no name. Give s3://bucket/prefix/NAME.jsonl."
         raise UsageError(msg)
-    try:
+    with unwritable(f"Plan {target!r}"), translated(UsageError, SMDebugError):
         publish(open_output(folder or slash or "."), name, text.encode())
-    except SMDebugError as err:
-        raise UsageError(str(err)) from err
-    except OSError as err:
-        msg = f"Plan {target!r} cannot be written: {err.strerror or err}."
-        raise OutputError(msg) from err

@@ -32,11 +32,11 @@ from rule_runner.config.sagemaker_contract import (
     is_platform,
     is_reserved,
 )
-from rule_runner.errors import ClientError, JobError, RuleFailedError, TrialError
+from rule_runner.errors import ClientError, JobError, RuleFailedError
 from rule_runner.loading.loader import LoadedRule, every_builtin
 from rule_runner.loading.parameters import bind, construct, other_trials
 from rule_runner.loading.placeholder_rule import PlaceholderRule
-from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent
+from rule_runner.loading.trials import check_is_there, open_trial, reject_parent
 from rule_runner.notify.actions.spec import parse_actions
 
 PROCESSING: Final = "DetailedProfilerProcessing"  # not a rule; SageMaker's Profiler adds it
@@ -258,8 +258,7 @@ def _check(job: RuleJobConfig, scope: JobScope) -> None:
             construct(bound, None, [None for _ in (*scope.request.other_trials, *own)])
     for path in own if scope.look else ():
         trial = open_trial(path, sources=scope.request.source_options)
-        if not is_there(trial):
-            raise TrialError(absent(trial))
+        check_is_there(trial)
         reject_parent(trial)
 
 

@@ -10,7 +10,7 @@ from rule_core.rules.actions.message import MessageAction
 from rule_core.rules.actions.parsing import EMAIL, SMS, check_job, problem
 from rule_core.rules.actions.stop_training import StopTrainingAction
 from rule_core.rules.params import did_you_mean
-from rule_runner.errors import UsageError
+from rule_runner.errors import UsageError, translated
 from rule_runner.notify.actions.command import CommandAction
 from rule_runner.notify.actions.webhook import WebhookAction
 from rule_runner.notify.spec_checks import check_kind, check_webhook
@@ -63,11 +63,9 @@ def _action(spec: str) -> Action:
 
 
 def _stop(name: str) -> Action:
-    try:
-        if name:
+    if name:
+        with translated(UsageError, SMDebugValueError):
             check_job(name)
-    except SMDebugValueError as err:
-        raise UsageError(str(err)) from err
     return StopTrainingAction("", name)
 
 

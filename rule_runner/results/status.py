@@ -3,8 +3,6 @@
 import enum
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
@@ -94,27 +92,6 @@ def advance(status: RuleStatus, status_input: StatusInput) -> RuleStatus:
     """Return the status that follows `status` on an input; a final status stays the same."""
     row = TRANSITIONS[status]
     return row[status_input] if row else status
-
-
-@dataclass(frozen=True, slots=True)
-class StatusChange:
-    """One change of a rule job's status, with everything that an event needs.
-
-    Attributes
-    ----------
-    old, new
-        Different statuses.
-    at
-        Aware, UTC, from the caller's clock.
-    details
-        SageMaker's ``StatusDetails``, at most 1024 characters; None unless `new` is IssuesFound,
-        Error or Stopped.
-    """
-
-    old: RuleStatus
-    new: RuleStatus
-    at: datetime
-    details: str | None
 
 
 def condition_text(rule: str, step: int) -> str:

@@ -54,7 +54,7 @@ def result_of(evaluation: RuleJobState, **parameters: object) -> RuleResult:
 
 def begun() -> RuleJobState:
     evaluation = RuleJobState("AllZero", "zeros", True, START)
-    evaluation.steps_known(7)
+    evaluation.coverage.known = 7
     return evaluation
 
 

@@ -11,7 +11,6 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from rule_core.rules.params import did_you_mean
-from rule_core.severity import Severity
 from rule_core.sources.names import NameTable
 from rule_core.sources.options import SourceOptions
 from rule_core.storage.uri import is_s3
@@ -83,21 +82,6 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     most_per_hour: Annotated[int, Meta(ge=0, le=1000)] = 10
     digest_every: Duration = "15m"
 
-    @property
-    def least(self) -> Severity:
-        """The severity from which an issue is alerted about."""
-        return Severity(self.severity)
-
-    @property
-    def digest_s(self) -> float:
-        """Seconds between two digests."""
-        return float(seconds_of(self.digest_every))
-
-    @property
-    def addresses(self) -> list[str]:
-        """The addresses of the services, each once."""
-        return [*dict.fromkeys(sink.removeprefix(KIND) for sink in self.sinks)]
-
 
 class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to watch, how to judge it, and where the results go.
@@ -157,11 +141,6 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def quiet_s(self) -> float:
         """Seconds without new data after which an evaluation ends."""
         return seconds_of(self.quiet_after)
-
-    @property
-    def look_s(self) -> float:
-        """Seconds between two looks at a root in S3."""
-        return seconds_of(self.look_every)
 
     def assignment(self, trial: str) -> Assignment | None:
         """Return the rules for a trial; None if it is ignored."""

@@ -287,15 +287,9 @@ class EvaluationContext:
 
     def _finding_trigger(self, job: RuleJob, finding: Evidence) -> FindingTrigger:
         """Return the trigger that the actions of a rule job receive."""
-        return finding_trigger(
-            finding,
-            FindingIds(job.facts.fingerprint, job.facts.run_id).next(finding),
-            rule=job.state.rule,
-            rule_job=job.config.configuration_name,
-            status=str(job.state.status),
-            details=job.state.status_details,
-            training_job=self.config.messages.training_job_name or self.step_sources.name,
-        )
+        finding_id = FindingIds(job.facts.fingerprint, job.facts.run_id).next(finding)
+        training_job = self.config.messages.training_job_name or self.step_sources.name
+        return finding_trigger(finding, finding_id, job.state, training_job)
 
     def record_action_results(self) -> None:
         """Write the results of rule jobs whose actions have made progress."""

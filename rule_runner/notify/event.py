@@ -1,7 +1,5 @@
 """Events about changes of rule statuses, in the shape of SageMaker's own."""
 
-import hashlib
-import json
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +12,7 @@ import msgspec
 from rule_core.model.segments import global_step, numbers_of
 from rule_core.severity import Severity
 from rule_runner.errors import UsageError
+from rule_runner.results.json_text import json_digest
 from rule_runner.results.status import DETAILED, RuleStatus
 
 Event: TypeAlias = dict[str, object]
@@ -119,7 +118,7 @@ class EventSubject:
         """Return the ARN of the processing job of one rule; synthetic ones are in lower case."""
         if configuration_name in self.rule_job_arns:
             return self.rule_job_arns[configuration_name]
-        suffix = _digest(self.name, configuration_name)[:8]
+        suffix = json_digest([self.name, configuration_name], 8)
         first = _name_part(self.name, JOB_NAME_PART)
         second = _name_part(configuration_name, JOB_NAME_PART)
         return self._arn("processing-job", f"{first}-{second}-{suffix}".lower())
@@ -258,12 +257,8 @@ def build_event(
         same statuses have the same key after a restart, and no other evaluation uses that key.
     """
     training_status = COMPLETED if training_ended else "InProgress"
-    key = _digest(
-        run_id,
-        job.name,
-        training_status,
-        *(part for rule in rules for part in rule.identity),
-    )
+    identities = (part for rule in rules for part in rule.identity)
+    key = json_digest([run_id, job.name, training_status, *identities])
     modified = _milliseconds(now)
     return {
         "version": "0",
@@ -320,10 +315,6 @@ def _rule_entry(job: EventSubject, rule: RuleState, modified: int) -> dict[str, 
 def _name_part(name: str, limit: int) -> str:
     """Return `name` with hyphens for characters that ARNs do not allow; never empty."""
     return _NOT_IN_NAMES.sub("-", name).lstrip("-")[:limit] or "unnamed"
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def _milliseconds(moment: datetime) -> int:

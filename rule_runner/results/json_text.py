@@ -1,8 +1,10 @@
 """Values, times and records as JSON text that is valid UTF-8 and safe to print on a terminal."""
 
+import hashlib
 import json
 import math
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -95,6 +97,11 @@ def dump_numbers(value: object) -> str:
     except UnicodeEncodeError:  # a lone surrogate
         return dump_json(value)
     return _harmless(text)
+
+
+def json_digest(values: Sequence[object], length: int | None = None) -> str:
+    """Return the first hexadecimal digits of the SHA-256 of values as JSON; by default all."""
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:length]
 
 
 def _harmless(text: str) -> str:

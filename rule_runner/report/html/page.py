@@ -15,7 +15,6 @@ from rule_core.severity import Severity
 from rule_core.sources.address import address_of
 from rule_runner.loading.loader import every_builtin
 from rule_runner.report.html.markup import Html
-from rule_runner.report.html.picture import CHART, COLOURS
 from rule_runner.report.html.report_form import report_form, step_of
 from rule_runner.report.html.series import display_name
 from rule_runner.report.html.svg_chart import SvgChart
@@ -115,13 +114,15 @@ def page(saved: Saved, title: str) -> str:
         runs=_runs(saved.runs, len(jobs)),
         columns=columns,
         silent_columns=[display_name(name) for name in _columns(saved.runs) if name not in columns],
-        **frame(COLOURS + CHART + template_text("report.css"), template_text("report.js")),
+        **frame(
+            template_text("colours.css", "charts.css", "report.css"), template_text("report.js")
+        ),
     )
 
 
-def template_text(name: str) -> str:
-    """Return the text of a file in the folder of templates."""
-    return (TEMPLATES / name).read_text("utf-8")
+def template_text(*names: str) -> str:
+    """Return the texts of files in the folder of templates, one after the other."""
+    return "".join((TEMPLATES / name).read_text("utf-8") for name in names)
 
 
 def frame(style: str, script: str) -> dict[str, Html]:

@@ -22,6 +22,7 @@ from rule_core.storage.uri import is_s3, open_output
 from rule_runner.commands.profile.recording_options import RecordingOptions
 from rule_runner.commands.train.evaluator import short
 from rule_runner.commands.train.script import unseen
+from rule_runner.config.job_file.python_file import SUFFIX
 from rule_runner.errors import OutputError, RuleRunnerError, translated
 from rule_runner.results.durable_files import output_errors
 
@@ -108,9 +109,10 @@ class ProfileRecording:
 
     async def follow(self) -> None:
         """Take over changes of the user's file, until this is cancelled."""
-        while self._options.file is not None and self._options.may_change:
+        file = self._options.file
+        while file is not None and file.suffix != SUFFIX:  # code runs only once
             await asyncio.sleep(CHECK_S)
-            stamp = file_stamp(self._options.file)
+            stamp = file_stamp(file)
             if stamp is None or stamp == self._stamp:
                 continue
             self._stamp = stamp

@@ -50,11 +50,6 @@ class RecordingOptions:
     python: str | None = None
     prefix: str = "--"
 
-    @property
-    def may_change(self) -> bool:
-        """Whether the file can be read again during the recording; code runs only once."""
-        return self.file is not None and self.file.suffix != SUFFIX
-
     def document(self, folder: str) -> Json:
         """Return the `ProfilerConfig` of a recording into a folder.
 

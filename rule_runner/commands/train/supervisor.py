@@ -131,8 +131,7 @@ class Supervisor:
         variables = {HOOK_FILE: os.environ.get(HOOK_FILE, str(self._control / HOOK))}
         recording = self._recording
         if recording is not None:
-            recording.start(partial(self._on_finding, 1))
-            variables |= recording.environment()
+            variables |= recording.start(partial(self._on_finding, 1))
         with OnError(self._end_recording):
             script = await TrainingScript.start(
                 self._config.command, self._control, self._on_trial, variables
@@ -212,7 +211,8 @@ class Supervisor:
         if not self._trainings:
             say(nothing_saved(script.frameworks))
         for trial in self._trainings:
-            mark_as_ended(trial)
+            with suppress(OSError, SMDebugError):  # its script may have been killed before it could
+                open_output(trial).open(END_OF_JOB).publish()
         judged: list[tuple[int, EvaluatorResult]] = []
         for training in sorted(self._trainings.values(), key=attrgetter("number")):
             judged.append((training.number, await training.judging))
@@ -271,12 +271,6 @@ class Supervisor:
             return f" {err}"
         command = ["rule-runner", "evaluate", "--request", str(short(file)), "--output", "DIR"]
         return f" Judge it with: {shlex.join(command)}"
-
-
-def mark_as_ended(trial: str) -> None:
-    """Mark a trial as ended, in case its script was killed before it could."""
-    with suppress(OSError, SMDebugError):
-        open_output(trial).open(END_OF_JOB).publish()
 
 
 def summed_up(trainings: Sequence[tuple[int, EvaluatorResult]]) -> str:

@@ -26,8 +26,6 @@ SOURCE_LIMIT: Final = 256  # characters
 NAME_LIMIT: Final = 63  # characters of a training job's name in the SageMaker API
 JOB_NAME_PART: Final = 26  # characters of each name in the name of a rule's processing job
 
-_ACCOUNT: Final = re.compile(r"[0-9]{12}")
-_REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
 _ARN: Final = re.compile(r"arn:[a-z-]+:sagemaker:([a-z0-9-]{1,64}):([0-9]{12}):[a-z-]+/.+")
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9-]")
 
@@ -69,7 +67,7 @@ class EventSubject:
     Raises
     ------
     UsageError
-        If source, account or region is invalid.
+        If the source is invalid.
     """
 
     name: str
@@ -98,14 +96,8 @@ class EventSubject:
         return cls(name, started_at, source, match[1], match[2], training, arns)
 
     def __post_init__(self) -> None:
-        """Check the settings of users."""
+        """Check the source, which users set."""
         check_source(self.source)
-        if not _ACCOUNT.fullmatch(self.account):
-            msg = f"Account of events must be 12 digits, got {self.account!r}."
-            raise UsageError(msg)
-        if not _REGION.fullmatch(self.region):
-            msg = f"Region of events must be letters, digits and hyphens, got {self.region!r}."
-            raise UsageError(msg)
 
     @property
     def arn(self) -> str:

@@ -123,9 +123,11 @@ def _requested_jobs(
     if request.job is None:
         jobs = rule_jobs(request, choice.rules if choice else ())
     else:
-        from rule_runner.config.job_file.rule_jobs import requested_jobs
+        from rule_runner.config.job_file.rule_jobs import JobScope, notes_on, rule_jobs_of
 
-        jobs, notes = requested_jobs(request.job, request)
+        scope = JobScope.of(request)
+        notes = notes_on(request.job, scope)
+        jobs = rule_jobs_of(request.job, scope)
     return placed(jobs, request.trial, request.profiler_trial), notes
 
 

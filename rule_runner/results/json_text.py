@@ -40,7 +40,7 @@ def json_scalar(value: object) -> JsonScalar:
         case int() if -(2**63) <= value < 2**64:
             return int(value)
         case float():
-            return _finite_or_name(float(value))
+            return float(value) if math.isfinite(value) else json.dumps(float(value))
         case _:
             return _short_text(value)
 
@@ -51,14 +51,6 @@ def _plain(value: Any) -> object:
     if isinstance(plain, np.complexfloating):  # complex longdouble
         return str(plain)
     return float(plain) if isinstance(plain, np.generic) else plain  # longdouble, small floats
-
-
-def _finite_or_name(value: float) -> float | str:
-    if math.isfinite(value):
-        return value
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
 
 
 def _short_text(value: object) -> str:

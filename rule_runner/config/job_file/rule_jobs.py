@@ -86,15 +86,6 @@ class JobScope(NamedTuple):
         return self.tensors if kind is Kind.DEBUG else self.windows
 
 
-def requested_jobs(
-    definition: JobDefinition, request: EvaluationRequest
-) -> tuple[tuple[RuleJobConfig, ...], tuple[str, ...]]:
-    """Return the rule jobs of a definition, and notes on it; see below."""
-    scope = JobScope.of(request)
-    notes = notes_on(definition, scope)
-    return rule_jobs_of(definition, scope), notes
-
-
 def rule_jobs_of(definition: JobDefinition, scope: JobScope) -> tuple[RuleJobConfig, ...]:
     """Return a rule job for each rule that has data; an invalid one contains its error.
 

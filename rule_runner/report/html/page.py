@@ -181,8 +181,7 @@ def _run(index: int, name: str, run: Run, jobs: int) -> dict[str, Any]:
     folded = [view for view in views if view["outcome"] == SILENT]
     if len(folded) < FOLDED_JOBS or len(folded) == len(views):
         folded = []
-    for view in folded:
-        view["folded"] = True
+    is_folded = {view["id"] for view in folded}
     unevaluated = {
         view["result"].configuration_name: (view["id"], view["reason"], view["result"].notes)
         for view in folded
@@ -194,7 +193,7 @@ def _run(index: int, name: str, run: Run, jobs: int) -> dict[str, Any]:
         "folder": run.output,
         "page": run.page,
         "ended": all(job.result.trial_ended for job in run.jobs),
-        "jobs": views,
+        "shown": [view for view in views if view["id"] not in is_folded],
         "unevaluated": dict(sorted(unevaluated.items())),
         "counts": [count for count in tally(outcomes) if count["outcome"] in QUIET],
         "by_name": {view["result"].configuration_name: view for view in views},
@@ -222,7 +221,6 @@ def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
         "at": "" if result.step is None else f" at {result.unit} {step_of(result)}",
         "reason": for_people(details),
         "quiet": outcome in QUIET,
-        "folded": False,
         "open": not silent or jobs <= OPEN_JOBS,
         "charts": [*map(SvgChart, job.drawings)],
         "saved": job,

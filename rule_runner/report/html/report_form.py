@@ -233,7 +233,6 @@ def _chosen(view: View, *names: str) -> dict[str, Any]:
 
 
 def _run(run: View, runs: int) -> Html:
-    shown = [job for job in run["jobs"] if not job["folded"]]
     return html(
         _RUN,
         id=run["id"],
@@ -241,9 +240,9 @@ def _run(run: View, runs: int) -> Html:
         trial=display_name(run["trial"]),
         unended=NOTHING if run["ended"] else _UNENDED,
         name=run["name"],
-        verdicts=[_verdict(job) for job in shown],
+        verdicts=[_verdict(job) for job in run["shown"]],
         unevaluated=_unevaluated(run["unevaluated"]),
-        articles=[_article(job) for job in shown],
+        articles=[_article(job) for job in run["shown"]],
     )
 
 

@@ -144,12 +144,21 @@ def user_code(
 
 
 @contextmanager
-def translated(error: type[Exception], *causes: type[Exception]) -> Iterator[None]:
-    """Turn each of the `causes` inside the block into an `error` with the same text."""
+def translated(
+    error: type[Exception], *causes: type[Exception], before: str = "", after: str = ""
+) -> Iterator[None]:
+    """Turn each of the `causes` inside the block into an `error` with its text.
+
+    Parameters
+    ----------
+    before, after
+        What to put around that text.
+    """
     try:
         yield
     except causes as err:
-        raise error(str(err)) from err
+        msg = f"{before}{err}{after}"
+        raise error(msg) from err
 
 
 @contextmanager

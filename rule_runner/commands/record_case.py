@@ -12,7 +12,7 @@ from rule_core.model.segments import segment_of
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_runner.commands.trial.export import read_index
 from rule_runner.config.model import check_is_local
-from rule_runner.errors import OutputError, TrialError, UsageError, counted, unwritable
+from rule_runner.errors import OutputError, TrialError, UsageError, counted, translated, unwritable
 from rule_runner.escape import printable
 from rule_runner.export.saved_parts import Omissions, SavedPart, saved_parts
 from rule_runner.rule_tests.saved_case import SavedCase, members_of, save_npz
@@ -43,11 +43,9 @@ def record(
     """
     check_is_local(output, "--output of record")
     first, end = _steps(steps)
-    try:
+    problem = f"Option --tensors must be a regular expression, got {tensors!r}: "
+    with translated(UsageError, re.error, SMDebugError, before=problem, after="."):
         patterns.compiled(tensors)
-    except (re.error, SMDebugError) as err:
-        msg = f"Option --tensors must be a regular expression, got {tensors!r}: {err}."
-        raise UsageError(msg) from err
     target = Path(output)
     if target.exists():
         msg = f"Output {output!r} exists. Choose another path, or remove it."

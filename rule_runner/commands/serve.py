@@ -15,7 +15,14 @@ import uvicorn
 
 from rule_core.clock import SystemClock
 from rule_runner.commands.watch import WatchRequest, stopping, watching
-from rule_runner.errors import EXIT_SIGNAL, ClientError, OutputError, RuleRunnerError, UsageError
+from rule_runner.errors import (
+    EXIT_SIGNAL,
+    ClientError,
+    OutputError,
+    RuleRunnerError,
+    UsageError,
+    translated,
+)
 from rule_runner.file_descriptors import raise_limit
 from rule_runner.index.commands import Commands
 from rule_runner.logs import get_logger
@@ -217,8 +224,6 @@ def networks_of(texts: Sequence[str]) -> tuple[Network, ...]:
     UsageError
         If one is not valid.
     """
-    try:
+    problem = "Option --trusted-proxy needs networks such as 10.0.0.0/8: "
+    with translated(UsageError, ValueError, before=problem, after="."):
         return tuple(map(ipaddress.ip_network, texts))
-    except ValueError as err:
-        msg = f"Option --trusted-proxy needs networks such as 10.0.0.0/8: {err}."
-        raise UsageError(msg) from err

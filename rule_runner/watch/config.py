@@ -18,7 +18,7 @@ from rule_runner.config.defaults import FITTING_RULES
 from rule_runner.config.documents import TextError, parse, read_text
 from rule_runner.config.output_names import OutputTemplate
 from rule_runner.durations import Duration, seconds_of
-from rule_runner.errors import JobError, UsageError
+from rule_runner.errors import JobError, UsageError, translated
 from rule_runner.executors.opening import check_form
 from rule_runner.text_files import shown
 from rule_runner.watch.bucket_queue import QUEUE
@@ -159,11 +159,8 @@ def read_config(path: Path) -> WatchConfig:
         If it cannot be read, or is not valid.
     """
     place = f"configuration {shown(path)}"
-    try:
+    with translated(JobError, TextError, before=f"The {place} does not parse: ", after="."):
         raw = parse(read_text(path, "Configuration"), path.suffix)
-    except TextError as err:
-        msg = f"The {place} does not parse: {err}."
-        raise JobError(msg) from err
     config = checked(raw, place)
     return _placed(config, path.absolute().parent)
 
@@ -206,11 +203,8 @@ def _check(config: WatchConfig) -> None:
     if config.alerts is not None:
         durations["alerts.digest_every"] = config.alerts.digest_every
     for name, duration in durations.items():
-        try:
+        with translated(ValueError, ValueError, before=f"{name} "):
             seconds_of(duration)
-        except ValueError as err:
-            msg = f"{name} {err}"
-            raise ValueError(msg) from err
     check_output(config.output)
     NameTable(config.sources)
     _check_executor(config.executor)
@@ -251,11 +245,8 @@ def check_output(output: str) -> None:
     ValueError
         If it does not name a folder for each trial, all of them in one folder.
     """
-    try:
+    with translated(ValueError, ValueError, before="output "):
         is_flat = OutputTemplate(output).is_flat
-    except ValueError as err:
-        msg = f"output {err}"
-        raise ValueError(msg) from err
     if not is_flat:
         msg = f"output must have its fields after the last '/', as {DEFAULT_OUTPUT}, got {output!r}"
         raise ValueError(msg)

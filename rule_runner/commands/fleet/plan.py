@@ -72,7 +72,8 @@ def plan(paths: Sequence[str], request: EvaluationRequest, choice: Choice, targe
     OutputError
         If the plan cannot be written.
     """
-    template = _template(request.output or "")
+    with translated(UsageError, ValueError, before="--output ", after="."):
+        template = OutputTemplate(request.output or "")
     oldest = _oldest(choice.since)
     if not request.rules and request.job is None:
         request = replace(request, rules=(RuleRequest(name=FITTING_RULES),))
@@ -92,14 +93,6 @@ def plan(paths: Sequence[str], request: EvaluationRequest, choice: Choice, targe
     left_out = f" of {len(listed)}" if len(listed) > len(chosen) else ""
     print(f"Planned {len(chosen)}{left_out} trials.", file=sys.stderr)
     return EXIT_CLIENT if problems else 0
-
-
-def _template(text: str) -> OutputTemplate:
-    try:
-        return OutputTemplate(text)
-    except ValueError as err:
-        msg = f"--output {err}."
-        raise UsageError(msg) from err
 
 
 def _oldest(since: str | None) -> float:

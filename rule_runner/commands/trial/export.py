@@ -12,7 +12,7 @@ from rule_core.format.paths import END_OF_JOB
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_runner.config.model import check_is_local
-from rule_runner.errors import OutputError, TrialError, unwritable
+from rule_runner.errors import OutputError, TrialError, translated, unwritable
 from rule_runner.escape import printable
 from rule_runner.export.checkpoints import SafetensorsExport
 from rule_runner.export.native_trial import NativeExport
@@ -60,18 +60,18 @@ def export_trial(path: str, form: str, output: str, sources: SourceOptions = DEF
     index, ended = read_index(path, sources)
     omissions = Omissions()
     partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
-    try:
-        with unwritable(f"Output {output!r}"):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with OnError(lambda: _remove(partial)):
-                count = _write(index, FORMATS[form](partial, index), omissions)
-                if ended and partial.is_dir():  # otherwise readers wait for more
-                    (partial / END_OF_JOB).touch()
-                if count:
-                    partial.replace(target)
-    except SMDebugValueError as err:
-        msg = f"Trial {path!r} cannot be written as {form}: {err}"
-        raise TrialError(msg) from err
+    problem = f"Trial {path!r} cannot be written as {form}: "
+    with (
+        translated(TrialError, SMDebugValueError, before=problem),
+        unwritable(f"Output {output!r}"),
+    ):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with OnError(lambda: _remove(partial)):
+            count = _write(index, FORMATS[form](partial, index), omissions)
+            if ended and partial.is_dir():  # otherwise readers wait for more
+                (partial / END_OF_JOB).touch()
+            if count:
+                partial.replace(target)
     for sentence in omissions.sentences():
         print(printable(sentence))
     if not count:

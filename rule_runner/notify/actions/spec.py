@@ -85,11 +85,9 @@ def _webhook(url: str) -> Action:
 
 
 def _command(text: str) -> Action:
-    try:
+    problem = "Action 'command' needs a valid command line: "
+    with translated(UsageError, ValueError, before=problem, after="."):
         argv = shlex.split(text)
-    except ValueError as err:
-        msg = f"Action 'command' needs a valid command line: {err}."
-        raise UsageError(msg) from err
     if not argv or not argv[0] or "\0" in text:
         msg = "Action 'command' needs a program: command:PROGRAM ARGUMENT..."
         raise UsageError(msg)

@@ -10,7 +10,7 @@ from rule_runner.cli.evaluation import FAIL_ON
 from rule_runner.cli.options import choice, endpoint_option, flag, takes, text, texts
 from rule_runner.cli.reading import Sources, takes_reading
 from rule_runner.cli.reporting import reporting, results_alone, verbose_reporting
-from rule_runner.errors import UsageError
+from rule_runner.errors import UsageError, translated
 
 _EXTRA: Final = frozenset({"prometheus_client", "sse_starlette", "starlette", "uvicorn"})
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
@@ -180,11 +180,8 @@ def add_token(name: str, role: str, expires: str, tokens: Path) -> None:
     from rule_runner.durations import seconds_of
     from rule_runner.service.access.tokens import Role, TokenFile
 
-    try:
+    with translated(UsageError, ValueError, before="Option --expires ", after="."):
         lifetime = timedelta(seconds=seconds_of(expires))
-    except ValueError as err:
-        msg = f"Option --expires {err}."
-        raise UsageError(msg) from err
     click.echo(TokenFile(tokens).add(name, Role(role), lifetime))
 
 

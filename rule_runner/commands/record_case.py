@@ -13,7 +13,7 @@ from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_runner.commands.trial.export import read_index
 from rule_runner.config.model import check_is_local
 from rule_runner.errors import OutputError, TrialError, UsageError, counted, translated, unwritable
-from rule_runner.escape import printable
+from rule_runner.escape import print_lines, printable
 from rule_runner.export.saved_parts import Omissions, SavedPart, saved_parts
 from rule_runner.rule_tests.saved_case import SavedCase, members_of, save_npz
 
@@ -66,8 +66,7 @@ def record(
     case.collections = members_of(index.collections, sorted(names))
     with unwritable(f"Output {output!r}"):
         save_npz(case, target)
-    for sentence in omissions.sentences():
-        print(printable(sentence))
+    print_lines(omissions.sentences())
     count = len({key.step for key in case.steps})
     tensors, steps = counted(len(names), "tensor"), counted(count, "step")
     print(printable(f"Recorded {tensors} at {steps} in {output}."))

@@ -23,7 +23,7 @@ from rule_runner.config.resolve import rule_jobs
 from rule_runner.config.rule_options import parse_requests
 from rule_runner.engine.stop_requests import signals_to
 from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, EXIT_SIGNAL, JobError, UsageError, counted
-from rule_runner.escape import printable
+from rule_runner.escape import print_lines
 from rule_runner.index.commands import Commands
 from rule_runner.index.database import WatchDatabase
 from rule_runner.index.outputs import base_of
@@ -224,8 +224,7 @@ def _end(controller: Controller, fails_on: Severity | None) -> int:
     """Print what was judged, and return the exit code."""
     index = controller.database
     print(summary_of(index))
-    for problem in controller.problems:
-        print(printable(problem), file=sys.stderr)
+    print_lines(controller.problems, sys.stderr)
     errors = sum(
         count for (_, outcome), count in index.counts().items() if outcome == Outcome.ERROR
     )

@@ -177,13 +177,14 @@ def _file_trials(search: "_Search") -> list[TrialFolder]:
         If no format reads the file, or storage does not answer.
     """
     address = search.address
+    profile = TrialFolder(address.path.strip(), tensors=False, profiler=True)
     if profiles.has_known_name(address.path):
-        return [TrialFolder(address.path.strip(), tensors=False, profiler=True)]
+        return [profile]
     try:
         if not find_place(address.path, search.store, open_store).file:
             return []
         if _is_profile(address, search.store):
-            return [TrialFolder(address.path.strip(), tensors=False, profiler=True)]
+            return [profile]
         index = open_index(str(address), options=search.sources)
     except StorageUnavailableError as err:
         msg = f"{address.path!r} cannot be read: {err.reason}."

@@ -20,7 +20,7 @@ from rule_runner.config.output_names import OutputTemplate
 from rule_runner.config.request import STDIN, EvaluationRequest, RuleRequest
 from rule_runner.durations import seconds_of
 from rule_runner.errors import EXIT_CLIENT, TrialError, UsageError, translated, unwritable
-from rule_runner.escape import is_text, printable
+from rule_runner.escape import is_text, print_lines
 from rule_runner.loading.trial_age import changed_since
 from rule_runner.loading.trial_lists import ListedTrial, list_trials
 
@@ -88,8 +88,7 @@ def plan(paths: Sequence[str], request: EvaluationRequest, choice: Choice, targe
         if is_text(trial.path) and choice.matches(trial.path) and changed_since(trial.path, oldest)
     ]
     _write(target, plan_text(_requests(chosen, request, template)))
-    for problem in problems:
-        print(printable(problem), file=sys.stderr)
+    print_lines(problems, sys.stderr)
     left_out = f" of {len(listed)}" if len(listed) > len(chosen) else ""
     print(f"Planned {len(chosen)}{left_out} trials.", file=sys.stderr)
     return EXIT_CLIENT if problems else 0

@@ -11,7 +11,7 @@ from rule_core.sources.address import address_of
 from rule_runner.commands.profile.trials import present, reading
 from rule_runner.config.model import check_is_local, default_output
 from rule_runner.errors import TrialError, UsageError, unwritable
-from rule_runner.escape import printable
+from rule_runner.escape import print_lines, printable
 from rule_runner.loading.trials import is_one_file
 from rule_runner.report.tables import Row, TextTable, print_tables
 from rule_runner.results.json_text import dump_json
@@ -155,8 +155,7 @@ def timeline(
     present(path)
     with unwritable(f"Trace {output!r}"), reading():
         merged = merge_timelines(path, output, first, last, unit, mode=chosen)
-    for problem in merged.problems[:PROBLEMS]:
-        print(printable(problem), file=sys.stderr)
+    print_lines(merged.problems[:PROBLEMS], sys.stderr)
     print(f"Trace: {printable(merged.path)} ({merged.events:,} events). Open it in Perfetto.")
 
 

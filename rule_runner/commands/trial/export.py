@@ -13,7 +13,7 @@ from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_runner.config.model import check_is_local
 from rule_runner.errors import OutputError, TrialError, translated, unwritable
-from rule_runner.escape import printable
+from rule_runner.escape import print_lines, printable
 from rule_runner.export.checkpoints import SafetensorsExport
 from rule_runner.export.native_trial import NativeExport
 from rule_runner.export.number_files import CsvExport, JsonLinesExport, TensorBoardExport
@@ -72,8 +72,7 @@ def export_trial(path: str, form: str, output: str, sources: SourceOptions = DEF
                 (partial / END_OF_JOB).touch()
             if count:
                 partial.replace(target)
-    for sentence in omissions.sentences():
-        print(printable(sentence))
+    print_lines(omissions.sentences())
     if not count:
         _remove(partial)
         msg = f"Nothing in trial {path!r} can be written as {form}."

@@ -151,16 +151,14 @@ def definition_of(request: object, place: str) -> JobDefinition:
         raise JobError(msg)
     name = _text(request.get("TrainingJobName"))
     trial, profiler_trial = (_saved_to(request, name, *saved) for saved in _PLACES)
-    min_coverage = _min_coverage(request, place)
-    sources = source_options(request.get(SOURCES), place)
     return JobDefinition(
         place,
         configurations,
         name,
         trial,
         profiler_trial,
-        min_coverage,
-        sources,
+        _min_coverage(request, place),
+        source_options(request.get(SOURCES), place),
         mutes(request.get(IGNORE), place),
         _stop_on(request, place),
     )

@@ -191,10 +191,6 @@ def rule_jobs(request: EvaluationRequest, fitting: Sequence[str] = ()) -> tuple[
         for rule_id, rule in _load(requested, request, fitting)
     ]
     ids = [safe_name(rule_id) for rule_id, *_ in loaded]
-    for rule_id in ids:
-        if ids.count(rule_id) > 1:
-            msg = f"Two rule jobs are called {rule_id!r}. Give IDs: --rule first={rule_id}."
-            raise UsageError(msg)
     parameters = parse_parameters(request.parameters, ids)
     action_json = {rule_id: parameters[rule_id].pop(ACTIONS, "") for rule_id in ids}
     actions = _operator_actions(request.actions, ids)

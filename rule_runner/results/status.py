@@ -3,7 +3,6 @@
 import enum
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from rule_core.model.segments import step_text
@@ -62,30 +61,28 @@ class StatusInput(enum.Enum):
     STOP_REQUESTED = enum.auto()  # stop file, time limit or signal
 
 
-TRANSITIONS: Final[Mapping[RuleStatus, Mapping[StatusInput, RuleStatus]]] = MappingProxyType(
-    {
-        RuleStatus.IN_PROGRESS: {
-            StatusInput.CONDITION_MET: RuleStatus.ISSUES_FOUND,
-            StatusInput.TRIAL_ENDED: RuleStatus.NO_ISSUES_FOUND,
-            StatusInput.DRAINED: RuleStatus.NO_ISSUES_FOUND,
-            StatusInput.NOTHING_JUDGED: RuleStatus.ERROR,
-            StatusInput.RULE_FAILED: RuleStatus.ERROR,
-            StatusInput.STOP_REQUESTED: RuleStatus.STOPPING,
-        },
-        RuleStatus.STOPPING: {
-            StatusInput.CONDITION_MET: RuleStatus.ISSUES_FOUND,  # at the step that was being judged
-            StatusInput.TRIAL_ENDED: RuleStatus.NO_ISSUES_FOUND,  # the stop had no effect
-            StatusInput.DRAINED: RuleStatus.STOPPED,
-            StatusInput.NOTHING_JUDGED: RuleStatus.STOPPED,
-            StatusInput.RULE_FAILED: RuleStatus.ERROR,
-            StatusInput.STOP_REQUESTED: RuleStatus.STOPPING,
-        },
-        RuleStatus.NO_ISSUES_FOUND: {},  # final: no row
-        RuleStatus.ISSUES_FOUND: {},
-        RuleStatus.ERROR: {},
-        RuleStatus.STOPPED: {},
-    }
-)
+TRANSITIONS: Final[Mapping[RuleStatus, Mapping[StatusInput, RuleStatus]]] = {
+    RuleStatus.IN_PROGRESS: {
+        StatusInput.CONDITION_MET: RuleStatus.ISSUES_FOUND,
+        StatusInput.TRIAL_ENDED: RuleStatus.NO_ISSUES_FOUND,
+        StatusInput.DRAINED: RuleStatus.NO_ISSUES_FOUND,
+        StatusInput.NOTHING_JUDGED: RuleStatus.ERROR,
+        StatusInput.RULE_FAILED: RuleStatus.ERROR,
+        StatusInput.STOP_REQUESTED: RuleStatus.STOPPING,
+    },
+    RuleStatus.STOPPING: {
+        StatusInput.CONDITION_MET: RuleStatus.ISSUES_FOUND,  # at the step that was being judged
+        StatusInput.TRIAL_ENDED: RuleStatus.NO_ISSUES_FOUND,  # the stop had no effect
+        StatusInput.DRAINED: RuleStatus.STOPPED,
+        StatusInput.NOTHING_JUDGED: RuleStatus.STOPPED,
+        StatusInput.RULE_FAILED: RuleStatus.ERROR,
+        StatusInput.STOP_REQUESTED: RuleStatus.STOPPING,
+    },
+    RuleStatus.NO_ISSUES_FOUND: {},  # final: no row
+    RuleStatus.ISSUES_FOUND: {},
+    RuleStatus.ERROR: {},
+    RuleStatus.STOPPED: {},
+}
 
 
 def advance(status: RuleStatus, status_input: StatusInput) -> RuleStatus:

@@ -209,7 +209,8 @@ class Supervisor:
         stopped = "" if self._stopping is None else "was stopped, and "
         say(f"The training {stopped}ended with exit code {script.exit_code}.")
         if not self._trainings:
-            say(nothing_saved(script.frameworks))
+            reason = unseen(script.frameworks)
+            say(f"The script has saved nothing, so nothing was judged. {reason}")
         for trial in self._trainings:
             with suppress(OSError, SMDebugError):  # its script may have been killed before it could
                 open_output(trial).open(END_OF_JOB).publish()
@@ -285,8 +286,3 @@ def summed_up(trainings: Sequence[tuple[int, EvaluatorResult]]) -> str:
         if (numbers := [number for number, results in outcomes.items() if outcome in results])
     ]
     return f"Judged {len(trainings)} trainings: {'; '.join(parts) or 'no issues in any'}."
-
-
-def nothing_saved(frameworks: Sequence[str]) -> str:
-    """Return why no training was evaluated."""
-    return f"The script has saved nothing, so nothing was judged. {unseen(frameworks)}"

@@ -84,13 +84,14 @@ def message_on(
     """
     key = json_digest(sorted(alert.key for alert in alerts), _KEY_LENGTH)
     serious = any(alert.severity is Severity.ERROR for alert in alerts)
-    links = [_link(alert, public_url) for alert in alerts[:MOST_LINES]]
+    shown = alerts[:MOST_LINES]
+    links = [f"{public_url}/trials/{alert.trial}" * (public_url is not None) for alert in shown]
     if len(alerts) == 1:
         (alert,) = alerts
         lines = [details_of(alert), printable(f"Trial: {alert.path}"), *links]
         title = alert.title
     else:
-        listed = zip(alerts, links, strict=False)  # the first ones
+        listed = zip(shown, links, strict=True)
         lines = [_line(alert, details_of(alert), link) for alert, link in listed]
         more = len(alerts) - MOST_LINES
         lines += [f"and {more} more"] * (more > 0)
@@ -104,7 +105,3 @@ def message_on(
 
 def _line(alert: Alert, details: str, link: str) -> str:
     return " ".join(filter(None, [f"- {alert.title}{':' * bool(details)}", details, link]))
-
-
-def _link(alert: Alert, public_url: str | None) -> str:
-    return "" if public_url is None else f"{public_url}/trials/{alert.trial}"

@@ -21,7 +21,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from rule_core.failures import words_of
 
@@ -43,6 +43,8 @@ FULL_ONLY: Final = frozenset({"bokeh", "matplotlib", "pandas"})
 
 class RuleRunnerError(Exception):
     """Base class of the errors that are reported as one sentence and an exit code."""
+
+    exit_code: ClassVar[int] = EXIT_CLIENT
 
 
 class ClientError(RuleRunnerError):
@@ -84,13 +86,19 @@ class RuleFailedError(ClientError):
 class UsageError(RuleRunnerError):
     """Options of the command line that cannot be combined."""
 
+    exit_code = EXIT_USAGE
+
 
 class OutputError(RuleRunnerError):
     """The output folder cannot be used: locked, of another evaluation, not writable, full."""
 
+    exit_code = EXIT_OUTPUT
+
 
 class TemporaryError(RuleRunnerError):
     """Something outside of this machine does not answer now: the same command may succeed later."""
+
+    exit_code = EXIT_TEMPORARY
 
 
 def raised(subject: str, err: BaseException, where: str) -> str:
@@ -141,6 +149,34 @@ def user_code(
         raise
     except (Exception, SystemExit) as err:
         raise error(raised(subject, err, where(err)) + hint(err)) from err
+
+
+@contextmanager
+def translated(
+    error: type[Exception], *causes: type[Exception], before: str = "", after: str = ""
+) -> Iterator[None]:
+    """Turn each of the `causes` inside the block into an `error` with its text.
+
+    Parameters
+    ----------
+    before, after
+        What to put around that text.
+    """
+    try:
+        yield
+    except causes as err:
+        msg = f"{before}{err}{after}"
+        raise error(msg) from err
+
+
+@contextmanager
+def unwritable(subject: str) -> Iterator[None]:
+    """Turn an `OSError` inside the block into an `OutputError` about the `subject` to write."""
+    try:
+        yield
+    except OSError as err:
+        msg = f"{subject} cannot be written: {err.strerror or err}."
+        raise OutputError(msg) from err
 
 
 def _remedy(err: BaseException) -> str:

@@ -1,6 +1,8 @@
 """Makes text from trials and users safe to print on a terminal, and finds what is no text."""
 
 import unicodedata
+from collections.abc import Iterable
+from typing import TextIO
 
 
 def printable(text: object) -> str:
@@ -15,6 +17,12 @@ def printable(text: object) -> str:
         else char.encode("unicode_escape").decode()
         for char in str(text)
     )
+
+
+def print_lines(lines: Iterable[object], file: TextIO | None = None) -> None:
+    """Print lines in the form of `printable`, by default to stdout."""
+    for line in lines:
+        print(printable(line), file=file)
 
 
 def is_text(path: str) -> bool:

@@ -11,7 +11,7 @@ from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.uri import is_s3, open_store
 from rule_runner.batch.shards import WHOLE, Shard
 from rule_runner.config.request import STDIN, EvaluationRequest, read_request
-from rule_runner.errors import UsageError
+from rule_runner.errors import UsageError, translated
 
 _GIVE: Final = "Give a file that 'rule-runner fleet plan' wrote."
 
@@ -33,11 +33,9 @@ class PlanLine(NamedTuple):
         if not self.text.startswith("{"):  # `read_request` takes paths too
             msg = f"Line {self.number} of the plan is not a JSON object, got {self.text[:60]!r}."
             raise UsageError(msg)
-        try:
+        problem = f"Line {self.number} of the plan is no request. "
+        with translated(UsageError, UsageError, before=problem):
             request = read_request(self.text)
-        except UsageError as err:
-            msg = f"Line {self.number} of the plan is no request. {err}"
-            raise UsageError(msg) from err
         if request.output is None:
             msg = f"Line {self.number} of the plan has no 'output', so it could not be resumed."
             raise UsageError(msg)

@@ -47,10 +47,8 @@ def source_options(step_column: str | None, maps: Sequence[str], modes: Sequence
     if maps or modes:
         from rule_core.exceptions import SMDebugValueError
         from rule_core.sources.names import NameTable
-        from rule_runner.errors import UsageError
+        from rule_runner.errors import UsageError, translated
 
-        try:
+        with translated(UsageError, SMDebugValueError):
             NameTable(options)
-        except SMDebugValueError as err:
-            raise UsageError(str(err)) from err
     return options

@@ -40,7 +40,7 @@ def reporting(command: Callable[..., int | None], level: int = 0) -> Callable[..
         except errors.RuleRunnerError as err:
             from rule_runner.escape import printable
 
-            code = _fault(err)
+            code = err.exit_code
             click.echo(_ERROR * (code != errors.EXIT_OUTPUT) + printable(err), err=True)
         except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
             raise
@@ -57,15 +57,6 @@ def reporting(command: Callable[..., int | None], level: int = 0) -> Callable[..
         sys.exit(code)
 
     return run
-
-
-def _fault(err: errors.RuleRunnerError) -> int:
-    """Return the exit code for an error."""
-    if isinstance(err, errors.ClientError):
-        return errors.EXIT_CLIENT
-    if isinstance(err, errors.TemporaryError):
-        return errors.EXIT_TEMPORARY
-    return errors.EXIT_OUTPUT if isinstance(err, errors.OutputError) else errors.EXIT_USAGE
 
 
 quiet_reporting: Final = partial(reporting, level=-1)

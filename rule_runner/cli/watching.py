@@ -10,7 +10,7 @@ from rule_runner.cli.evaluation import FAIL_ON
 from rule_runner.cli.options import choice, endpoint_option, flag, takes, text, texts
 from rule_runner.cli.reading import Sources, takes_reading
 from rule_runner.cli.reporting import reporting, results_alone, verbose_reporting
-from rule_runner.errors import UsageError
+from rule_runner.errors import UsageError, translated
 
 _EXTRA: Final = frozenset({"prometheus_client", "sse_starlette", "starlette", "uvicorn"})
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
@@ -57,9 +57,8 @@ def watch(
     if fails_on is not None and not once:
         msg = "Options --fail-on and --fail-on-issues require --once."
         raise UsageError(msg)
-    return command.watch(
-        roots, config, database, sources, rebuild=rebuild, once=once, fails_on=fails_on
-    )
+    request = command.WatchRequest(roots, config, database, sources, rebuild)
+    return command.watch(request, once=once, fails_on=fails_on)
 
 
 @click.command()
@@ -131,6 +130,7 @@ def serve(
     """
     try:
         from rule_runner.commands import serve as command
+        from rule_runner.commands.watch import WatchRequest
         from rule_runner.service.settings import ServiceSettings
     except ModuleNotFoundError as err:
         if err.name not in _EXTRA:
@@ -149,9 +149,8 @@ def serve(
         allowed_hosts=tuple(map(str.lower, hosts)),
         max_streams=max_streams,
     )
-    return command.serve(
-        roots, config, database, settings, sources, rebuild=rebuild, is_watching=is_watching
-    )
+    request = WatchRequest(roots, config, database, sources, rebuild)
+    return command.serve(request, settings, is_watching=is_watching)
 
 
 @click.group("serve-token")
@@ -181,11 +180,8 @@ def add_token(name: str, role: str, expires: str, tokens: Path) -> None:
     from rule_runner.durations import seconds_of
     from rule_runner.service.access.tokens import Role, TokenFile
 
-    try:
+    with translated(UsageError, ValueError, before="Option --expires ", after="."):
         lifetime = timedelta(seconds=seconds_of(expires))
-    except ValueError as err:
-        msg = f"Option --expires {err}."
-        raise UsageError(msg) from err
     click.echo(TokenFile(tokens).add(name, Role(role), lifetime))
 
 

@@ -19,7 +19,7 @@ from rule_runner.engine.evaluate import evaluate
 from rule_runner.engine.outcome import EvaluationOutcome, exit_code
 from rule_runner.engine.stop_requests import PAUSED, Signals
 from rule_runner.errors import EXIT_SIGNAL, UsageError
-from rule_runner.escape import printable
+from rule_runner.escape import print_lines, printable
 from rule_runner.loading.standard_input import STANDARD_INPUT, standard_input
 from rule_runner.logs import get_logger
 from rule_runner.notify.event import check_source
@@ -71,8 +71,7 @@ def evaluate_trial(request: EvaluationRequest) -> int:
         if request.format in {"junit", "sarif"}:  # these formats have no field for notes
             for note in evaluation.config.notes:
                 _log.warning("evaluation_noted", reason=note)
-        for sentence in evaluation.sentences():
-            print(printable(sentence), file=sys.stderr)
+        print_lines(evaluation.sentences(), sys.stderr)
     return EXIT_SIGNAL + signals.number if signals.late else evaluation.exit_code
 
 

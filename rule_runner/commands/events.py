@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any
 
-from rule_runner.errors import EXIT_CLIENT, OutputError, UsageError
+from rule_runner.errors import EXIT_CLIENT, OutputError, UsageError, shortened
 from rule_runner.escape import printable
 from rule_runner.notify.delivery import Delivery, drain
 from rule_runner.notify.event import Event, statuses
@@ -19,8 +19,6 @@ from rule_runner.results.cursors import Cursor, feeds_sinks
 from rule_runner.results.durable_files import FolderLock
 from rule_runner.results.file_names import EVENTS
 from rule_runner.results.json_text import dump_json
-
-_NAME_LIMIT: Final = 5
 
 
 def replay(folder: Path, texts: Sequence[str], *, again: bool, seconds: float) -> int:
@@ -147,7 +145,5 @@ def _lines(event: Event) -> Iterator[str]:
     by_name = {rule["RuleConfigurationName"]: rule["RuleEvaluationStatus"] for rule in rules}
     names = detail.get("ChangedRules", [*by_name])
     changed = [f"{name} {by_name[name]}" for name in names if name in by_name]
-    more = len(changed) - _NAME_LIMIT
-    changes = ", ".join(changed[:_NAME_LIMIT]) + (f" and {more} more" if more > 0 else "")
-    text = changes or f"training {detail['TrainingJobStatus']}"
+    text = shortened(changed) or f"training {detail['TrainingJobStatus']}"
     yield printable(f"{detail['EventSequence']:>4}  {event['time']}  {text}")

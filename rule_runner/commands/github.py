@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rule_core.severity import Severity
 from rule_runner.commands.report import results_at
-from rule_runner.errors import ClientError, UsageError
+from rule_runner.errors import ClientError, UsageError, translated
 from rule_runner.report.markdown import markdown, title
 from rule_runner.report.saved_results import Saved
 from rule_runner.results.status import Outcome
@@ -108,11 +108,9 @@ class _Repository:
         path = self._environment.get("GITHUB_EVENT_PATH")
         if not path:
             return {}
-        try:
+        problem = f"The event of the workflow at {path!r} cannot be read: "
+        with translated(UsageError, OSError, ValueError, before=problem, after="."):
             event = json.loads(Path(path).read_bytes())
-        except (OSError, ValueError) as err:
-            msg = f"The event of the workflow at {path!r} cannot be read: {err}."
-            raise UsageError(msg) from err
         return event if isinstance(event, dict) else {}
 
     def create_check_run(self, name: str, conclusion: str, title: str, summary: str) -> None:

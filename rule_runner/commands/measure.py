@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from rule_core.exceptions import SMDebugError
-from rule_core.failures import OnError
 from rule_core.format.paths import StepFile
 from rule_core.reading.measuring.block import PartRequest, earlier_files, measure_block
 from rule_core.reading.measuring.stored import SUFFIX, MeasuredPart, PartIdentities, store_block
 from rule_core.reading.native_index import NativeIndex
 from rule_core.rules.wants import DeclaredWants
 from rule_core.storage.base import TrialOutput
+from rule_core.storage.publish import publish
 from rule_core.storage.uri import open_output
 from rule_core.trials.trial import Trial
 from rule_runner.batch.shards import Shard
@@ -19,9 +19,9 @@ from rule_runner.config.request import EvaluationRequest
 from rule_runner.config.resolve import resolve
 from rule_runner.engine.invoker_factory import make_invoker
 from rule_runner.engine.measuring import declared_measures
-from rule_runner.errors import OutputError, TrialError
+from rule_runner.errors import TrialError, translated, unwritable
 from rule_runner.loading.parameters import bind
-from rule_runner.loading.trials import absent, is_there, open_trial
+from rule_runner.loading.trials import check_is_there, open_trial
 from rule_runner.results.versions import versions
 
 STEPS_PER_UNIT: Final = 128
@@ -47,27 +47,21 @@ def measure_trial(request: EvaluationRequest, shard: Shard, folder: str) -> None
     """
     config = resolve(request)
     trial = open_trial(config.trial, config.trial_name, config.window, config.sources)
-    if not is_there(trial):
-        raise TrialError(absent(trial))
+    check_is_there(trial)
     index = trial.index
     if not isinstance(index, NativeIndex):
         msg = f"Trial {trial.path!r} is in a format that only 'rule-runner evaluate' measures."
         raise TrialError(msg)
     declared, undeclared = _declared(config, trial)
-    try:
+    with translated(TrialError, SMDebugError), unwritable(f"Folder {folder!r}"):
         own = _own_parts(index, shard, declared)
-        measured = _Measured(open_output(folder), shard)
+        output, files, count = open_output(folder), 0, 0
         for parts in own:
-            measured.add(index, declared, parts)
-    except OSError as err:
-        msg = f"Folder {folder!r} cannot be written: {err.strerror or err}."
-        raise OutputError(msg) from err
-    except SMDebugError as err:
-        raise TrialError(str(err)) from err
-    print(
-        f"Measured {measured.parts} parts of steps as shard {shard}: "
-        f"{measured.files} files in {folder}"
-    )
+            key = f"{shard.index}-of-{shard.count}/{files:06d}{SUFFIX}"
+            measured = _measure(index, declared, parts, output, key)
+            if measured is not None:
+                files, count = files + 1, count + measured
+    print(f"Measured {count} parts of steps as shard {shard}: {files} files in {folder}")
     for name in undeclared:
         print(f"Rule {name!r} declares nothing that can be measured in advance.")
 
@@ -113,40 +107,33 @@ def _own_parts(
     ]
 
 
-class _Measured:
-    """Writes measurement files, and counts what is in them."""
-
-    def __init__(self, output: TrialOutput, shard: Shard) -> None:
-        self._output = output
-        self._shard = shard
-        self.files = self.parts = 0
-
-    def add(self, index: NativeIndex, declared: DeclaredWants, parts: Sequence[StepFile]) -> None:
-        """Measure parts, and write a file with their measures."""
-        choose = declared.chooser(index)
-        files = [
-            file
-            for step, worker in parts
-            if (file := index.files.get(step, {}).get(worker)) is not None
-        ]
-        wants = [(file, choose(file)) for file in files if file.event_key is not None]
-        requests = [
-            PartRequest(file, earlier_files(file, chosen, index.files, index.steps), chosen)
-            for file, chosen in wants
-            if chosen
-        ]
-        if not requests:
-            return
-        measured = _identified(requests, PartIdentities(index.store))
-        content = measure_block(index.store.uri, declared.wants, requests)
-        key = f"{self._shard.index}-of-{self._shard.count}/{self.files:06d}{SUFFIX}"
-        version = versions()["rule-runner"]
-        pending = self._output.open(key)
-        with OnError(pending.discard):
-            pending.write(store_block(version, declared.wants, measured, content))
-            pending.publish()
-        self.files += 1
-        self.parts += len(measured)
+def _measure(
+    index: NativeIndex,
+    declared: DeclaredWants,
+    parts: Sequence[StepFile],
+    output: TrialOutput,
+    key: str,
+) -> int | None:
+    """Write a file with the measures of parts; return how many it has, None if none are wanted."""
+    choose = declared.chooser(index)
+    files = [
+        file
+        for step, worker in parts
+        if (file := index.files.get(step, {}).get(worker)) is not None
+    ]
+    wants = [(file, choose(file)) for file in files if file.event_key is not None]
+    requests = [
+        PartRequest(file, earlier_files(file, chosen, index.files, index.steps), chosen)
+        for file, chosen in wants
+        if chosen
+    ]
+    if not requests:
+        return None
+    measured = _identified(requests, PartIdentities(index.store))
+    content = measure_block(index.store.uri, declared.wants, requests)
+    version = versions()["rule-runner"]
+    publish(output, key, store_block(version, declared.wants, measured, content))
+    return len(measured)
 
 
 def _identified(requests: Sequence[PartRequest], identities: PartIdentities) -> list[MeasuredPart]:

@@ -12,8 +12,8 @@ from rule_core.model.segments import segment_of
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_runner.commands.trial.export import read_index
 from rule_runner.config.model import check_is_local
-from rule_runner.errors import OutputError, TrialError, UsageError, counted
-from rule_runner.escape import printable
+from rule_runner.errors import OutputError, TrialError, UsageError, counted, translated, unwritable
+from rule_runner.escape import print_lines, printable
 from rule_runner.export.saved_parts import Omissions, SavedPart, saved_parts
 from rule_runner.rule_tests.saved_case import SavedCase, members_of, save_npz
 
@@ -43,11 +43,9 @@ def record(
     """
     check_is_local(output, "--output of record")
     first, end = _steps(steps)
-    try:
+    problem = f"Option --tensors must be a regular expression, got {tensors!r}: "
+    with translated(UsageError, re.error, SMDebugError, before=problem, after="."):
         patterns.compiled(tensors)
-    except (re.error, SMDebugError) as err:
-        msg = f"Option --tensors must be a regular expression, got {tensors!r}: {err}."
-        raise UsageError(msg) from err
     target = Path(output)
     if target.exists():
         msg = f"Output {output!r} exists. Choose another path, or remove it."
@@ -66,13 +64,9 @@ def record(
         msg = f"No tensor of trial {path!r} matches {tensors!r} at steps {steps!r}."
         raise TrialError(msg)
     case.collections = members_of(index.collections, sorted(names))
-    try:
+    with unwritable(f"Output {output!r}"):
         save_npz(case, target)
-    except OSError as err:
-        msg = f"Output {output!r} cannot be written: {err.strerror or err}."
-        raise OutputError(msg) from err
-    for sentence in omissions.sentences():
-        print(printable(sentence))
+    print_lines(omissions.sentences())
     count = len({key.step for key in case.steps})
     tensors, steps = counted(len(names), "tensor"), counted(count, "step")
     print(printable(f"Recorded {tensors} at {steps} in {output}."))

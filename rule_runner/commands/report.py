@@ -7,7 +7,7 @@ from rule_core.exceptions import SMDebugValueError
 from rule_core.sources.address import address_of
 from rule_core.storage.publish import publish
 from rule_core.storage.uri import is_s3, open_output
-from rule_runner.errors import ClientError, OutputError, UsageError
+from rule_runner.errors import ClientError, OutputError, UsageError, translated
 from rule_runner.escape import printable
 from rule_runner.report.html.page import page, write_page
 from rule_runner.report.saved_results import Saved, read
@@ -75,10 +75,6 @@ def _write_to_s3(saved: Saved, target: str, title: str) -> str:
     if not address.endswith(".html"):
         address = f"{address.rstrip('/')}/{REPORT}"
     folder, _, name = address.rpartition("/")
-    try:
+    with translated(OutputError, OSError), translated(UsageError, SMDebugValueError):
         publish(open_output(folder), name, page(saved, title).encode())
-    except SMDebugValueError as err:
-        raise UsageError(str(err)) from err
-    except OSError as err:
-        raise OutputError(str(err)) from err
     return address

@@ -7,8 +7,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from rule_runner.config.defaults import Isolation
-from rule_runner.errors import EXIT_CLIENT, ClientError, OutputError, UsageError, counted
-from rule_runner.escape import printable
+from rule_runner.errors import EXIT_CLIENT, ClientError, UsageError, counted, unwritable
+from rule_runner.escape import print_lines
 from rule_runner.rule_tests.expectation import Expectation, Observation
 from rule_runner.rule_tests.rule_table import (
     RuleCase,
@@ -45,8 +45,7 @@ def run_rule_tests(
         with redirect_stdout(sys.stderr):  # what rules print
             result = _run_table(path, isolate, update=update)
         results.append(result)
-        for line in _lines(result):
-            print(printable(line))
+        print_lines(_lines(result))
     cases = sum(len(result.cases) for result in results)
     failed = sum(len(result.failed) for result in results)
     print(f"{counted(cases, 'case')}: {cases - failed} passed, {failed} failed.")
@@ -150,11 +149,8 @@ def _junit(results: Sequence[TableResult]) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
+    with unwritable(f"File {str(path)!r}"):
         path.write_text(text, encoding="utf-8")
-    except OSError as err:
-        msg = f"File {str(path)!r} cannot be written: {err.strerror or err}."
-        raise OutputError(msg) from err
 
 
 def _updated_text(table: RuleTable, expectations: Mapping[int, Expectation]) -> str:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable
 
-from rule_runner.escape import printable
+from rule_runner.escape import print_lines
 from rule_runner.loading.loader import every_builtin
 from rule_runner.loading.rule_packages import rule_packages
 from rule_runner.report.rule_pages import page, sentence
@@ -20,8 +20,7 @@ def listing() -> Iterable[str]:
     rows = [(name, str(rule.SEVERITY), sentence(rule)) for name, rule in rules.items()]
     rows += [(name, "", f"Of package {rule.package}.") for name, rule in packages.by_name.items()]
     yield from aligned(TextTable((), rows))
-    for problem in packages.problems.values():
-        print(printable(problem), file=sys.stderr)
+    print_lines(packages.problems.values(), sys.stderr)
 
 
 def show(name: str) -> None:

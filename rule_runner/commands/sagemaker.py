@@ -114,11 +114,9 @@ class _Messenger(LogObserver):
 
 def _sinks(request: EvaluationRequest, stdout: TextIO) -> list[EventSink]:
     """Return the sinks that the environment names; see `commands.evaluate.event_sinks`."""
-    try:
+    problem = f"Environment variable {SINKS} cannot be used: "
+    with errors.translated(errors.ParameterError, errors.UsageError, before=problem):
         return parse_sinks(request.sinks, stdout)
-    except errors.UsageError as err:
-        msg = f"Environment variable {SINKS} cannot be used: {err}"
-        raise errors.ParameterError(msg) from err
 
 
 def write_message(contract: sagemaker_contract.Contract, details: str) -> str:

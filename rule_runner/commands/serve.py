@@ -14,9 +14,15 @@ from typing import Final
 import uvicorn
 
 from rule_core.clock import SystemClock
-from rule_core.sources.options import DEFAULT, SourceOptions
-from rule_runner.commands.watch import stopping, watching
-from rule_runner.errors import EXIT_SIGNAL, ClientError, OutputError, RuleRunnerError, UsageError
+from rule_runner.commands.watch import WatchRequest, stopping, watching
+from rule_runner.errors import (
+    EXIT_SIGNAL,
+    ClientError,
+    OutputError,
+    RuleRunnerError,
+    UsageError,
+    translated,
+)
 from rule_runner.file_descriptors import raise_limit
 from rule_runner.index.commands import Commands
 from rule_runner.logs import get_logger
@@ -85,24 +91,13 @@ class _Server(uvicorn.Server):
             self._loop.call_soon_threadsafe(self._service.changes.end)
 
 
-def serve(
-    roots: Sequence[str],
-    config_path: str | None,
-    database: str | None,
-    settings: ServiceSettings,
-    sources: SourceOptions = DEFAULT,
-    *,
-    rebuild: bool = False,
-    is_watching: bool = True,
-) -> int:
+def serve(request: WatchRequest, settings: ServiceSettings, *, is_watching: bool) -> int:
     """Serve the index of trials until a signal arrives, and return the exit code.
 
     Parameters
     ----------
-    roots, config_path, database, sources, rebuild
-        As for `rule_runner.commands.watch.watch`.
     is_watching
-        Whether to judge trials as well. If not, `database` is the index of another process.
+        Whether to judge trials as well. If not, its database is the index of another process.
 
     Raises
     ------
@@ -119,22 +114,15 @@ def serve(
         TokenFile(settings.tokens).check()
     _check_certificate(settings)
     if not is_watching:
-        if database is None or roots or config_path or rebuild:
+        database = request.database
+        if database is None or request.roots or request.config or request.rebuild:
             msg = "Option --no-watch needs --database FILE, and takes no ROOT and no --config."
             raise UsageError(msg)
         service = Service(settings=settings, database=Path(database), clock=SystemClock())
-        service.series.sources = sources
+        service.series.sources = request.sources
         return _serve(service, None)
     commands = Commands()
-    with watching(
-        roots,
-        config_path,
-        database,
-        sources,
-        rebuild=rebuild,
-        intervals=_INTERVALS,
-        commands=commands,
-    ) as controller:
+    with watching(request, commands, _INTERVALS) as controller:
         path = controller.database.path
         service = Service(settings=settings, database=path, clock=SystemClock(), commands=commands)
         service.series.sources = controller.sources
@@ -236,8 +224,6 @@ def networks_of(texts: Sequence[str]) -> tuple[Network, ...]:
     UsageError
         If one is not valid.
     """
-    try:
+    problem = "Option --trusted-proxy needs networks such as 10.0.0.0/8: "
+    with translated(UsageError, ValueError, before=problem, after="."):
         return tuple(map(ipaddress.ip_network, texts))
-    except ValueError as err:
-        msg = f"Option --trusted-proxy needs networks such as 10.0.0.0/8: {err}."
-        raise UsageError(msg) from err

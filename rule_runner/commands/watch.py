@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace as with_sources
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -23,7 +23,7 @@ from rule_runner.config.resolve import rule_jobs
 from rule_runner.config.rule_options import parse_requests
 from rule_runner.engine.stop_requests import signals_to
 from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, EXIT_SIGNAL, JobError, UsageError, counted
-from rule_runner.escape import printable
+from rule_runner.escape import print_lines
 from rule_runner.index.commands import Commands
 from rule_runner.index.database import WatchDatabase
 from rule_runner.index.outputs import base_of
@@ -41,32 +41,43 @@ from rule_runner.watch.evaluations import open_evaluations
 from rule_runner.watch.options import Intervals, WatchOptions
 
 DATABASE: Final = "watch.sqlite"
+INTERVALS: Final = Intervals()
 _LOCAL_BASE: Final = "rule-output/watch"  # of the database, if outputs are in S3
 
 
-def watch(
-    roots: Sequence[str],
-    config_path: str | None,
-    database: str | None,
-    sources: SourceOptions = DEFAULT,
-    *,
-    rebuild: bool = False,
-    once: bool = False,
-    fails_on: Severity | None = None,
-    intervals: Intervals | None = None,
-) -> int:
-    """Judge the trials below roots until a signal arrives, and return the exit code.
+class WatchRequest(NamedTuple):
+    """What to watch: the options that `watch` and `serve` share.
 
-    Parameters
+    Attributes
     ----------
     roots
         In addition to those of the configuration.
-    config_path, database
+    config, database
         Files; None: the defaults.
     sources
         How to read outputs of other writers; it precedes that of the configuration.
     rebuild
         Whether to make the database again from the results.
+    """
+
+    roots: Sequence[str] = ()
+    config: str | None = None
+    database: str | None = None
+    sources: SourceOptions = DEFAULT
+    rebuild: bool = False
+
+
+def watch(
+    request: WatchRequest,
+    *,
+    once: bool = False,
+    fails_on: Severity | None = None,
+    intervals: Intervals = INTERVALS,
+) -> int:
+    """Judge the trials below roots until a signal arrives, and return the exit code.
+
+    Parameters
+    ----------
     once
         Whether to judge what is there now, and end.
     fails_on
@@ -83,9 +94,7 @@ def watch(
     UsageError
         If options contradict each other, or the library of the executor is not installed.
     """
-    with watching(
-        roots, config_path, database, sources, rebuild=rebuild, once=once, intervals=intervals
-    ) as controller:
+    with watching(request, Commands(), intervals, once=once) as controller:
         with stopping(controller.stop) as numbers:
             controller.run()
         if numbers:
@@ -95,23 +104,13 @@ def watch(
 
 @contextmanager
 def watching(
-    roots: Sequence[str],
-    config_path: str | None,
-    database: str | None,
-    sources: SourceOptions = DEFAULT,
-    *,
-    rebuild: bool = False,
-    once: bool = False,
-    intervals: Intervals | None = None,
-    commands: Commands | None = None,
+    request: WatchRequest, commands: Commands, intervals: Intervals, *, once: bool = False
 ) -> Iterator[Controller]:
     """Return a controller that is ready to run, with its alerts; see `watch`."""
-    config = _config(roots, config_path, sources)
-    options = WatchOptions(
-        _jobs(config), once, _retention(config), intervals or Intervals(), commands or Commands()
-    )
+    config = _config(request)
+    options = WatchOptions(_jobs(config), once, _retention(config), intervals, commands)
     services = services_of(config.alerts) if config.alerts else {}
-    path = _database_path(config, database)
+    path = _database_path(config, request.database)
     places = [with_sources(parse_root(text), sources=config.sources) for text in config.roots]
     with ExitStack() as stack:
         folder = path.with_name(f"{path.name}-evaluations")
@@ -121,20 +120,22 @@ def watching(
         controller = Controller(
             config,
             places,
-            stack.enter_context(WatchDatabase.empty(path) if rebuild else WatchDatabase(path)),
+            stack.enter_context(
+                WatchDatabase.empty(path) if request.rebuild else WatchDatabase(path)
+            ),
             evaluations,
             SystemClock(),
             waiter,
             options,
         )
-        if rebuild:
+        if request.rebuild:
             controller.rebuild()
         stack.enter_context(alerting(config.alerts, path, services, config.public_url, once=once))
         stack.enter_context(following(config.queue, controller.expect))
         yield controller
 
 
-def _config(roots: Sequence[str], path: str | None, sources: SourceOptions) -> WatchConfig:
+def _config(request: WatchRequest) -> WatchConfig:
     """Return the configuration with all roots, checked as far as that is possible without trials.
 
     Raises
@@ -144,13 +145,13 @@ def _config(roots: Sequence[str], path: str | None, sources: SourceOptions) -> W
     UsageError
         If there are no roots.
     """
-    config = WatchConfig() if path is None else read_config(Path(path))
+    config = WatchConfig() if request.config is None else read_config(Path(request.config))
     output = config.output
     config = replace(
         config,
-        roots=tuple(dict.fromkeys((*config.roots, *roots))),
+        roots=tuple(dict.fromkeys((*config.roots, *request.roots))),
         output=output if is_s3(output) else str(Path(output).absolute()),
-        sources=sources.over(config.sources),
+        sources=request.sources.over(config.sources),
     )
     if not config.roots:
         msg = "No root was given: give a folder or s3:// address with trials, or --config FILE."
@@ -223,8 +224,7 @@ def _end(controller: Controller, fails_on: Severity | None) -> int:
     """Print what was judged, and return the exit code."""
     index = controller.database
     print(summary_of(index))
-    for problem in controller.problems:
-        print(printable(problem), file=sys.stderr)
+    print_lines(controller.problems, sys.stderr)
     errors = sum(
         count for (_, outcome), count in index.counts().items() if outcome == Outcome.ERROR
     )

@@ -11,7 +11,7 @@ from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage.base import StorageUnavailableError
 from rule_core.trials.trial import Trial
 from rule_runner.config.profiler_windows import judges_windows, names_over
-from rule_runner.errors import TrialError
+from rule_runner.errors import TrialError, translated
 from rule_runner.loading.loader import LoadedRule, load_builtin
 from rule_runner.loading.parameters import bind, lacking, missing_inputs
 from rule_runner.loading.trial_search import TrialFolder
@@ -86,17 +86,14 @@ def choose_rules(
     names = names_over(tensors=trial is not None, windows=profiler_trial is not None)
     rules = {name: load_builtin(name) for name in names}
     reasons = {}
-    path = trial or profiler_trial
-    try:
+    problem = f"Trial {trial or profiler_trial!r} cannot be read: "
+    with translated(TrialError, SMDebugError, before=problem):
         trials = _open(trial, profiler_trial, sources)
         for name, rule in rules.items():
             opened = trials.get(judges_windows(rule, otherwise=False))
             if opened is not None and follow and not _has_ended(opened):
                 opened = None
             reasons[name] = _reason_against(rule, opened)
-    except (StorageUnavailableError, SMDebugError) as err:
-        msg = f"Trial {path!r} cannot be read: {err}"
-        raise TrialError(msg) from err
     unfit = {name: reason for name, reason in reasons.items() if reason is not None}
     return RuleChoice(tuple(name for name in names if name not in unfit), unfit)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rule_core.exceptions import SMDebugValueError
 from rule_core.rules.actions.actions import Actions
 from rule_core.rules.actions.parsing import LIMIT
-from rule_runner.errors import ParameterError
+from rule_runner.errors import ParameterError, translated
 
 if TYPE_CHECKING:
     from rule_core.rules.actions.base import Action
@@ -33,10 +33,8 @@ def planned(
     """
     name = job.loaded.name
     declared = job.loaded.rule_class.declared_actions(arguments)
-    try:
+    with translated(ParameterError, SMDebugValueError):
         own = [*Actions(job.actions, name).actions, *Actions(declared, name).actions]
-    except SMDebugValueError as err:
-        raise ParameterError(str(err)) from err
     actions = [_named(action, name, training_job) for action in (*own, *job.operator_actions)]
     if len(actions) > LIMIT:
         msg = f"Rule {job.configuration_name!r} takes at most {LIMIT} actions, got {len(actions)}."

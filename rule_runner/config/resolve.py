@@ -123,9 +123,11 @@ def _requested_jobs(
     if request.job is None:
         jobs = rule_jobs(request, choice.rules if choice else ())
     else:
-        from rule_runner.config.job_file.rule_jobs import requested_jobs
+        from rule_runner.config.job_file.rule_jobs import JobScope, notes_on, rule_jobs_of
 
-        jobs, notes = requested_jobs(request.job, request)
+        scope = JobScope.of(request)
+        notes = notes_on(request.job, scope)
+        jobs = rule_jobs_of(request.job, scope)
     return placed(jobs, request.trial, request.profiler_trial), notes
 
 
@@ -189,10 +191,6 @@ def rule_jobs(request: EvaluationRequest, fitting: Sequence[str] = ()) -> tuple[
         for rule_id, rule in _load(requested, request, fitting)
     ]
     ids = [safe_name(rule_id) for rule_id, *_ in loaded]
-    for rule_id in ids:
-        if ids.count(rule_id) > 1:
-            msg = f"Two rule jobs are called {rule_id!r}. Give IDs: --rule first={rule_id}."
-            raise UsageError(msg)
     parameters = parse_parameters(request.parameters, ids)
     action_json = {rule_id: parameters[rule_id].pop(ACTIONS, "") for rule_id in ids}
     actions = _operator_actions(request.actions, ids)

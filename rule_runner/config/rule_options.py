@@ -70,8 +70,13 @@ def parse_parameters(texts: Sequence[str], ids: Sequence[str]) -> dict[str, dict
     Raises
     ------
     UsageError
-        If a text is malformed or a duplicate, or has no ID although there are several rules.
+        If two rule jobs have one ID, or a text is malformed or a duplicate, or has no ID although
+        there are several rules.
     """
+    for rule_id in ids:
+        if ids.count(rule_id) > 1:
+            msg = f"Two rule jobs are called {rule_id!r}. Give IDs: --rule first={rule_id}."
+            raise UsageError(msg)
     parameters: dict[str, dict[str, str]] = {rule_id: {} for rule_id in ids}
     for text in texts:
         key, equals, value = text.partition("=")

@@ -45,27 +45,22 @@ _JOB_IN_URI: Final = re.compile(
 )
 
 
-class _S3Output(msgspec.Struct, rename="pascal"):
+class _S3Data(msgspec.Struct, rename="pascal"):
     s3_uri: str = ""
     local_path: str = ""
 
 
 class _Output(msgspec.Struct, rename="pascal"):
-    s3_output: _S3Output = msgspec.field(default_factory=_S3Output, name="S3Output")
+    s3_output: _S3Data = msgspec.field(default_factory=_S3Data, name="S3Output")
 
 
 class _Outputs(msgspec.Struct, rename="pascal"):
     outputs: list[_Output] = []
 
 
-class _S3Input(msgspec.Struct, rename="pascal"):
-    s3_uri: str = ""
-    local_path: str = ""
-
-
 class _Input(msgspec.Struct, rename="pascal"):
     input_name: str = ""
-    s3_input: _S3Input = msgspec.field(default_factory=_S3Input, name="S3Input")
+    s3_input: _S3Data = msgspec.field(default_factory=_S3Data, name="S3Input")
 
 
 class _Job(msgspec.Struct, rename="pascal"):

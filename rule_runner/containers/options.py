@@ -239,10 +239,6 @@ def split(
     output
         Output folder of the whole evaluation.
     """
-    for rule_id in ids:
-        if ids.count(rule_id) > 1:
-            msg = f"Two rule jobs are called {rule_id!r}. Give IDs: --rule first={rule_id}."
-            raise UsageError(msg)
     parameters = parse_parameters(request.parameters, ids)
     modes = parse_modes(request.modes, ids)
     return {

@@ -42,25 +42,6 @@ _SMALLEST: Final = 64 * 2**20  # Python and numpy do not start in less
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerLimits:
-    """The resource limits of a container.
-
-    Attributes
-    ----------
-    memory
-        Bytes, including files in /tmp; there is no swap.
-    cpus
-        Number of processors, possibly fractional.
-    pids
-        Number of processes and threads.
-    """
-
-    memory: int
-    cpus: float
-    pids: int
-
-
-@dataclass(frozen=True, slots=True)
 class Account:
     """The user of a container, ``uid:gid``, and the user namespace of these numbers."""
 
@@ -82,6 +63,12 @@ class ContainerPlan:
         Variables and their values; some are secret.
     network
         Name of a network of the engine, or ``none``.
+    memory
+        Bytes, including files in /tmp; there is no swap.
+    cpus
+        Number of processors, possibly fractional.
+    pids
+        Number of processes and threads.
     output
         Output folder; a label of the container.
     """
@@ -91,7 +78,9 @@ class ContainerPlan:
     mounts: tuple[Mount, ...]
     environment: Mapping[str, str]
     network: str
-    limits: ContainerLimits
+    memory: int
+    cpus: float
+    pids: int
     account: Account
     output: str
     aws_folder: str | None = None
@@ -169,7 +158,7 @@ def sdk_arguments(plan: ContainerPlan) -> dict[str, Any]:
     The engine's default filter of system calls stays. The engine stores no output: it is read
     while it is written.
     """
-    own = {"HOME": HOME, "OMP_NUM_THREADS": str(max(1, math.floor(plan.limits.cpus)))}
+    own = {"HOME": HOME, "OMP_NUM_THREADS": str(max(1, math.floor(plan.cpus)))}
     mounts = [_bind(str(mount.folder), mount.writable) for mount in plan.mounts]
     if plan.aws_folder is not None:
         mounts.append(_bind(plan.aws_folder, False, AWS_FOLDER))
@@ -191,10 +180,10 @@ def sdk_arguments(plan: ContainerPlan) -> dict[str, Any]:
         "security_opt": ["no-new-privileges"],
         "read_only": True,
         "tmpfs": TMPFS,
-        "mem_limit": plan.limits.memory,
-        "memswap_limit": plan.limits.memory,
-        "nano_cpus": round(plan.limits.cpus * 1e9),
-        "pids_limit": plan.limits.pids,
+        "mem_limit": plan.memory,
+        "memswap_limit": plan.memory,
+        "nano_cpus": round(plan.cpus * 1e9),
+        "pids_limit": plan.pids,
         "init": True,
         "log_config": {"Type": "none"},
     }

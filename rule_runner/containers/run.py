@@ -140,9 +140,9 @@ def _plan(
         mounts=mounts,
         environment=variables,
         network=network,
-        limits=plan.ContainerLimits(
-            memory, settings.cpus or min(2, engine.processors), settings.pids_limit
-        ),
+        memory=memory,
+        cpus=settings.cpus or min(2, engine.processors),
+        pids=settings.pids_limit,
         account=engine.account(*owner),
         output=output,
         aws_folder=aws_folder() if settings.aws_config and translated.cloud else None,

@@ -18,14 +18,13 @@ from rule_runner.engine.rule_job import RuleJob
 from rule_runner.errors import ClientError
 from rule_runner.file_descriptors import require
 from rule_runner.logs import get_logger
-from rule_runner.notify.actions.runner import ActionPolicy, FindingTrigger, finding_trigger
+from rule_runner.notify.actions.runner import ActionPolicy, finding_trigger
 from rule_runner.notify.event import EventSubject
 from rule_runner.notify.publisher import EventPublisher
 from rule_runner.notify.sinks import EventSink
 from rule_runner.results.acknowledged import FindingIds
 from rule_runner.results.schema import (
     EvaluationResult,
-    Evidence,
     OtherTrial,
     RuleResult,
     summary,
@@ -281,21 +280,13 @@ class EvaluationContext:
 
     def _begin_actions(self, job: RuleJob) -> None:
         """Start the actions of a rule job that its findings trigger."""
-        if job.actions is not None:
-            for finding in job.triggers:
-                job.actions.begin(self._finding_trigger(job, finding), finding.severity)
-
-    def _finding_trigger(self, job: RuleJob, finding: Evidence) -> FindingTrigger:
-        """Return the trigger that the actions of a rule job receive."""
-        return finding_trigger(
-            finding,
-            FindingIds(job.facts.fingerprint, job.facts.run_id).next(finding),
-            rule=job.state.rule,
-            rule_job=job.config.configuration_name,
-            status=str(job.state.status),
-            details=job.state.status_details,
-            training_job=self.config.messages.training_job_name or self.step_sources.name,
-        )
+        if job.actions is None:
+            return
+        training_job = self.config.messages.training_job_name or self.step_sources.name
+        for finding in job.triggers:
+            finding_id = FindingIds(job.facts.fingerprint, job.facts.run_id).next(finding)
+            trigger = finding_trigger(finding, finding_id, job.state, training_job)
+            job.actions.begin(trigger, finding.severity)
 
     def record_action_results(self) -> None:
         """Write the results of rule jobs whose actions have made progress."""

@@ -25,7 +25,7 @@ from rule_runner.engine.invocation import (
     RuleInfo,
     WindowInvoker,
 )
-from rule_runner.errors import ParameterError, RuleSourceError
+from rule_runner.errors import ParameterError, RuleSourceError, translated
 from rule_runner.loading.loader import load_named, load_source
 from rule_runner.loading.parameters import BoundRule, bind, construct
 from rule_runner.loading.trials import open_profiler_trial, open_trial
@@ -143,10 +143,8 @@ def _parsed(actions: str, rule: str) -> DeferredActions:
     ParameterError
         If the actions do not parse.
     """
-    try:
+    with translated(ParameterError, SMDebugError):
         return DeferredActions(actions, rule)
-    except SMDebugError as err:
-        raise ParameterError(str(err)) from err
 
 
 @dataclass(frozen=True, slots=True)

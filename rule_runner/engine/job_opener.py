@@ -1,6 +1,8 @@
 """Opens the rule jobs of an evaluation, new or as an earlier process left them."""
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from typing import Final
@@ -18,10 +20,10 @@ from rule_runner.logs import get_logger
 from rule_runner.notify.actions.journal import Journal
 from rule_runner.notify.actions.runner import ActionPolicy, JobActions
 from rule_runner.results.output_folder import OutputFolder
-from rule_runner.results.schema import STEP, WINDOW, RuleJobFacts, fingerprint
+from rule_runner.results.schema import STEP, WINDOW, RuleJobFacts
 from rule_runner.results.state import RuleJobState
 from rule_runner.results.status import CLIENT_ERROR
-from rule_runner.results.versions import versions
+from rule_runner.results.versions import version, versions
 from rule_runner.steps.sources import StepSources
 
 _log: Final = get_logger(__name__)
@@ -47,7 +49,8 @@ def open_jobs(
     rules = [(rule, _bound(rule)) for rule in config.rules]
     plans = [_planned(config, rule, bound) for rule, bound in rules]
     fingerprints = {
-        rule.configuration_name: _fingerprint(config, rule, bound) for rule, bound in rules
+        rule.configuration_name: fingerprint(config, rule, bound.parameters)
+        for rule, bound in rules
     }
     folder = OutputFolder(config.output, fingerprints, overwrite=config.results.overwrite)
     stack.callback(folder.close)
@@ -104,20 +107,33 @@ def _state(
     return state
 
 
-def _fingerprint(config: EvaluationConfig, rule: RuleJobConfig, bound: BoundRule) -> str:
-    return fingerprint(
-        rule_source=rule.loaded.source_sha256.encode(),
-        rule=rule.loaded.name,
-        configuration_name=rule.configuration_name,
-        parameters=bound.parameters,
-        trial=config.trial_of(rule).canonical,
-        other_trials=[other.canonical for other in config.others_of(rule)],
-        start_step=rule.start_step,
-        end_step=rule.end_step,
-        keep_going=config.results.keep_going,
-        min_coverage=config.min_coverage_of(rule),
-        mutes=[repr(mute) for mute in rule.mutes],
-    )
+def fingerprint(
+    config: EvaluationConfig, rule: RuleJobConfig, parameters: Mapping[str, object]
+) -> str:
+    """Return the identity of a rule job; a restart may resume it only if both are equal.
+
+    This package's version counts too.
+
+    Parameters
+    ----------
+    parameters
+        Those that the result shows.
+    """
+    trials = (config.trial_of(rule), *config.others_of(rule))
+    min_coverage = config.min_coverage_of(rule)
+    identity = {
+        "source": hashlib.sha256(rule.loaded.source_sha256.encode()).hexdigest(),
+        "rule": rule.loaded.name,
+        "configuration_name": rule.configuration_name,
+        "parameters": {name: repr(value) for name, value in sorted(parameters.items())},
+        "trials": [trial.canonical for trial in trials],
+        "range": [rule.start_step, rule.end_step],
+        "keep_going": config.results.keep_going,
+        **({"min_coverage": min_coverage} if min_coverage else {}),
+        **({"mutes": [*map(repr, rule.mutes)]} if rule.mutes else {}),
+        "version": version("rule-runner"),
+    }
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
 def restore_ended(jobs: Sequence[RuleJob], config: EvaluationConfig) -> bool:

@@ -15,7 +15,7 @@ from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.uri import open_store
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.engine.invocation import InProcessInvoker, Invoker
-from rule_runner.errors import TrialError, listed
+from rule_runner.errors import TrialError, listed, translated
 from rule_runner.results.versions import versions
 
 if TYPE_CHECKING:
@@ -147,11 +147,10 @@ class StoredMeasuring(TrialMeasuring):
     def _begin(self, index: NativeIndex, declared: DeclaredWants) -> None:
         if self._measurer is None:
             return
-        try:
+        problem = f"The measurements in {self._folder!r} cannot be read. "
+        causes = (ObjectNotFoundError, StorageUnavailableError)
+        with translated(TrialError, *causes, before=problem):
             self._measurer.begin(index.files, index.store, declared.wants)
-        except (ObjectNotFoundError, StorageUnavailableError) as err:
-            msg = f"The measurements in {self._folder!r} cannot be read. {err}"
-            raise TrialError(msg) from err
 
     def notes(self) -> Iterator[str]:
         """Yield what was measured in this process; see `TrialMeasuring`."""

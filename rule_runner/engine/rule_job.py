@@ -28,7 +28,7 @@ from rule_runner.results.schema import (
     rule_result,
 )
 from rule_runner.results.state import RuleJobState
-from rule_runner.results.status import CLIENT_ERROR, RuleStatus, StatusChange
+from rule_runner.results.status import CLIENT_ERROR, RuleStatus
 from rule_runner.steps.protocol import StepSource
 
 if TYPE_CHECKING:
@@ -180,12 +180,12 @@ class RuleJob:
             self.waits = True
             return False
         self.position = self._last = step
-        change = self._apply(step, invocation)
+        changed = self._apply(step, invocation)
         if self.state.coverage.last == step:
             self._judged_kinds.add(self.step_source.kind(step))
         if missing_workers:
             self.state.missing_workers(step, missing_workers)
-        return change is not None
+        return changed
 
     def skip(self, step: int, reason: str) -> None:
         """Skip a step that cannot be read."""
@@ -203,7 +203,7 @@ class RuleJob:
         invocation = self._muted(invocation)
         self.rule_time_s += invocation.seconds
         self.measurements.add(invocation.measurements)
-        return self._apply(step, invocation) is not None
+        return self._apply(step, invocation)
 
     def finish(self, *, complete: bool) -> bool:
         """Let the rule finish, and return whether the status changed.
@@ -218,14 +218,14 @@ class RuleJob:
         invocation = self._muted(self.invoker.finish(step))
         self.rule_time_s += invocation.seconds
         if invocation.did is InvocationOutcome.FAILED:
-            return state.rule_failed(CLIENT_ERROR + invocation.reason, self._now()) is not None
+            return state.rule_failed(CLIENT_ERROR + invocation.reason, self._now())
         if not counts or not (invocation.measurements or invocation.findings):
             return False
         self.measurements.add(invocation.measurements)
         if not invocation.findings:
             state.step_judged(step)
             return False
-        return self._apply(step, invocation) is not None
+        return self._apply(step, invocation)
 
     def _muted(self, invocation: InvocationResult) -> InvocationResult:
         """Return a result whose findings have their mode, muted as configured.
@@ -250,8 +250,8 @@ class RuleJob:
                 return dataclasses.replace(finding, muted=mute.why)
         return finding
 
-    def _apply(self, step: int, invocation: InvocationResult) -> StatusChange | None:
-        """Apply the result of an invocation to the state."""
+    def _apply(self, step: int, invocation: InvocationResult) -> bool:
+        """Apply the result of an invocation to the state; return whether the status changed."""
         state = self.state
         for note in invocation.notes:
             state.note(note)
@@ -259,13 +259,13 @@ class RuleJob:
         match invocation.did:
             case InvocationOutcome.MET:
                 _log.info("condition_met", step=step, rule=state.rule)
-                change = state.condition_met(
+                changed = state.condition_met(
                     step, invocation.findings, self._now(), end_of_rule=invocation.ends
                 )
-                if change:
+                if changed:
                     self._add_triggers(map(evidence, invocation.findings))
                 self._record_findings()
-                return change
+                return changed
             case InvocationOutcome.CLEAR if invocation.findings:
                 state.finding_only(step, invocation.findings)
                 self._record_findings()
@@ -280,7 +280,7 @@ class RuleJob:
                 self._over = True
             case _:
                 assert_never(invocation.did)
-        return None
+        return False
 
     def _add_triggers(self, findings: Iterable[Evidence]) -> None:
         for finding in findings:

@@ -93,7 +93,7 @@ class Verdicts:
         """Give a rule job its verdict if it has none; return whether the status changed."""
         if job.state.done and job.state.ended_at is not None:
             return False
-        moves = job.state.ended(
+        return job.state.ended(
             self._context.now(),
             job.step_source.ended,
             self._why_not_evaluated(job),
@@ -101,7 +101,6 @@ class Verdicts:
             expected=job.expected(steps),
             min_coverage=self._context.config.min_coverage_of(job.config),
         )
-        return bool(moves)
 
     @contextmanager
     def noting_failures(self) -> Iterator[None]:
@@ -144,7 +143,7 @@ def _cover(job: RuleJob) -> list[int]:
     for note in job.step_source.notes():
         job.state.note(note)
     steps = [step for step in job.step_source.all_steps if _in_range(job, step)]
-    job.state.steps_known(len(steps))
+    job.state.coverage.known = len(steps)
     for step in job.step_source.late_steps():
         if step <= job.position and _in_range(job, step):
             job.state.step_skipped(step, LATE)

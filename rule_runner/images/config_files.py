@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from rule_runner.errors import ImageError
+from rule_runner.errors import ImageError, translated
 from rule_runner.images.uri import parse_uri, require_fit
 from rule_runner.results.durable_files import output_errors, replace_durably
 from rule_runner.user_folders import user_folder
@@ -76,21 +76,16 @@ def parse(path: Path, data: bytes) -> dict[str, str]:
     ImageError
         If the content or a URI is invalid, or an image is in another region.
     """
-    try:
+    problem = f"Image file {str(path)!r} is not valid TOML: "
+    with translated(ImageError, ValueError, before=problem, after="."):
         content = tomllib.loads(data.decode("utf-8"))
-    except ValueError as err:
-        msg = f"Image file {str(path)!r} is not valid TOML: {err}."
-        raise ImageError(msg) from err
     images = content.pop(TABLE, {})
     if content or not isinstance(images, dict):
         msg = f"Image file {str(path)!r} must have one table, [{TABLE}], got {[*content]!r}."
         raise ImageError(msg)
     for region, uri in images.items():
-        try:
+        with translated(ImageError, ImageError, before=f"Image file {str(path)!r}: "):
             _check(region, uri)
-        except ImageError as err:
-            msg = f"Image file {str(path)!r}: {err}"
-            raise ImageError(msg) from err
     return images
 
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from rule_runner.errors import ImageError
+from rule_runner.errors import ImageError, translated
 from rule_runner.images import config_files
 from rule_runner.images.uri import is_ecr, parse_uri, require_fit
 from rule_runner.logs import get_logger
@@ -178,8 +178,6 @@ def _recorded() -> dict[str, str]:
     data = config_files.read_bytes(file)
     if data is None:
         return {}
-    try:
+    problem, remedy = f"{str(file)!r} is damaged: ", ". Remove it, and trust your files again."
+    with translated(ImageError, msgspec.DecodeError, before=problem, after=remedy):
         return msgspec.json.decode(data, type=dict[str, str])
-    except msgspec.DecodeError as err:
-        msg = f"{str(file)!r} is damaged: {err}. Remove it, and trust your files again."
-        raise ImageError(msg) from err

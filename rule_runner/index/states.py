@@ -2,7 +2,6 @@
 
 import enum
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Final
 
 from rule_runner.results.status import Outcome
@@ -36,21 +35,19 @@ class TrialInput(enum.Enum):
 
 
 # The state that follows on an input; other inputs are impossible.
-TRANSITIONS: Final[Mapping[tuple[WatchState, TrialInput], WatchState]] = MappingProxyType(
-    {
-        (WatchState.DISCOVERED, TrialInput.RULES_CHOSEN): WatchState.QUEUED,
-        (WatchState.DISCOVERED, TrialInput.NO_RULES): WatchState.IGNORED,
-        (WatchState.QUEUED, TrialInput.STARTED): WatchState.RUNNING,
-        (WatchState.QUEUED, TrialInput.NO_RULES): WatchState.IGNORED,
-        (WatchState.RUNNING, TrialInput.ENDED): WatchState.JUDGED,
-        (WatchState.RUNNING, TrialInput.STOPPED): WatchState.QUEUED,
-        (WatchState.RUNNING, TrialInput.DIED): WatchState.LOST,
-        (WatchState.LOST, TrialInput.RESTARTED): WatchState.QUEUED,
-        (WatchState.LOST, TrialInput.GIVEN_UP): WatchState.JUDGED,
-        (WatchState.JUDGED, TrialInput.GREW): WatchState.QUEUED,
-        (WatchState.IGNORED, TrialInput.RULES_CHOSEN): WatchState.QUEUED,
-    }
-)
+TRANSITIONS: Final[Mapping[tuple[WatchState, TrialInput], WatchState]] = {
+    (WatchState.DISCOVERED, TrialInput.RULES_CHOSEN): WatchState.QUEUED,
+    (WatchState.DISCOVERED, TrialInput.NO_RULES): WatchState.IGNORED,
+    (WatchState.QUEUED, TrialInput.STARTED): WatchState.RUNNING,
+    (WatchState.QUEUED, TrialInput.NO_RULES): WatchState.IGNORED,
+    (WatchState.RUNNING, TrialInput.ENDED): WatchState.JUDGED,
+    (WatchState.RUNNING, TrialInput.STOPPED): WatchState.QUEUED,
+    (WatchState.RUNNING, TrialInput.DIED): WatchState.LOST,
+    (WatchState.LOST, TrialInput.RESTARTED): WatchState.QUEUED,
+    (WatchState.LOST, TrialInput.GIVEN_UP): WatchState.JUDGED,
+    (WatchState.JUDGED, TrialInput.GREW): WatchState.QUEUED,
+    (WatchState.IGNORED, TrialInput.RULES_CHOSEN): WatchState.QUEUED,
+}
 
 
 def advance_trial(state: WatchState, trial_input: TrialInput) -> WatchState:

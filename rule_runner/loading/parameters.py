@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rule_core.exceptions import SMDebugValueError
 from rule_core.rules.params import did_you_mean, parse_params
 from rule_core.trials.refresh import no_refresh
-from rule_runner.errors import ParameterError, RuleFailedError, user_code
+from rule_runner.errors import ParameterError, RuleFailedError, translated, user_code
 
 if TYPE_CHECKING:
     from rule_core.rules.requirements import RequiredInput
@@ -84,17 +84,15 @@ def bind(loaded: "LoadedRule", raw: Mapping[str, str]) -> BoundRule:
         If a required parameter is missing, has a wrong value, or is unknown to a built-in rule.
         Parameters that a custom rule does not accept are ignored with a warning.
     """
-    try:
-        if not loaded.declares_parameters:
-            return _bind_custom(loaded, raw)
+    if not loaded.declares_parameters:
+        return _bind_custom(loaded, raw)
+    with translated(ParameterError, SMDebugValueError):
         params = [
             replace(param, required=param.required and param.name != _OTHERS)
             for param in loaded.rule_class.PARAMS
         ]
         texts = {name: text for name, text in raw.items() if not _names_other_trials(loaded, name)}
         values = parse_params(params, loaded.rule_class.rename_parameters(texts), loaded.name)
-    except SMDebugValueError as err:
-        raise ParameterError(str(err)) from err
     values.pop(_OTHERS, None)
     paths = other_trials(loaded, raw)
     return BoundRule(loaded, values, {_OTHERS: paths, **values} if paths else dict(values))

@@ -13,7 +13,7 @@ from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.retry import retry
 from rule_core.storage.s3.bucket import Bucket
 from rule_core.storage.s3.settings import S3Settings
-from rule_runner.errors import RuleSourceError
+from rule_runner.errors import RuleSourceError, translated
 from rule_runner.loading.private_folders import private_folder
 from rule_runner.text_files import shown
 
@@ -94,11 +94,9 @@ def _place(uri: str) -> tuple[Bucket, str, float]:
             "Give the address of one Python file, such as s3://bucket/rules/my_rule.py."
         )
         raise RuleSourceError(msg)
-    try:
+    with translated(RuleSourceError, SMDebugValueError):
         settings = S3Settings.from_environment()
         return settings.bucket(folder), name, settings.deadline_s
-    except SMDebugValueError as err:
-        raise RuleSourceError(str(err)) from err
 
 
 @dataclass(frozen=True, slots=True)

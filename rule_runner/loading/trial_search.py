@@ -32,7 +32,7 @@ from rule_core.storage.s3.store import S3Store
 from rule_core.storage.uri import is_s3, open_store
 from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
 from rule_core.trials.open_index import LOOKED_FOR, find_place, open_index
-from rule_runner.errors import TrialError
+from rule_runner.errors import TrialError, translated
 from rule_runner.loading.trials import trial_address
 from rule_runner.results.file_names import RESULTS
 
@@ -176,13 +176,14 @@ def _file_trials(search: "_Search") -> list[TrialFolder]:
         If no format reads the file, or storage does not answer.
     """
     address = search.address
+    profile = TrialFolder(address.path.strip(), tensors=False, profiler=True)
     if profiles.has_known_name(address.path):
-        return [TrialFolder(address.path.strip(), tensors=False, profiler=True)]
+        return [profile]
     try:
         if not find_place(address.path, search.store, open_store).file:
             return []
         if _is_profile(address, search.store):
-            return [TrialFolder(address.path.strip(), tensors=False, profiler=True)]
+            return [profile]
         index = open_index(str(address), options=search.sources)
     except StorageUnavailableError as err:
         msg = f"{address.path!r} cannot be read: {err.reason}."
@@ -511,10 +512,8 @@ def _search(
         (_s3_names, S3_FOLDERS) if is_s3(address.path) else (_local_names, LOCAL_FOLDERS)
     )
     entries = ENTRIES if entries is None else entries
-    try:
+    with translated(TrialError, SMDebugError):
         names, store = list_names(address.path, entries, seconds)
-    except SMDebugError as err:
-        raise TrialError(str(err)) from err
     return _Search(address, names, store, limit, entries, formats, **options)
 
 

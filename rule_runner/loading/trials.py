@@ -21,7 +21,7 @@ from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
 from rule_core.trials.create_trial import LocalTrial, S3Trial
 from rule_core.trials.open_index import open_index
 from rule_core.trials.trial import Trial
-from rule_runner.errors import TrialError, listed
+from rule_runner.errors import TrialError, listed, translated
 
 if TYPE_CHECKING:
     from rule_core.trials.profiler_trial import ProfilerTrial
@@ -38,10 +38,8 @@ def trial_address(text: str) -> TrialAddress:
     TrialError
         If there is no such format.
     """
-    try:
+    with translated(TrialError, SMDebugError):
         return parse_address(text)
-    except SMDebugError as err:
-        raise TrialError(str(err)) from err
 
 
 def open_trial(
@@ -75,12 +73,10 @@ def open_trial(
 def _open_index(
     address: TrialAddress, window: int, sources: SourceOptions, patience: WaitBudget | None
 ) -> TrialIndex:
-    try:
+    with translated(TrialError, SMDebugError):
         return open_index(
             address, lambda path: _store_at(path, patience), options=sources, window=window
         )
-    except SMDebugError as err:
-        raise TrialError(str(err)) from err
 
 
 def recognize_again(
@@ -106,10 +102,8 @@ def recognize_again(
 
 
 def _store_at(path: str, patience: WaitBudget | None) -> TrialStore:
-    try:
+    with translated(TrialError, SMDebugError):
         store = open_store(path)
-    except SMDebugError as err:
-        raise TrialError(str(err)) from err
     if isinstance(store, RetryingStore):
         store.patience = patience
     return store
@@ -193,6 +187,38 @@ def is_there(trial: "AnyTrial") -> bool:
     except WaitEndedError as err:
         msg = f"Trial {trial.path!r} cannot be read. {err}"
         raise TrialError(msg) from err
+
+
+def check_is_there(trial: "AnyTrial") -> None:
+    """Check that a trial exists.
+
+    Raises
+    ------
+    TrialError
+        If it does not, with the nearest name, or cannot be read.
+    """
+    if not is_there(trial):
+        raise TrialError(absent(trial))
+
+
+def read_trial(path: str, sources: SourceOptions) -> tuple[Trial, bool]:
+    """Return the tensor trial at `path` as it is now, and whether it has ended.
+
+    Raises
+    ------
+    TrialError
+        If it does not exist, or cannot be read.
+    """
+    trial = open_trial(path, sources=sources)
+    check_is_there(trial)
+    index = trial.index
+    with translated(TrialError, StorageUnavailableError):
+        index.refresh(whole=True)  # which tells when a run in another format was last written
+        ended = index.has_ended()
+        index.refresh(whole=True)
+    if ended:
+        index.finish()
+    return trial, ended
 
 
 def absent(trial: "AnyTrial") -> str:
@@ -308,10 +334,8 @@ def _reject_without_data(trial: "ProfilerTrial") -> None:
     files = trial.source.files
     if not is_one_file(trial):
         return
-    try:
+    with translated(TrialError, SMDebugError):
         trial.refresh()
-    except SMDebugError as err:
-        raise TrialError(str(err)) from err
     if not (files.system or files.traces):
         reasons = " ".join(files.problems.problems.values())
         msg = f"File {trial.path!r} is not read. {reasons}"

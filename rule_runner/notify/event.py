@@ -1,7 +1,5 @@
 """Events about changes of rule statuses, in the shape of SageMaker's own."""
 
-import hashlib
-import json
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +12,7 @@ import msgspec
 from rule_core.model.segments import global_step, numbers_of
 from rule_core.severity import Severity
 from rule_runner.errors import UsageError
+from rule_runner.results.json_text import json_digest
 from rule_runner.results.status import DETAILED, RuleStatus
 
 Event: TypeAlias = dict[str, object]
@@ -27,8 +26,6 @@ SOURCE_LIMIT: Final = 256  # characters
 NAME_LIMIT: Final = 63  # characters of a training job's name in the SageMaker API
 JOB_NAME_PART: Final = 26  # characters of each name in the name of a rule's processing job
 
-_ACCOUNT: Final = re.compile(r"[0-9]{12}")
-_REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
 _ARN: Final = re.compile(r"arn:[a-z-]+:sagemaker:([a-z0-9-]{1,64}):([0-9]{12}):[a-z-]+/.+")
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9-]")
 
@@ -70,7 +67,7 @@ class EventSubject:
     Raises
     ------
     UsageError
-        If source, account or region is invalid.
+        If the source is invalid.
     """
 
     name: str
@@ -99,14 +96,8 @@ class EventSubject:
         return cls(name, started_at, source, match[1], match[2], training, arns)
 
     def __post_init__(self) -> None:
-        """Check the settings of users."""
+        """Check the source, which users set."""
         check_source(self.source)
-        if not _ACCOUNT.fullmatch(self.account):
-            msg = f"Account of events must be 12 digits, got {self.account!r}."
-            raise UsageError(msg)
-        if not _REGION.fullmatch(self.region):
-            msg = f"Region of events must be letters, digits and hyphens, got {self.region!r}."
-            raise UsageError(msg)
 
     @property
     def arn(self) -> str:
@@ -119,7 +110,7 @@ class EventSubject:
         """Return the ARN of the processing job of one rule; synthetic ones are in lower case."""
         if configuration_name in self.rule_job_arns:
             return self.rule_job_arns[configuration_name]
-        suffix = _digest(self.name, configuration_name)[:8]
+        suffix = json_digest([self.name, configuration_name], 8)
         first = _name_part(self.name, JOB_NAME_PART)
         second = _name_part(configuration_name, JOB_NAME_PART)
         return self._arn("processing-job", f"{first}-{second}-{suffix}".lower())
@@ -258,12 +249,8 @@ def build_event(
         same statuses have the same key after a restart, and no other evaluation uses that key.
     """
     training_status = COMPLETED if training_ended else "InProgress"
-    key = _digest(
-        run_id,
-        job.name,
-        training_status,
-        *(part for rule in rules for part in rule.identity),
-    )
+    identities = (part for rule in rules for part in rule.identity)
+    key = json_digest([run_id, job.name, training_status, *identities])
     modified = _milliseconds(now)
     return {
         "version": "0",
@@ -320,10 +307,6 @@ def _rule_entry(job: EventSubject, rule: RuleState, modified: int) -> dict[str, 
 def _name_part(name: str, limit: int) -> str:
     """Return `name` with hyphens for characters that ARNs do not allow; never empty."""
     return _NOT_IN_NAMES.sub("-", name).lstrip("-")[:limit] or "unnamed"
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def _milliseconds(moment: datetime) -> int:

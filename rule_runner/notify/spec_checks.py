@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from rule_core.rules.params import did_you_mean
-from rule_runner.errors import UsageError
+from rule_runner.errors import UsageError, translated
 from rule_runner.notify.webhook import WebhookError, check
 
 
@@ -39,7 +39,5 @@ def check_webhook(url: str) -> None:
     UsageError
         If webhooks must not be sent to it; see `rule_runner.notify.webhook.check`.
     """
-    try:
+    with translated(UsageError, WebhookError):
         check(url)
-    except WebhookError as err:
-        raise UsageError(str(err)) from err

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from builtin_rules.rule_page import HEADINGS, rule_page
 from rule_core.rules.params import Param, PatternsParam
@@ -85,10 +85,11 @@ def _row(param: Param) -> str:
     takes = ", ".join(filter(None, (param.type_name, param.range_text, param.unit)))
     default = param.default_text
     code = default if default in {"none", "required"} else f"`{default}`"
-    return "| " + " | ".join(map(_cell, (f"`{param.name}`", takes, code, param.meaning))) + " |"
+    return "| " + " | ".join(map(cell, (f"`{param.name}`", takes, code, param.meaning))) + " |"
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """Return a text as a cell of a table."""
     return text.replace("|", "\\|").replace("\n", " ")
 
 
@@ -100,31 +101,3 @@ def _default_tensors(param: PatternsParam) -> str:
         return ""
     items = "\n".join(f"- {source}" for source in sources)
     return f"Where `{param.name}` is not given, these are looked for too:\n\n{items}"
-
-
-def index() -> str:
-    """Return the page with links to the pages of all built-in rules."""
-    from builtin_rules import RULES
-    from builtin_rules.profiler_table import PROFILER_RULES
-
-    lines = [
-        "# Built-in rules",
-        "",
-        "What each finds. `rule-runner rules show NAME` prints its page, and",
-        "`rule-runner evaluate --trial DIR --rule NAME -p name=value` judges a trial by it.",
-        "",
-        *_table(RULES),
-        "",
-        "These judge profiler data, one time window after the other:",
-        "`rule-runner evaluate --profiler-trial DIR --rule NAME`.",
-        "",
-        *_table(PROFILER_RULES),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _table(rules: Mapping[str, type[Rule]]) -> Iterable[str]:
-    yield "| rule | what it finds | severity |"
-    yield "|---|---|---|"
-    for name, rule in rules.items():
-        yield f"| [{name}]({name}.md) | {_cell(sentence(rule))} | {rule.SEVERITY} |"

@@ -137,7 +137,11 @@ def lines(result: "EvaluationResult", *, folded: bool = False) -> Iterable[str]:
     """
     contents = _shared_contents(result.rules)
     for rule in _unfolded(result, folded=folded):
-        yield from rule_lines(rule, contents)
+        name = printable(rule.configuration_name)
+        of = f" ({printable(rule.rule)})" if rule.rule != rule.configuration_name else ""
+        yield f"{name}{of}: {verdict(rule)}"
+        for text in _below(rule, contents):
+            yield f"  {text}"
     yield from _closing(result, contents, folded=folded)
 
 
@@ -145,15 +149,6 @@ def _unfolded(result: "EvaluationResult", *, folded: bool) -> "list[RuleResult]"
     """Return the rules to show with their details."""
     rules = in_order(result.rules)
     return [rule for rule in rules if not (folded and rule.outcome == "NotEvaluated")]
-
-
-def rule_lines(rule: "RuleResult", contents: str = "") -> Iterable[str]:
-    """Yield the result of one rule as plain text, without the sentence `contents`."""
-    name = printable(rule.configuration_name)
-    of = f" ({printable(rule.rule)})" if rule.rule != rule.configuration_name else ""
-    yield f"{name}{of}: {verdict(rule)}"
-    for text in _below(rule, contents):
-        yield f"  {text}"
 
 
 def _shared_contents(rules: "Iterable[RuleResult]") -> str:
@@ -175,8 +170,8 @@ def _closing(result: "EvaluationResult", contents: str, *, folded: bool) -> Iter
     yield from (f"note: {printable(note)}" for note in result.notes)
 
 
-def _below(rule: "RuleResult", contents: str = "") -> Iterable[str]:
-    """Yield the lines after a verdict."""
+def _below(rule: "RuleResult", contents: str) -> Iterable[str]:
+    """Yield the lines after a verdict, without the sentence `contents`."""
     yield coverage(rule)
     yield from (evidence(finding, rule.unit) for finding in rule.findings[:EVIDENCE_LIMIT])
     if rule.findings_count > EVIDENCE_LIMIT:

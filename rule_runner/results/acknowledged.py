@@ -1,7 +1,5 @@
 """The IDs of findings, and results with what people said about them."""
 
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -21,6 +19,7 @@ from rule_runner.results.acknowledgements import (
     mark_of,
     read_acknowledgements,
 )
+from rule_runner.results.json_text import json_digest
 from rule_runner.results.schema import Evidence, RuleResult
 
 _log: Final = get_logger(__name__)
@@ -64,7 +63,7 @@ class FindingIds:
             self._ordinals[series] += 1
             ordinal = self._ordinals[series]
         parts = [self._fingerprint, self._run_id, step, *series, ordinal]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+        return json_digest(parts, 16)
 
 
 def finding_ids(rule: RuleResult) -> list[str]:

@@ -134,7 +134,8 @@ def _append_local(path: Path, line: str) -> None:
 
 def _append_s3(output: str, line: str) -> None:
     place = f"{output.rstrip('/')}/{ACKNOWLEDGEMENTS}"
-    before = _complete(_read(output))
+    content = _read(output)
+    before = content[: content.rfind(b"\n") + 1]  # the complete lines
     _check_size(place, len(before) + len(line))
     try:
         publish(open_output(output), ACKNOWLEDGEMENTS, before, line.encode() + b"\n")
@@ -205,11 +206,6 @@ def _read_s3(output: str) -> bytes:
         reason = printable(getattr(err, "reason", err)).rstrip(".")
         msg = f"Acknowledgements of {output!r} cannot be read: {reason}."
         raise OutputError(msg) from err
-
-
-def _complete(content: bytes) -> bytes:
-    """Return the complete lines of a file."""
-    return content[: content.rfind(b"\n") + 1]
 
 
 def active(acknowledgements: Iterable[Acknowledgement], now: datetime) -> list[Acknowledgement]:

@@ -1,8 +1,10 @@
 """Values, times and records as JSON text that is valid UTF-8 and safe to print on a terminal."""
 
+import hashlib
 import json
 import math
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -38,7 +40,7 @@ def json_scalar(value: object) -> JsonScalar:
         case int() if -(2**63) <= value < 2**64:
             return int(value)
         case float():
-            return _finite_or_name(float(value))
+            return float(value) if math.isfinite(value) else json.dumps(float(value))
         case _:
             return _short_text(value)
 
@@ -49,14 +51,6 @@ def _plain(value: Any) -> object:
     if isinstance(plain, np.complexfloating):  # complex longdouble
         return str(plain)
     return float(plain) if isinstance(plain, np.generic) else plain  # longdouble, small floats
-
-
-def _finite_or_name(value: float) -> float | str:
-    if math.isfinite(value):
-        return value
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
 
 
 def _short_text(value: object) -> str:
@@ -95,6 +89,11 @@ def dump_numbers(value: object) -> str:
     except UnicodeEncodeError:  # a lone surrogate
         return dump_json(value)
     return _harmless(text)
+
+
+def json_digest(values: Sequence[object], length: int | None = None) -> str:
+    """Return the first hexadecimal digits of the SHA-256 of values as JSON; by default all."""
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:length]
 
 
 def _harmless(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -139,7 +139,11 @@ def _remove(run: _Ended) -> bool:
             for folder in folders:
                 locks.enter_context(FolderLock(folder))
             for folder in folders:
-                _remove_all(folder / name for name in _OF_RULES)
+                for path in (folder / name for name in _OF_RULES):
+                    if _is_folder(path):
+                        shutil.rmtree(path)
+                    else:
+                        path.unlink(missing_ok=True)
                 # The result last: it identifies the folder as ours.
                 remove_files([folder / ACKNOWLEDGEMENTS, *reversed(evaluation_files(folder))])
         for folder in folders:
@@ -150,11 +154,3 @@ def _remove(run: _Ended) -> bool:
         _log.warning("run_not_removed", path=str(run.folder), reason=printable(err))
         return False
     return True
-
-
-def _remove_all(paths: Iterable[Path]) -> None:
-    for path in paths:
-        if _is_folder(path):
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)

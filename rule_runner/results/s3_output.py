@@ -18,7 +18,7 @@ from rule_core.failures import OnError
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.s3.bucket import parse_s3
 from rule_core.storage.uri import open_output
-from rule_runner.errors import OutputError, UsageError
+from rule_runner.errors import OutputError, UsageError, translated
 from rule_runner.escape import printable
 from rule_runner.logs import get_logger
 from rule_runner.results.durable_files import (
@@ -88,11 +88,9 @@ class S3OutputSync:
     """
 
     def __init__(self, uri: str, *, overwrite: bool = False) -> None:
-        try:
+        with translated(UsageError, SMDebugValueError):
             bucket, prefix = parse_s3(uri)
             self._remote: TrialOutput = open_output(uri)
-        except SMDebugValueError as err:
-            raise UsageError(str(err)) from err
         self.uri = f"s3://{bucket}/{prefix}".rstrip("/")
         self._home = user_folder("state") / "outputs" / _digest(self.uri)
         self.folder = self._home / "output"

@@ -1,7 +1,5 @@
 """Schema of the results: the content of ``results.json`` and of ``--format json``."""
 
-import hashlib
-import json
 import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +17,6 @@ from rule_runner.results.acknowledgements import Acknowledgement, Acknowledgemen
 from rule_runner.results.json_text import JsonScalar, json_scalar, rfc3339, text_or_none
 from rule_runner.results.state import Coverage, RuleJobState, SegmentSteps, segment_steps
 from rule_runner.results.status import Outcome
-from rule_runner.results.versions import version
 
 SCHEMA_VERSION: Final = 1
 STEP: Final = "step"
@@ -497,36 +494,3 @@ def evidence(finding: Finding, segments: Sequence[int] = ()) -> Evidence:
         muted=msgspec.UNSET if finding.muted is None else finding.muted,
         mode=msgspec.UNSET if finding.mode is None else finding.mode,
     )
-
-
-def fingerprint(
-    *,
-    rule_source: bytes,
-    rule: str,
-    configuration_name: str,
-    parameters: Mapping[str, object],
-    trial: str,
-    other_trials: Sequence[str],
-    start_step: int | None,
-    end_step: int | None,
-    keep_going: bool,
-    min_coverage: float = 0.0,
-    mutes: Sequence[str] = (),
-) -> str:
-    """Return the identity of a rule job; a restart may resume it only if both are equal.
-
-    `trial` and `other_trials` are real paths or URIs. This package's version counts too.
-    """
-    identity = {
-        "source": hashlib.sha256(rule_source).hexdigest(),
-        "rule": rule,
-        "configuration_name": configuration_name,
-        "parameters": {name: repr(value) for name, value in sorted(parameters.items())},
-        "trials": [trial, *other_trials],
-        "range": [start_step, end_step],
-        "keep_going": keep_going,
-        **({"min_coverage": min_coverage} if min_coverage else {}),
-        **({"mutes": [*mutes]} if mutes else {}),
-        "version": version("rule-runner"),
-    }
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()

@@ -16,7 +16,6 @@ from rule_runner.results.status import (
     NOT_ENOUGH,
     Outcome,
     RuleStatus,
-    StatusChange,
     StatusInput,
     advance,
     condition_text,
@@ -105,8 +104,8 @@ class Coverage:
 class RuleJobState:
     """The state of one rule job, which turns events of its steps into a status and an outcome.
 
-    Steps come in ascending order. Every method that can change the status returns the change,
-    or None if the status stays the same. All times are aware and UTC.
+    Steps come in ascending order. Every method that can change the status returns whether it did.
+    All times are aware and UTC.
 
     Parameters
     ----------
@@ -193,10 +192,6 @@ class RuleJobState:
         else:
             self._notes_lost += 1
 
-    def steps_known(self, count: int) -> None:
-        """Set the current number of steps of the trial within the range to judge."""
-        self.coverage.known = count
-
     def missing_workers(self, step: int, workers: Sequence[str]) -> None:
         """Count the `workers` that `step` lacks; a repeated call has no effect."""
         if self._missing_at == step:
@@ -232,7 +227,7 @@ class RuleJobState:
 
     def condition_met(
         self, step: int, findings: Sequence[Finding], now: datetime, *, end_of_rule: bool = False
-    ) -> StatusChange | None:
+    ) -> bool:
         """Count `step` as judged with the condition met; the first such step sets the verdict.
 
         A later step changes it only if its findings are more serious.
@@ -252,12 +247,11 @@ class RuleJobState:
         self._keep(findings)
         if self.step is None and not self.status.final:
             self.step = step
-        change = self._transition(StatusInput.CONDITION_MET, now, condition_text(self.rule, step))
-        if self.status is RuleStatus.ISSUES_FOUND and self._raise_severity(findings):
-            change = change or StatusChange(self.status, self.status, now, self.status_details)
+        changed = self._transition(StatusInput.CONDITION_MET, now, condition_text(self.rule, step))
+        raised = self.status is RuleStatus.ISSUES_FOUND and self._raise_severity(findings)
         if end_of_rule:
             self._end(now)
-        return change
+        return changed or raised
 
     def _raise_severity(self, findings: Sequence[Finding]) -> bool:
         """Adopt the severity of findings if it is higher; return whether it is."""
@@ -283,7 +277,7 @@ class RuleJobState:
             "count."
         )
 
-    def rule_failed(self, details: str, now: datetime) -> StatusChange | None:
+    def rule_failed(self, details: str, now: datetime) -> bool:
         """End the rule job with an error; after a verdict only add a note.
 
         `details` begins with `status.CLIENT_ERROR`, or is `status.INTERNAL_ERROR`.
@@ -293,15 +287,14 @@ class RuleJobState:
             self._end(now)
         return self._transition(StatusInput.RULE_FAILED, now, details)
 
-    def stop_requested(self, reason: str, now: datetime) -> StatusChange | None:
+    def stop_requested(self, reason: str, now: datetime) -> bool:
         """Stop judging further steps; the current step still counts."""
         if self.done:
-            return None
-        if self.status.final:
-            self.note(reason)
-            self._end(now)
-            return None
+            return False
         self.note(reason)
+        if self.status.final:
+            self._end(now)
+            return False
         self._stop_reason = self._stop_reason or reason
         return self._transition(StatusInput.STOP_REQUESTED, now, None)
 
@@ -314,7 +307,7 @@ class RuleJobState:
         no_data: bool = False,
         expected: int = 0,
         min_coverage: float = 0.0,
-    ) -> list[StatusChange]:
+    ) -> bool:
         """Give the verdict: no more steps will be judged.
 
         Parameters
@@ -334,11 +327,11 @@ class RuleJobState:
         """
         shortfall = self._shortfall(expected, min_coverage)
         status_input, details = self._verdict(trial_ended, no_data, contents, shortfall)
-        change = self._transition(status_input, now, details)
-        if change and change.new is RuleStatus.ERROR:
+        changed = self._transition(status_input, now, details)
+        if changed and self.status is RuleStatus.ERROR:
             self._not_evaluated = True
         self._end(now)
-        return [change] if change else []
+        return changed
 
     def restore(
         self,
@@ -410,17 +403,15 @@ class RuleJobState:
         self.muted_count += 1
         return self.muted_count <= ASIDE_LIMIT
 
-    def _transition(
-        self, status_input: StatusInput, now: datetime, details: str | None
-    ) -> StatusChange | None:
+    def _transition(self, status_input: StatusInput, now: datetime, details: str | None) -> bool:
         old, self.status = self.status, advance(self.status, status_input)
         if old is self.status:
-            return None
+            return False
         if self.status in DETAILED and details is not None:
             self.status_details = wire_details(details)
         if self.status.final and not (self.keep_going and self.status is RuleStatus.ISSUES_FOUND):
             self._end(now)
-        return StatusChange(old, self.status, now, self.status_details)
+        return True
 
     def _end(self, now: datetime) -> None:
         self.done = True

@@ -3,9 +3,6 @@
 import enum
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from types import MappingProxyType
 from typing import Final
 
 from rule_core.model.segments import step_text
@@ -64,57 +61,34 @@ class StatusInput(enum.Enum):
     STOP_REQUESTED = enum.auto()  # stop file, time limit or signal
 
 
-TRANSITIONS: Final[Mapping[RuleStatus, Mapping[StatusInput, RuleStatus]]] = MappingProxyType(
-    {
-        RuleStatus.IN_PROGRESS: {
-            StatusInput.CONDITION_MET: RuleStatus.ISSUES_FOUND,
-            StatusInput.TRIAL_ENDED: RuleStatus.NO_ISSUES_FOUND,
-            StatusInput.DRAINED: RuleStatus.NO_ISSUES_FOUND,
-            StatusInput.NOTHING_JUDGED: RuleStatus.ERROR,
-            StatusInput.RULE_FAILED: RuleStatus.ERROR,
-            StatusInput.STOP_REQUESTED: RuleStatus.STOPPING,
-        },
-        RuleStatus.STOPPING: {
-            StatusInput.CONDITION_MET: RuleStatus.ISSUES_FOUND,  # at the step that was being judged
-            StatusInput.TRIAL_ENDED: RuleStatus.NO_ISSUES_FOUND,  # the stop had no effect
-            StatusInput.DRAINED: RuleStatus.STOPPED,
-            StatusInput.NOTHING_JUDGED: RuleStatus.STOPPED,
-            StatusInput.RULE_FAILED: RuleStatus.ERROR,
-            StatusInput.STOP_REQUESTED: RuleStatus.STOPPING,
-        },
-        RuleStatus.NO_ISSUES_FOUND: {},  # final: no row
-        RuleStatus.ISSUES_FOUND: {},
-        RuleStatus.ERROR: {},
-        RuleStatus.STOPPED: {},
-    }
-)
+TRANSITIONS: Final[Mapping[RuleStatus, Mapping[StatusInput, RuleStatus]]] = {
+    RuleStatus.IN_PROGRESS: {
+        StatusInput.CONDITION_MET: RuleStatus.ISSUES_FOUND,
+        StatusInput.TRIAL_ENDED: RuleStatus.NO_ISSUES_FOUND,
+        StatusInput.DRAINED: RuleStatus.NO_ISSUES_FOUND,
+        StatusInput.NOTHING_JUDGED: RuleStatus.ERROR,
+        StatusInput.RULE_FAILED: RuleStatus.ERROR,
+        StatusInput.STOP_REQUESTED: RuleStatus.STOPPING,
+    },
+    RuleStatus.STOPPING: {
+        StatusInput.CONDITION_MET: RuleStatus.ISSUES_FOUND,  # at the step that was being judged
+        StatusInput.TRIAL_ENDED: RuleStatus.NO_ISSUES_FOUND,  # the stop had no effect
+        StatusInput.DRAINED: RuleStatus.STOPPED,
+        StatusInput.NOTHING_JUDGED: RuleStatus.STOPPED,
+        StatusInput.RULE_FAILED: RuleStatus.ERROR,
+        StatusInput.STOP_REQUESTED: RuleStatus.STOPPING,
+    },
+    RuleStatus.NO_ISSUES_FOUND: {},  # final: no row
+    RuleStatus.ISSUES_FOUND: {},
+    RuleStatus.ERROR: {},
+    RuleStatus.STOPPED: {},
+}
 
 
 def advance(status: RuleStatus, status_input: StatusInput) -> RuleStatus:
     """Return the status that follows `status` on an input; a final status stays the same."""
     row = TRANSITIONS[status]
     return row[status_input] if row else status
-
-
-@dataclass(frozen=True, slots=True)
-class StatusChange:
-    """One change of a rule job's status, with everything that an event needs.
-
-    Attributes
-    ----------
-    old, new
-        Different statuses.
-    at
-        Aware, UTC, from the caller's clock.
-    details
-        SageMaker's ``StatusDetails``, at most 1024 characters; None unless `new` is IssuesFound,
-        Error or Stopped.
-    """
-
-    old: RuleStatus
-    new: RuleStatus
-    at: datetime
-    details: str | None
 
 
 def condition_text(rule: str, step: int) -> str:

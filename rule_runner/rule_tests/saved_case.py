@@ -17,7 +17,7 @@ from rule_core.saving.trial_writer import OPERATIONS, TrialWriter
 from rule_core.sources.names import NameTable
 from rule_core.storage.base import StorageUnavailableError
 from rule_core.storage.size_limit import check_file_size
-from rule_runner.errors import ClientError
+from rule_runner.errors import ClientError, translated
 
 # Collections that are named like the first part of their tensors' names.
 _BY_PREFIX: Final = {
@@ -114,7 +114,7 @@ class SavedCase:
             if collection:
                 members.setdefault(collection, set()).add(name)
         workers = sorted({key.worker for key in self.steps})
-        try:
+        with translated(CaseError, SMDebugError):
             for number, worker in enumerate(workers, 1):
                 writer = TrialWriter(
                     folder,
@@ -126,8 +126,6 @@ class SavedCase:
                 with writer:
                     writer.add_members(members)
                     self._write_worker(writer, worker)
-        except SMDebugError as err:
-            raise CaseError(str(err)) from err
 
     def _write_worker(self, writer: TrialWriter, worker: str) -> None:
         counts: Counter[str] = Counter()

@@ -11,7 +11,6 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from rule_core.rules.params import did_you_mean
-from rule_core.severity import Severity
 from rule_core.sources.names import NameTable
 from rule_core.sources.options import SourceOptions
 from rule_core.storage.uri import is_s3
@@ -19,7 +18,7 @@ from rule_runner.config.defaults import FITTING_RULES
 from rule_runner.config.documents import TextError, parse, read_text
 from rule_runner.config.output_names import OutputTemplate
 from rule_runner.durations import Duration, seconds_of
-from rule_runner.errors import JobError, UsageError
+from rule_runner.errors import JobError, UsageError, translated
 from rule_runner.executors.opening import check_form
 from rule_runner.text_files import shown
 from rule_runner.watch.bucket_queue import QUEUE
@@ -83,21 +82,6 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     most_per_hour: Annotated[int, Meta(ge=0, le=1000)] = 10
     digest_every: Duration = "15m"
 
-    @property
-    def least(self) -> Severity:
-        """The severity from which an issue is alerted about."""
-        return Severity(self.severity)
-
-    @property
-    def digest_s(self) -> float:
-        """Seconds between two digests."""
-        return float(seconds_of(self.digest_every))
-
-    @property
-    def addresses(self) -> list[str]:
-        """The addresses of the services, each once."""
-        return [*dict.fromkeys(sink.removeprefix(KIND) for sink in self.sinks)]
-
 
 class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to watch, how to judge it, and where the results go.
@@ -158,11 +142,6 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         """Seconds without new data after which an evaluation ends."""
         return seconds_of(self.quiet_after)
 
-    @property
-    def look_s(self) -> float:
-        """Seconds between two looks at a root in S3."""
-        return seconds_of(self.look_every)
-
     def assignment(self, trial: str) -> Assignment | None:
         """Return the rules for a trial; None if it is ignored."""
         for assignment in self.judge:
@@ -180,11 +159,8 @@ def read_config(path: Path) -> WatchConfig:
         If it cannot be read, or is not valid.
     """
     place = f"configuration {shown(path)}"
-    try:
+    with translated(JobError, TextError, before=f"The {place} does not parse: ", after="."):
         raw = parse(read_text(path, "Configuration"), path.suffix)
-    except TextError as err:
-        msg = f"The {place} does not parse: {err}."
-        raise JobError(msg) from err
     config = checked(raw, place)
     return _placed(config, path.absolute().parent)
 
@@ -227,11 +203,8 @@ def _check(config: WatchConfig) -> None:
     if config.alerts is not None:
         durations["alerts.digest_every"] = config.alerts.digest_every
     for name, duration in durations.items():
-        try:
+        with translated(ValueError, ValueError, before=f"{name} "):
             seconds_of(duration)
-        except ValueError as err:
-            msg = f"{name} {err}"
-            raise ValueError(msg) from err
     check_output(config.output)
     NameTable(config.sources)
     _check_executor(config.executor)
@@ -272,11 +245,8 @@ def check_output(output: str) -> None:
     ValueError
         If it does not name a folder for each trial, all of them in one folder.
     """
-    try:
+    with translated(ValueError, ValueError, before="output "):
         is_flat = OutputTemplate(output).is_flat
-    except ValueError as err:
-        msg = f"output {err}"
-        raise ValueError(msg) from err
     if not is_flat:
         msg = f"output must have its fields after the last '/', as {DEFAULT_OUTPUT}, got {output!r}"
         raise ValueError(msg)

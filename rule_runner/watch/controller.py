@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from rule_core.clock import Clock
+from rule_runner.durations import seconds_of
 from rule_runner.errors import OutputError
 from rule_runner.index.commands import TrialAction
 from rule_runner.index.database import NewTrial, WatchDatabase
@@ -58,12 +59,8 @@ class Controller:
         self._recorder = Recorder(context)
         self._scheduler = Scheduler(context, evaluations, self._recorder)
         self._sweeper = Sweeper(context, self._recorder)
-
-        def is_rare(root: WatchRoot) -> bool:
-            return not (root.is_local or options.once)
-
-        look_s = options.intervals.look
-        paces = [Pace(clock, config.look_s if is_rare(root) else look_s) for root in roots]
+        look_s, rare_s = options.intervals.look, seconds_of(config.look_every)
+        paces = [Pace(clock, look_s if root.is_local or options.once else rare_s) for root in roots]
         self._search = RootSearch([*zip(roots, paces, strict=True)], config.output, self._add)
         self._search.known = database.paths()
 

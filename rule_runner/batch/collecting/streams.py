@@ -11,7 +11,7 @@ from rule_core.exceptions import SMDebugError
 from rule_core.failures import OnError
 from rule_core.storage.uri import open_output
 from rule_runner.batch.collecting.results import CollectedTrial
-from rule_runner.errors import OutputError, UsageError
+from rule_runner.errors import UsageError, translated, unwritable
 
 _PIECE: Final = 1 << 16  # bytes
 
@@ -85,17 +85,12 @@ class CollectedFile(ABC):
             If it cannot be written.
         """
         folder, slash, name = self.place.strip().rpartition("/")
-        try:
+        with unwritable(repr(self.place)), translated(UsageError, SMDebugError):
             pending = open_output(folder or slash or ".").open(name)
             with OnError(pending.discard):
                 for piece in self.pieces(exit_code):
                     pending.write(piece)
                 pending.publish()
-        except SMDebugError as err:
-            raise UsageError(str(err)) from err
-        except OSError as err:
-            msg = f"{self.place!r} cannot be written: {err.strerror or err}."
-            raise OutputError(msg) from err
 
     def close(self) -> None:
         """Free the space on disk that was used meanwhile."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from rule_core.rules.params import did_you_mean
 from rule_runner.commands.report import results_at
-from rule_runner.errors import ClientError, UsageError
+from rule_runner.errors import ClientError, UsageError, translated
 from rule_runner.escape import printable
 from rule_runner.report.saved_results import Run
 from rule_runner.report.text import evidence, verdict
@@ -56,7 +56,8 @@ def acknowledge(
         raise UsageError(msg)
     run = _run(place)
     name = _check(run, rule, finding)
-    try:
+    problem = "Options --reason and --who must be 1 to 1000 characters long: "
+    with translated(UsageError, ValueError, before=problem, after="."):
         said = acknowledgements.Acknowledgement(
             kind=kind,
             who=who or _user(),
@@ -67,9 +68,6 @@ def acknowledge(
             until=until,
         )
         acknowledgements.append_acknowledgement(run.output, said)
-    except ValueError as err:
-        msg = f"Options --reason and --who must be 1 to 1000 characters long: {err}."
-        raise UsageError(msg) from err
     what = "all findings" if finding is None else f"finding {finding}"
     end = f" until {until}" if until else ""
     print(printable(f"{str(kind).capitalize()}{end}: {what} of {name} in {run.output}."))

@@ -213,8 +213,7 @@ def _judge(
             request, sys.stdout, signals, title=title, report_issues_only=True
         )
     except (errors.ClientError, errors.OutputError) as err:
-        code = errors.EXIT_OUTPUT if isinstance(err, errors.OutputError) else errors.EXIT_CLIENT
-        return CheckedTrial(path=folder.path, problem=str(err), exit_code=code)
+        return CheckedTrial(path=folder.path, problem=str(err), exit_code=err.exit_code)
     outcome, code = evaluation.outcome, evaluation.exit_code
     for sentence in evaluation.sentences():
         if sentence != outcome.output_error:  # the table says so

@@ -17,7 +17,7 @@ from rule_runner.batch.collecting.streams import CollectedFile
 from rule_runner.batch.plan import read_plan
 from rule_runner.config.request import STDIN
 from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, ClientError, counted, worst_exit_code
-from rule_runner.escape import printable
+from rule_runner.escape import print_lines
 from rule_runner.results.evaluations import ORDER
 from rule_runner.results.status import Outcome
 
@@ -76,11 +76,9 @@ def collect(places: Sequence[str], targets: Targets, fail_on: Severity | None) -
         code = worst_exit_code(codes)
         for file in files:
             file.write(code)
-    for problem in problems:
-        print(printable(problem), file=sys.stderr)
+    print_lines(problems, sys.stderr)
     print(_summary(counts))
-    for file in files:
-        print(printable(f"Wrote {file.place}"))
+    print_lines(f"Wrote {file.place}" for file in files)
     return code
 
 

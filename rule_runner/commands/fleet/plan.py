@@ -18,8 +18,8 @@ from rule_runner.config.defaults import FITTING_RULES
 from rule_runner.config.output_names import OutputTemplate
 from rule_runner.config.request import STDIN, EvaluationRequest, RuleRequest
 from rule_runner.durations import seconds_of
-from rule_runner.errors import EXIT_CLIENT, OutputError, TrialError, UsageError
-from rule_runner.escape import is_text, printable
+from rule_runner.errors import EXIT_CLIENT, TrialError, UsageError, translated, unwritable
+from rule_runner.escape import is_text, print_lines
 from rule_runner.loading.trial_age import changed_since
 from rule_runner.loading.trial_lists import ListedTrial, list_trials
 
@@ -71,7 +71,8 @@ def plan(paths: Sequence[str], request: EvaluationRequest, choice: Choice, targe
     OutputError
         If the plan cannot be written.
     """
-    template = _template(request.output or "")
+    with translated(UsageError, ValueError, before="--output ", after="."):
+        template = OutputTemplate(request.output or "")
     oldest = _oldest(choice.since)
     if not request.rules and request.job is None:
         request = replace(request, rules=(RuleRequest(name=FITTING_RULES),))
@@ -86,19 +87,10 @@ def plan(paths: Sequence[str], request: EvaluationRequest, choice: Choice, targe
         if is_text(trial.path) and choice.matches(trial.path) and changed_since(trial.path, oldest)
     ]
     _write(target, plan_text(_requests(chosen, request, template)))
-    for problem in problems:
-        print(printable(problem), file=sys.stderr)
+    print_lines(problems, sys.stderr)
     left_out = f" of {len(listed)}" if len(listed) > len(chosen) else ""
     print(f"Planned {len(chosen)}{left_out} trials.", file=sys.stderr)
     return EXIT_CLIENT if problems else 0
-
-
-def _template(text: str) -> OutputTemplate:
-    try:
-        return OutputTemplate(text)
-    except ValueError as err:
-        msg = f"--output {err}."
-        raise UsageError(msg) from err
 
 
 def _oldest(since: str | None) -> float:
@@ -141,10 +133,5 @@ def _write(target: str, text: str) -> None:
     if is_s3(target) and not (name and is_s3(folder)):
         msg = f"Plan {target!r} has no name. Give s3://bucket/prefix/NAME.jsonl."
         raise UsageError(msg)
-    try:
+    with unwritable(f"Plan {target!r}"), translated(UsageError, SMDebugError):
         publish(open_output(folder or slash or "."), name, text.encode())
-    except SMDebugError as err:
-        raise UsageError(str(err)) from err
-    except OSError as err:
-        msg = f"Plan {target!r} cannot be written: {err.strerror or err}."
-        raise OutputError(msg) from err

@@ -10,8 +10,8 @@ from builtin_rules.reports.profiler.wording import duration, moment
 from rule_core.sources.address import address_of
 from rule_runner.commands.profile.trials import present, reading
 from rule_runner.config.model import check_is_local, default_output
-from rule_runner.errors import OutputError, TrialError, UsageError
-from rule_runner.escape import printable
+from rule_runner.errors import TrialError, UsageError, unwritable
+from rule_runner.escape import print_lines, printable
 from rule_runner.loading.trials import is_one_file
 from rule_runner.report.tables import Row, TextTable, print_tables
 from rule_runner.results.json_text import dump_json
@@ -153,14 +153,9 @@ def timeline(
     first, last = _bound("--start", start, bound), _bound("--end", end, bound)
     chosen = None if mode is None else ModeKeys[mode.upper()]
     present(path)
-    try:
-        with reading():
-            merged = merge_timelines(path, output, first, last, unit, mode=chosen)
-    except OSError as err:
-        msg = f"Trace {output!r} cannot be written: {err.strerror or err}."
-        raise OutputError(msg) from err
-    for problem in merged.problems[:PROBLEMS]:
-        print(printable(problem), file=sys.stderr)
+    with unwritable(f"Trace {output!r}"), reading():
+        merged = merge_timelines(path, output, first, last, unit, mode=chosen)
+    print_lines(merged.problems[:PROBLEMS], sys.stderr)
     print(f"Trace: {printable(merged.path)} ({merged.events:,} events). Open it in Perfetto.")
 
 

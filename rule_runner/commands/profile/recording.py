@@ -22,7 +22,8 @@ from rule_core.storage.uri import is_s3, open_output
 from rule_runner.commands.profile.recording_options import RecordingOptions
 from rule_runner.commands.train.evaluator import short
 from rule_runner.commands.train.script import unseen
-from rule_runner.errors import OutputError, RuleRunnerError
+from rule_runner.config.job_file.python_file import SUFFIX
+from rule_runner.errors import OutputError, RuleRunnerError, translated
 from rule_runner.results.durable_files import output_errors
 
 CONFIG: Final = "profilerconfig.json"
@@ -73,10 +74,8 @@ class ProfileRecording:
     def _check_is_free(self) -> None:
         """Check that this node has not recorded into the folder; other nodes may be doing so."""
         own = f".algo-{self._node}.json"
-        try:
+        with translated(OutputError, SMDebugError):
             is_used = any(key.endswith(own) for key in self._keys(SYSTEM_FOLDER))
-        except SMDebugError as err:
-            raise OutputError(str(err)) from err
         if is_used:
             msg = f"Folder {self.folder!r} holds a recording. Choose another one, or remove it."
             raise OutputError(msg)
@@ -110,9 +109,10 @@ class ProfileRecording:
 
     async def follow(self) -> None:
         """Take over changes of the user's file, until this is cancelled."""
-        while self._options.file is not None and self._options.may_change:
+        file = self._options.file
+        while file is not None and file.suffix != SUFFIX:  # code runs only once
             await asyncio.sleep(CHECK_S)
-            stamp = file_stamp(self._options.file)
+            stamp = file_stamp(file)
             if stamp is None or stamp == self._stamp:
                 continue
             self._stamp = stamp

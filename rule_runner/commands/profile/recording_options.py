@@ -12,7 +12,7 @@ import msgspec
 from rule_core.profiler.recording.config import parse_config
 from rule_runner.config.documents import read_text
 from rule_runner.config.job_file.python_file import SUFFIX, run_file
-from rule_runner.errors import ClientError, UsageError
+from rule_runner.errors import ClientError, UsageError, translated
 
 LEAST_INTERVAL_MS: Final = 10
 _INTERVAL: Final = re.compile(r"(\d{1,9})(ms|s)")
@@ -49,11 +49,6 @@ class RecordingOptions:
     data_loaders: str | None = None
     python: str | None = None
     prefix: str = "--"
-
-    @property
-    def may_change(self) -> bool:
-        """Whether the file can be read again during the recording; code runs only once."""
-        return self.file is not None and self.file.suffix != SUFFIX
 
     def document(self, folder: str) -> Json:
         """Return the `ProfilerConfig` of a recording into a folder.
@@ -99,11 +94,9 @@ def _read(file: Path) -> Json:
     """Return the request of a configuration file."""
     if file.suffix == SUFFIX:
         return _defined_in(file)
-    try:
+    problem = f"Profiler configuration {str(file)!r} is no JSON object: "
+    with translated(ClientError, msgspec.MsgspecError, RecursionError, before=problem, after="."):
         return msgspec.json.decode(read_text(file, "Profiler configuration") or "{}", type=Json)
-    except (msgspec.MsgspecError, RecursionError) as err:
-        msg = f"Profiler configuration {str(file)!r} is no JSON object: {err}."
-        raise ClientError(msg) from err
 
 
 def _defined_in(file: Path) -> Json:

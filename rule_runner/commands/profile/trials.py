@@ -1,18 +1,21 @@
 """Profiler data of a command, with errors as messages for users."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from rule_core.exceptions import SMDebugError
 from rule_core.profiler.files.one_file import one_file
 from rule_core.profiler.python_profiles.other_tools import is_profile_name, tool_profiles
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
-from rule_runner.errors import TrialError
-from rule_runner.loading.trials import absent, is_there, open_profiler_trial, reject_parent
+from rule_runner.errors import TrialError, translated
+from rule_runner.loading.trials import check_is_there, open_profiler_trial, reject_parent
 
 if TYPE_CHECKING:
     from rule_core.trials.profiler_trial import ProfilerTrial
+
+# Turns errors of the data into errors for the user.
+reading: Final = partial(translated, TrialError, SMDebugError)
 
 
 def present(path: str) -> "ProfilerTrial":
@@ -24,8 +27,7 @@ def present(path: str) -> "ProfilerTrial":
         If the folder does not exist, or cannot be read.
     """
     trial = open_profiler_trial(path, None)
-    if not is_there(trial):
-        raise TrialError(absent(trial))
+    check_is_there(trial)
     reject_parent(trial, takes_python=True)
     return trial
 
@@ -63,18 +65,3 @@ def look(path: str) -> "ProfilerTrial":
         if trial.job_finished():
             trial.refresh()  # data written just before the end mark
     return trial
-
-
-@contextmanager
-def reading() -> Iterator[None]:
-    """Turn errors of the data into errors for the user.
-
-    Raises
-    ------
-    TrialError
-        Instead of the errors of the library.
-    """
-    try:
-        yield
-    except SMDebugError as err:
-        raise TrialError(str(err)) from err

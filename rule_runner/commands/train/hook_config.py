@@ -10,7 +10,7 @@ from rule_core.rules.params import NamesParam, Param, PatternsParam, did_you_mea
 from rule_core.saving.hook_config import load_hook_config
 from rule_core.saving.presets import LOSS_INPUTS, MEASURED
 from rule_runner.config.model import RuleJobConfig
-from rule_runner.errors import ClientError, UsageError
+from rule_runner.errors import ClientError, UsageError, translated
 
 SAVE_INTERVAL: Final = 10
 # Losses are saved at all of these steps: rules must know the noise before they can compare losses
@@ -121,10 +121,8 @@ def hook_document(
 
 def _read(file: Path) -> Json:
     """Return a hook's JSON file that the hook can read, with objects where it may have null."""
-    try:
+    with translated(ClientError, OSError, SMDebugValueError):
         load_hook_config(file)
-    except (OSError, SMDebugValueError) as err:
-        raise ClientError(str(err)) from err
     document = json.loads(file.read_text("utf-8") or "{}") or {}
     document["HookParameters"] = document.get("HookParameters") or {}
     document["CollectionConfigurations"] = document.get("CollectionConfigurations") or []
@@ -181,7 +179,5 @@ def _patterns(rules: Sequence[RuleJobConfig]) -> Iterator[str]:
 
 
 def _value(param: Param, rule: RuleJobConfig) -> Sequence[str]:
-    try:
+    with translated(ClientError, SMDebugValueError):
         return param.parse(rule.parameters.get(param.name)) or ()
-    except SMDebugValueError as err:
-        raise ClientError(str(err)) from err

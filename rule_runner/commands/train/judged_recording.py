@@ -49,18 +49,18 @@ class JudgedRecording:
         self._evaluator: Evaluator | None = None
         self._tasks: list[asyncio.Task[Any]] = []
 
-    def environment(self) -> dict[str, str]:
-        """Return the variables by which the script's processes take part."""
-        return self._recording.environment()
+    def start(self, on_finding: Callable[[RuleState], None]) -> dict[str, str]:
+        """Begin to record and to judge; each finding is reported.
 
-    def start(self, on_finding: Callable[[RuleState], None]) -> None:
-        """Begin to record and to judge; each finding is reported."""
+        Return the variables by which the script's processes take part.
+        """
         self._recording.start()
         self._evaluator = Evaluator(self._request, [], on_finding)
         self._tasks = [
             asyncio.create_task(self._evaluator.run()),
             asyncio.create_task(self._recording.follow()),
         ]
+        return self._recording.environment()
 
     def stop(self) -> None:
         """Stop judging early."""

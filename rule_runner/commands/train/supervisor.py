@@ -131,8 +131,7 @@ class Supervisor:
         variables = {HOOK_FILE: os.environ.get(HOOK_FILE, str(self._control / HOOK))}
         recording = self._recording
         if recording is not None:
-            recording.start(partial(self._on_finding, 1))
-            variables |= recording.environment()
+            variables |= recording.start(partial(self._on_finding, 1))
         with OnError(self._end_recording):
             script = await TrainingScript.start(
                 self._config.command, self._control, self._on_trial, variables
@@ -210,9 +209,11 @@ class Supervisor:
         stopped = "" if self._stopping is None else "was stopped, and "
         say(f"The training {stopped}ended with exit code {script.exit_code}.")
         if not self._trainings:
-            say(nothing_saved(script.frameworks))
+            reason = unseen(script.frameworks)
+            say(f"The script has saved nothing, so nothing was judged. {reason}")
         for trial in self._trainings:
-            mark_as_ended(trial)
+            with suppress(OSError, SMDebugError):  # its script may have been killed before it could
+                open_output(trial).open(END_OF_JOB).publish()
         judged: list[tuple[int, EvaluatorResult]] = []
         for training in sorted(self._trainings.values(), key=attrgetter("number")):
             judged.append((training.number, await training.judging))
@@ -273,12 +274,6 @@ class Supervisor:
         return f" Judge it with: {shlex.join(command)}"
 
 
-def mark_as_ended(trial: str) -> None:
-    """Mark a trial as ended, in case its script was killed before it could."""
-    with suppress(OSError, SMDebugError):
-        open_output(trial).open(END_OF_JOB).publish()
-
-
 def summed_up(trainings: Sequence[tuple[int, EvaluatorResult]]) -> str:
     """Return a sentence that sums up several trainings."""
     outcomes = {
@@ -291,8 +286,3 @@ def summed_up(trainings: Sequence[tuple[int, EvaluatorResult]]) -> str:
         if (numbers := [number for number, results in outcomes.items() if outcome in results])
     ]
     return f"Judged {len(trainings)} trainings: {'; '.join(parts) or 'no issues in any'}."
-
-
-def nothing_saved(frameworks: Sequence[str]) -> str:
-    """Return why no training was evaluated."""
-    return f"The script has saved nothing, so nothing was judged. {unseen(frameworks)}"

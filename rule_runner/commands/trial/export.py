@@ -11,15 +11,14 @@ from rule_core.failures import OnError
 from rule_core.format.paths import END_OF_JOB
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.options import DEFAULT, SourceOptions
-from rule_core.storage.base import StorageUnavailableError
 from rule_runner.config.model import check_is_local
-from rule_runner.errors import OutputError, TrialError
-from rule_runner.escape import printable
+from rule_runner.errors import OutputError, TrialError, translated, unwritable
+from rule_runner.escape import print_lines, printable
 from rule_runner.export.checkpoints import SafetensorsExport
 from rule_runner.export.native_trial import NativeExport
 from rule_runner.export.number_files import CsvExport, JsonLinesExport, TensorBoardExport
 from rule_runner.export.saved_parts import Omissions, SavedPart, saved_parts
-from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent
+from rule_runner.loading.trials import read_trial, reject_parent
 
 
 class Exporter(Protocol):
@@ -61,7 +60,11 @@ def export_trial(path: str, form: str, output: str, sources: SourceOptions = DEF
     index, ended = read_index(path, sources)
     omissions = Omissions()
     partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
-    try:
+    problem = f"Trial {path!r} cannot be written as {form}: "
+    with (
+        translated(TrialError, SMDebugValueError, before=problem),
+        unwritable(f"Output {output!r}"),
+    ):
         target.parent.mkdir(parents=True, exist_ok=True)
         with OnError(lambda: _remove(partial)):
             count = _write(index, FORMATS[form](partial, index), omissions)
@@ -69,14 +72,7 @@ def export_trial(path: str, form: str, output: str, sources: SourceOptions = DEF
                 (partial / END_OF_JOB).touch()
             if count:
                 partial.replace(target)
-    except OSError as err:
-        msg = f"Output {output!r} cannot be written: {err.strerror or err}."
-        raise OutputError(msg) from err
-    except SMDebugValueError as err:
-        msg = f"Trial {path!r} cannot be written as {form}: {err}"
-        raise TrialError(msg) from err
-    for sentence in omissions.sentences():
-        print(printable(sentence))
+    print_lines(omissions.sentences())
     if not count:
         _remove(partial)
         msg = f"Nothing in trial {path!r} can be written as {form}."
@@ -100,23 +96,12 @@ def read_index(path: str, sources: SourceOptions = DEFAULT) -> tuple[TrialIndex,
     TrialError
         If `path` holds no trial, or one without steps.
     """
-    trial = open_trial(path, sources=sources)
-    if not is_there(trial):
-        raise TrialError(absent(trial))
-    index = trial.index
-    try:
-        index.refresh(whole=True)  # which tells when a run in another format was last written
-        ended = index.has_ended()
-        index.refresh(whole=True)
-    except StorageUnavailableError as err:
-        raise TrialError(str(err)) from err
-    if ended:
-        index.finish()
-    if not index.steps:
+    trial, ended = read_trial(path, sources)
+    if not trial.index.steps:
         reject_parent(trial)
         msg = f"Trial {path!r} has no steps."
         raise TrialError(msg)
-    return index, ended
+    return trial.index, ended
 
 
 def _write(index: TrialIndex, exporter: Exporter, omissions: Omissions) -> int:

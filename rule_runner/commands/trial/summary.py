@@ -15,9 +15,8 @@ from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex, missing_workers
 from rule_core.sources.address import address_of
 from rule_core.sources.options import DEFAULT, SourceOptions
-from rule_core.storage.base import StorageUnavailableError
 from rule_runner.errors import TrialError
-from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent
+from rule_runner.loading.trials import read_trial, reject_parent
 
 
 class StepsReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,18 +129,8 @@ def report_trial(path: str, sources: SourceOptions = DEFAULT) -> TrialReport:
     TrialError
         If the folder does not exist, or holds no trial.
     """
-    trial = open_trial(path, sources=sources)
-    if not is_there(trial):
-        raise TrialError(absent(trial))
+    trial, ended = read_trial(path, sources)
     index = trial.index
-    try:
-        index.refresh(whole=True)
-        ended = index.has_ended()
-        index.refresh(whole=True)
-    except StorageUnavailableError as err:
-        raise TrialError(str(err)) from err
-    if ended:
-        index.finish()
     if not is_trial(index, ended):
         reject_parent(trial)
         msg = (

@@ -17,7 +17,7 @@ from rule_runner.config.job_file.sections import ABSENT, kind_of, listed
 from rule_runner.config.job_file.sources import SECTION as SOURCES
 from rule_runner.config.job_file.sources import source_options
 from rule_runner.config.sagemaker_contract import RULE, parse_share
-from rule_runner.errors import JobError, ParameterError, UsageError
+from rule_runner.errors import JobError, ParameterError, UsageError, translated
 from rule_runner.results.file_names import safe_name
 
 # Limits of the service. More is a warning only: nothing here depends on them.
@@ -151,16 +151,14 @@ def definition_of(request: object, place: str) -> JobDefinition:
         raise JobError(msg)
     name = _text(request.get("TrainingJobName"))
     trial, profiler_trial = (_saved_to(request, name, *saved) for saved in _PLACES)
-    min_coverage = _min_coverage(request, place)
-    sources = source_options(request.get(SOURCES), place)
     return JobDefinition(
         place,
         configurations,
         name,
         trial,
         profiler_trial,
-        min_coverage,
-        sources,
+        _min_coverage(request, place),
+        source_options(request.get(SOURCES), place),
         mutes(request.get(IGNORE), place),
         _stop_on(request, place),
     )
@@ -190,10 +188,8 @@ def _min_coverage(request: Mapping[str, Any], place: str) -> float | None:
     share = request.get(_MIN_COVERAGE)
     if share in ABSENT:
         return None
-    try:
+    with translated(JobError, ParameterError):
         return parse_share(share, f"{_MIN_COVERAGE} of {place}")
-    except ParameterError as err:
-        raise JobError(str(err)) from err
 
 
 def configuration_of(raw: object, kind: Kind, where: str) -> RuleConfiguration:

@@ -9,7 +9,7 @@ from rule_runner.config.job_file.definition import JobDefinition, capitalized, d
 from rule_runner.config.job_file.python_file import SUFFIX, rules_of_file
 from rule_runner.config.job_file.sdk_objects import configurations_of
 from rule_runner.config.model import check_is_local
-from rule_runner.errors import JobError
+from rule_runner.errors import JobError, translated
 from rule_runner.text_files import shown
 
 
@@ -33,11 +33,9 @@ def read_job_file(path: str) -> JobDefinition:
     place = f"job file {shown(file)}"
     if is_code(path):
         return JobDefinition(place, configurations_of(rules_of_file(file), place))
-    try:
+    problem = f"{capitalized(place)} does not parse: "
+    with translated(JobError, TextError, before=problem, after="."):
         request = parse(read_text(file), file.suffix)
-    except TextError as err:
-        msg = f"{capitalized(place)} does not parse: {err}."
-        raise JobError(msg) from err
     return definition_of(request, place)
 
 

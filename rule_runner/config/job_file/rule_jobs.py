@@ -32,11 +32,11 @@ from rule_runner.config.sagemaker_contract import (
     is_platform,
     is_reserved,
 )
-from rule_runner.errors import ClientError, JobError, RuleFailedError, TrialError
+from rule_runner.errors import ClientError, JobError, RuleFailedError
 from rule_runner.loading.loader import LoadedRule, every_builtin
 from rule_runner.loading.parameters import bind, construct, other_trials
 from rule_runner.loading.placeholder_rule import PlaceholderRule
-from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent
+from rule_runner.loading.trials import check_is_there, open_trial, reject_parent
 from rule_runner.notify.actions.spec import parse_actions
 
 PROCESSING: Final = "DetailedProfilerProcessing"  # not a rule; SageMaker's Profiler adds it
@@ -84,15 +84,6 @@ class JobScope(NamedTuple):
     def has(self, kind: Kind) -> bool:
         """Return whether there are data for the rules of a list."""
         return self.tensors if kind is Kind.DEBUG else self.windows
-
-
-def requested_jobs(
-    definition: JobDefinition, request: EvaluationRequest
-) -> tuple[tuple[RuleJobConfig, ...], tuple[str, ...]]:
-    """Return the rule jobs of a definition, and notes on it; see below."""
-    scope = JobScope.of(request)
-    notes = notes_on(definition, scope)
-    return rule_jobs_of(definition, scope), notes
 
 
 def rule_jobs_of(definition: JobDefinition, scope: JobScope) -> tuple[RuleJobConfig, ...]:
@@ -258,8 +249,7 @@ def _check(job: RuleJobConfig, scope: JobScope) -> None:
             construct(bound, None, [None for _ in (*scope.request.other_trials, *own)])
     for path in own if scope.look else ():
         trial = open_trial(path, sources=scope.request.source_options)
-        if not is_there(trial):
-            raise TrialError(absent(trial))
+        check_is_there(trial)
         reject_parent(trial)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rule_core.rules.params import did_you_mean
-from rule_runner.errors import JobError
+from rule_runner.errors import JobError, translated
 
 # A missing value as YAML writes it, where every scalar is its text.
 ABSENT: Final = (None, "", "~", "null", "Null", "NULL")
@@ -74,11 +74,9 @@ def compiled(pattern: str, subject: str) -> re.Pattern[str]:
     JobError
         If it is none; `subject` begins the message.
     """
-    try:
+    problem = f"{subject} is not a regular expression: "
+    with translated(JobError, re.error, RecursionError, OverflowError, before=problem, after="."):
         return re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as err:
-        msg = f"{subject} is not a regular expression: {err}."
-        raise JobError(msg) from err
 
 
 def kind_of(value: object) -> str:

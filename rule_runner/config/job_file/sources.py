@@ -7,7 +7,7 @@ from rule_core.exceptions import SMDebugValueError
 from rule_core.sources.names import NameTable, check_name_rule
 from rule_core.sources.options import LogPattern, NameRule, SourceOptions
 from rule_runner.config.job_file.sections import ABSENT, check_fields, compiled, listed, texts_of
-from rule_runner.errors import JobError
+from rule_runner.errors import JobError, translated
 
 SECTION: Final = "Sources"
 _NAMES: Final = "Names"
@@ -62,11 +62,9 @@ def source_options(section: object, document: str) -> SourceOptions:
         tuple(_text(*item) for item in maps),
         tuple(_text(*item) for item in modes),
     )
-    try:
+    problem = f"{SECTION} of {document} is not valid. "
+    with translated(JobError, SMDebugValueError, before=problem):
         NameTable(options)
-    except SMDebugValueError as err:
-        msg = f"{SECTION} of {document} is not valid. {err}"
-        raise JobError(msg) from err
     return options
 
 
@@ -83,11 +81,8 @@ def _name_rule(raw: object, where: str) -> NameRule:
         msg = f"{where} must have a {_PATTERN}, and a {_MODE} or a {_COLLECTION}."
         raise JobError(msg)
     rule = NameRule(_pattern(texts, where), texts.get(_MODE) or None, texts.get(_COLLECTION))
-    try:
+    with translated(JobError, SMDebugValueError, before=f"{where} is not valid. "):
         check_name_rule(rule)
-    except SMDebugValueError as err:
-        msg = f"{where} is not valid. {err}"
-        raise JobError(msg) from err
     return rule
 
 

@@ -4,8 +4,6 @@ An action is recorded on disk before it is carried out. After a crash a repeatab
 out again, for the same training job; any other action gets the state ``unknown``.
 """
 
-import hashlib
-import json
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -23,8 +21,9 @@ from rule_core.severity import Severity
 from rule_runner.errors import OutputError
 from rule_runner.logs import get_logger
 from rule_runner.notify.actions.journal import ActionRecord, Journal
-from rule_runner.results.json_text import rfc3339
+from rule_runner.results.json_text import json_digest, rfc3339
 from rule_runner.results.schema import ActionResult, Evidence
+from rule_runner.results.state import RuleJobState
 
 _log: Final = get_logger(__name__)
 T = TypeVar("T")
@@ -162,8 +161,7 @@ class JobActions:
         """Return an action for a finding, with an id that is the same whenever it is planned."""
         action = self._actions[number]
         identity = [finding.id, number, action.name, action.target]
-        digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
-        return _PlannedAction(number, action, digest, finding.trigger)
+        return _PlannedAction(number, action, json_digest(identity, 16), finding.trigger)
 
     def news(self) -> list[ActionRecord]:
         """Return the outcomes since the last call."""
@@ -302,36 +300,27 @@ class _EndedError(Exception):
 
 
 def finding_trigger(
-    finding: Evidence,
-    finding_id: str,
-    *,
-    rule: str,
-    rule_job: str,
-    status: str,
-    details: str | None,
-    training_job: str,
+    finding: Evidence, finding_id: str, state: RuleJobState, training_job: str
 ) -> FindingTrigger:
-    """Return the trigger for actions: a finding as text and as facts."""
+    """Return the trigger for actions: a finding of a rule job as text and as facts."""
     parts = [
         f"tensor {finding.tensor!r}" if finding.tensor is not None else "",
         f"worker {finding.worker!r}" if finding.worker is not None else "",
         f"measured {finding.measured}" if finding.measured is not None else "",
         f"limit {finding.limit}" if finding.limit is not None else "",
     ]
-    where = (
-        f"Training job {training_job}, rule job {rule_job}, step {step_text(finding.global_step)}"
-    )
+    name, step = state.configuration_name, step_text(finding.global_step)
+    where = f"Training job {training_job}, rule job {name}, step {step}"
     facts = {
         "schema_version": 1,
         "id": finding_id,
-        "rule": rule,
-        "configuration_name": rule_job,
-        "status": status,
+        "rule": state.rule,
+        "configuration_name": name,
+        "status": str(state.status),
         "step": finding.step,
         **({"segment": finding.segment} if finding.segment else {}),
-        "details": (details or "").strip(),
+        "details": (state.status_details or "").strip(),
         "finding": finding,
     }
-    return FindingTrigger(
-        finding_id, ActionTrigger(rule, f"{', '.join(filter(None, [where, *parts]))}.", facts)
-    )
+    text = f"{', '.join(filter(None, [where, *parts]))}."
+    return FindingTrigger(finding_id, ActionTrigger(state.rule, text, facts))

@@ -10,7 +10,7 @@ from rule_core.rules.actions.message import MessageAction
 from rule_core.rules.actions.parsing import EMAIL, SMS, check_job, problem
 from rule_core.rules.actions.stop_training import StopTrainingAction
 from rule_core.rules.params import did_you_mean
-from rule_runner.errors import UsageError
+from rule_runner.errors import UsageError, translated
 from rule_runner.notify.actions.command import CommandAction
 from rule_runner.notify.actions.webhook import WebhookAction
 from rule_runner.notify.spec_checks import check_kind, check_webhook
@@ -63,11 +63,9 @@ def _action(spec: str) -> Action:
 
 
 def _stop(name: str) -> Action:
-    try:
-        if name:
+    if name:
+        with translated(UsageError, SMDebugValueError):
             check_job(name)
-    except SMDebugValueError as err:
-        raise UsageError(str(err)) from err
     return StopTrainingAction("", name)
 
 
@@ -87,11 +85,9 @@ def _webhook(url: str) -> Action:
 
 
 def _command(text: str) -> Action:
-    try:
+    problem = "Action 'command' needs a valid command line: "
+    with translated(UsageError, ValueError, before=problem, after="."):
         argv = shlex.split(text)
-    except ValueError as err:
-        msg = f"Action 'command' needs a valid command line: {err}."
-        raise UsageError(msg) from err
     if not argv or not argv[0] or "\0" in text:
         msg = "Action 'command' needs a program: command:PROGRAM ARGUMENT..."
         raise UsageError(msg)

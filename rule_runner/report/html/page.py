@@ -1,27 +1,23 @@
 """The page of a report: one self-contained HTML file."""
 
 import hashlib
-import math
 import os
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 from builtin_rules.rule_page import rule_page
-from rule_core.analysis.axis import number
 from rule_core.severity import Severity
 from rule_core.sources.address import address_of
 from rule_runner.loading.loader import every_builtin
 from rule_runner.report.html.markup import Html
-from rule_runner.report.html.picture import CHART, COLOURS
 from rule_runner.report.html.report_form import report_form, step_of
-from rule_runner.report.html.series import Drawing, display_name
-from rule_runner.report.html.svg_chart import COLOURED, SvgChart
+from rule_runner.report.html.series import display_name
+from rule_runner.report.html.svg_chart import SvgChart
 from rule_runner.report.saved_results import Run, Saved, SavedRuleJob, ordered, read
 from rule_runner.results.durable_files import make_folder, remove_scratch, write_atomically
 from rule_runner.results.evaluations import ORDER
@@ -31,7 +27,6 @@ from rule_runner.results.status import Outcome, for_people
 from rule_runner.results.versions import versions as own_versions
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
-NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
 OPEN_JOBS: Final = 6  # on larger pages, rule jobs without issues are folded
 FOLDED_JOBS: Final = 2  # at least so many rule jobs without a verdict are folded into one line
 SILENT: Final = Outcome.NOT_EVALUATED
@@ -46,59 +41,6 @@ WORDS: Final = {
     Outcome.IN_PROGRESS: ("In progress", "…"),
     Outcome.NO_ISSUES_FOUND: ("No issues found", "✓"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Figure:
-    """A chart on the page."""
-
-    id: str
-    chart: SvgChart
-
-    @property
-    def drawing(self) -> Drawing:
-        return self.chart.drawing
-
-    @property
-    def limit_label(self) -> str:
-        """Legend of the limit; "" if none is visible."""
-        limit, lines = self.drawing.limit, self.drawing.lines
-        if limit is not None:
-            return f"limit {number(limit)}" if math.isfinite(limit) else ""
-        return "its limit" if len(lines) == 1 else f"limit of {lines[0].name}"
-
-    @property
-    def odd_label(self) -> str:
-        """Legend of the values at the edge; "" if there are none."""
-        odd = {
-            number(point.measured)
-            for line in self.drawing.lines
-            for point in line.points
-            if not self.chart.values.contains(point.measured)
-        }
-        names = [text if text in NOT_FINITE else "0 or less" for text in odd]
-        return f"at the edge: {', '.join(sorted(set(names)))}" if names else ""
-
-    @property
-    def has_repeated(self) -> bool:
-        """Whether a line has points at steps that the run repeated later."""
-        return any(point.is_repeated for line in self.drawing.lines for point in line.points)
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """The lines, the worst first, as a table."""
-        return [
-            {
-                "line_index": index,
-                "name": line.name,
-                "colour": f"c{index}" if index < COLOURED else "pale",
-                "worst": number(worst.measured),
-                "limit": number(worst.limit),
-                "first": line.met[0].label if line.met else "never",
-            }
-            for index, line in enumerate(self.drawing.lines)
-            for worst in [line.worst(self.drawing.quantity.worse)]
-        ]
 
 
 def write_report(output: Path, title: str, target: Path | None = None) -> Path:
@@ -172,13 +114,15 @@ def page(saved: Saved, title: str) -> str:
         runs=_runs(saved.runs, len(jobs)),
         columns=columns,
         silent_columns=[display_name(name) for name in _columns(saved.runs) if name not in columns],
-        **frame(COLOURS + CHART + template_text("report.css"), template_text("report.js")),
+        **frame(
+            template_text("colours.css", "charts.css", "report.css"), template_text("report.js")
+        ),
     )
 
 
-def template_text(name: str) -> str:
-    """Return the text of a file in the folder of templates."""
-    return (TEMPLATES / name).read_text("utf-8")
+def template_text(*names: str) -> str:
+    """Return the texts of files in the folder of templates, one after the other."""
+    return "".join((TEMPLATES / name).read_text("utf-8") for name in names)
 
 
 def frame(style: str, script: str) -> dict[str, Html]:
@@ -237,8 +181,7 @@ def _run(index: int, name: str, run: Run, jobs: int) -> dict[str, Any]:
     folded = [view for view in views if view["outcome"] == SILENT]
     if len(folded) < FOLDED_JOBS or len(folded) == len(views):
         folded = []
-    for view in folded:
-        view["folded"] = True
+    is_folded = {view["id"] for view in folded}
     unevaluated = {
         view["result"].configuration_name: (view["id"], view["reason"], view["result"].notes)
         for view in folded
@@ -250,7 +193,7 @@ def _run(index: int, name: str, run: Run, jobs: int) -> dict[str, Any]:
         "folder": run.output,
         "page": run.page,
         "ended": all(job.result.trial_ended for job in run.jobs),
-        "jobs": views,
+        "shown": [view for view in views if view["id"] not in is_folded],
         "unevaluated": dict(sorted(unevaluated.items())),
         "counts": [count for count in tally(outcomes) if count["outcome"] in QUIET],
         "by_name": {view["result"].configuration_name: view for view in views},
@@ -278,11 +221,8 @@ def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
         "at": "" if result.step is None else f" at {result.unit} {step_of(result)}",
         "reason": for_people(details),
         "quiet": outcome in QUIET,
-        "folded": False,
         "open": not silent or jobs <= OPEN_JOBS,
-        "figures": [
-            _Figure(f"{name}-{n}", SvgChart(drawing)) for n, drawing in enumerate(job.drawings)
-        ],
+        "charts": [*map(SvgChart, job.drawings)],
         "saved": job,
         "page": _advice(result.rule) if outcome is Outcome.ISSUES_FOUND else "",
     }

@@ -8,6 +8,7 @@ from rule_runner.errors import counted
 from rule_runner.escape import printable
 from rule_runner.report.html.markup import NOTHING, Html, html, html_if, script_json
 from rule_runner.report.html.series import display_name, step_label
+from rule_runner.report.html.svg_chart import SvgChart
 from rule_runner.report.text import abandonment, judged_steps, mark
 from rule_runner.results.json_text import JsonScalar
 from rule_runner.results.schema import Evidence, RuleResult
@@ -232,7 +233,6 @@ def _chosen(view: View, *names: str) -> dict[str, Any]:
 
 
 def _run(run: View, runs: int) -> Html:
-    shown = [job for job in run["jobs"] if not job["folded"]]
     return html(
         _RUN,
         id=run["id"],
@@ -240,9 +240,9 @@ def _run(run: View, runs: int) -> Html:
         trial=display_name(run["trial"]),
         unended=NOTHING if run["ended"] else _UNENDED,
         name=run["name"],
-        verdicts=[_verdict(job) for job in shown],
+        verdicts=[_verdict(job) for job in run["shown"]],
         unevaluated=_unevaluated(run["unevaluated"]),
-        articles=[_article(job) for job in shown],
+        articles=[_article(job) for job in run["shown"]],
     )
 
 
@@ -331,7 +331,9 @@ def _article(job: View) -> Html:
         problem=html_if(
             saved.problem, '<p class="callout Error">{text}</p>', text=printable(saved.problem)
         ),
-        figures=[_figure(figure, result.unit) for figure in job["figures"]],
+        figures=[
+            _figure(f"{job['id']}-{n}", chart, result.unit) for n, chart in enumerate(job["charts"])
+        ],
         left_out=html_if(
             left_out,
             '<p class="note">{count} less severe {lines} not shown.</p>',
@@ -371,17 +373,17 @@ def _reason(job: View) -> Html:
     )
 
 
-def _figure(figure: Any, unit: str) -> Html:
-    rows, has_limits = figure.rows, figure.drawing.limit is None
+def _figure(name: str, chart: SvgChart, unit: str) -> Html:
+    rows, has_limits = chart.rows, chart.drawing.limit is None
     return html(
         _FIGURE,
-        label=display_name(figure.drawing.quantity.label),
-        id=figure.id,
-        svg=Html(figure.chart.svg(figure.id)),
+        label=display_name(chart.drawing.quantity.label),
+        id=name,
+        svg=Html(chart.svg(name)),
         unit=unit,
-        limit=_legend("limit", figure.limit_label),
-        repeated=_legend("repeated", "repeated later" * figure.has_repeated),
-        odd=_legend("odd", figure.odd_label),
+        limit=_legend("limit", chart.limit_label),
+        repeated=_legend("repeated", "repeated later" * chart.has_repeated),
+        odd=_legend("odd", chart.odd_label),
         lines=_line_table(
             rows[:LINE_LIMIT], "Worst first; select one to highlight it", has_limits=has_limits
         ),
@@ -391,7 +393,7 @@ def _figure(figure: Any, unit: str) -> Html:
             count=len(rows) - LINE_LIMIT,
             lines=_line_table(rows[LINE_LIMIT:], "Less severe", has_limits=has_limits),
         ),
-        data=script_json(figure.chart.data()),
+        data=script_json(chart.data()),
     )
 
 

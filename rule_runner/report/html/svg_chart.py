@@ -16,6 +16,7 @@ COLUMNS: Final = 360  # columns of a coloured line after thinning
 PALE_COLUMNS: Final = 120
 MARK_COLUMNS: Final = 200  # columns of marks that do not overlap
 LINE_HEIGHT: Final = 80  # of text
+NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
 DOTTED: Final = 40  # lines with up to so many points show each point
 
 Position = tuple[int, int | None]  # from left and top
@@ -101,21 +102,58 @@ class SvgChart:
     def description(self) -> str:
         """Return an accessible description of the chart."""
         quantity, lines = self.drawing.quantity, self.drawing.lines
+        steps = [point.step for line in lines for point in line.points]
         worst = lines[0].worst(quantity.worse)
         met = [point for line in lines for point in line.met]
         first = min(met, key=lambda point: (point.segment, point.step), default=None)
         where = "at no step" if first is None else f"first at step {first.label}"
         return (
-            f"{counted(len(lines), 'line')}, steps "
-            f"{self.steps_text()}. The condition was met {where}. Worst: {lines[0].name}, "
+            f"{counted(len(lines), 'line')}, steps {min(steps):,} to {max(steps):,}. "
+            f"The condition was met {where}. Worst: {lines[0].name}, "
             f"{number(worst.measured)} at step {worst.label} against the limit "
             f"{number(worst.limit)}; {quantity.worse} the limit is bad."
         )
 
-    def steps_text(self) -> str:
-        """Return the first and the last step."""
-        steps = [point.step for line in self.drawing.lines for point in line.points]
-        return f"{min(steps):,} to {max(steps):,}"
+    @property
+    def limit_label(self) -> str:
+        """Legend of the limit; "" if none is visible."""
+        limit, lines = self.drawing.limit, self.drawing.lines
+        if limit is not None:
+            return f"limit {number(limit)}" if math.isfinite(limit) else ""
+        return "its limit" if len(lines) == 1 else f"limit of {lines[0].name}"
+
+    @property
+    def odd_label(self) -> str:
+        """Legend of the values at the edge; "" if there are none."""
+        odd = {
+            number(point.measured)
+            for line in self.drawing.lines
+            for point in line.points
+            if not self.values.contains(point.measured)
+        }
+        names = [text if text in NOT_FINITE else "0 or less" for text in odd]
+        return f"at the edge: {', '.join(sorted(set(names)))}" if names else ""
+
+    @property
+    def has_repeated(self) -> bool:
+        """Whether a line has points at steps that the run repeated later."""
+        return any(point.is_repeated for line in self.drawing.lines for point in line.points)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The lines, the worst first, as a table."""
+        return [
+            {
+                "line_index": index,
+                "name": line.name,
+                "colour": f"c{index}" if index < COLOURED else "pale",
+                "worst": number(worst.measured),
+                "limit": number(worst.limit),
+                "first": line.met[0].label if line.met else "never",
+            }
+            for index, line in enumerate(self.drawing.lines)
+            for worst in [line.worst(self.drawing.quantity.worse)]
+        ]
 
     def svg(self, name: str) -> str:
         """Return the chart for a page, with full width and labels that do not scale.

@@ -12,7 +12,6 @@ import jinja2
 from rule_runner.errors import counted
 from rule_runner.escape import printable
 from rule_runner.report.html.page import QUIET, TEMPLATES, WORDS, frame, tally, template_text
-from rule_runner.report.html.picture import COLOURS
 from rule_runner.report.html.series import display_name
 from rule_runner.report.text import place
 from rule_runner.results.schema import RuleResult
@@ -99,7 +98,7 @@ def trials_page(title: str, counts: Mapping[Outcome, int], rows: Iterator[str]) 
     rows
         The rows of the table, as HTML.
     """
-    style = COLOURS + template_text("report.css") + template_text("trials.css")
+    style = template_text("colours.css", "report.css", "trials.css")
     yield from template("trials.html.jinja").generate(
         title=title, summary=tally(counts), rows=rows, **frame(style, template_text("trials.js"))
     )

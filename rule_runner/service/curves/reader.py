@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rule_core.clock import Clock
 from rule_core.storage.wait_budget import WaitBudget
-from rule_runner.errors import TrialError
-from rule_runner.loading.trials import absent, is_there
+from rule_runner.loading.trials import check_is_there
 from rule_runner.service.curves.points import CurveItem
 
 if TYPE_CHECKING:
@@ -86,8 +85,7 @@ class CurveReader(ABC):
         pause = LOOK_EVERY_REMOTE_S if is_remote else LOOK_EVERY_S
         if self._ended or now - self._looked_at < pause:
             return False
-        if not is_there(trial):
-            raise TrialError(absent(trial))
+        check_is_there(trial)
         self._refresh()
         self._looked_at = now  # after an error, the next call looks again
         return True

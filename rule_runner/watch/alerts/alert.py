@@ -1,6 +1,5 @@
 """Alert: an issue to report to people, and the messages about alerts."""
 
-import json
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Final
@@ -9,10 +8,10 @@ import msgspec
 
 from rule_core.severity import Severity
 from rule_core.sources.address import address_of
-from rule_runner.config.output_names import digest
 from rule_runner.errors import counted
 from rule_runner.escape import printable
 from rule_runner.notify.messenger import Message
+from rule_runner.results.json_text import json_digest
 from rule_runner.results.status import Outcome
 
 MOST_LINES: Final = 20  # of a digest
@@ -50,7 +49,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> str:
         """The identity of the alert: an issue that becomes more serious is another alert."""
-        return _digest([self.path, self.rule, self.outcome, str(self.severity)])
+        return json_digest([self.path, self.rule, self.outcome, str(self.severity)], _KEY_LENGTH)
 
     @property
     def title(self) -> str:
@@ -83,15 +82,16 @@ def message_on(
     public_url
         The address of the pages, for links; None for no links.
     """
-    key = _digest(sorted(alert.key for alert in alerts))
+    key = json_digest(sorted(alert.key for alert in alerts), _KEY_LENGTH)
     serious = any(alert.severity is Severity.ERROR for alert in alerts)
-    links = [_link(alert, public_url) for alert in alerts[:MOST_LINES]]
+    shown = alerts[:MOST_LINES]
+    links = [f"{public_url}/trials/{alert.trial}" * (public_url is not None) for alert in shown]
     if len(alerts) == 1:
         (alert,) = alerts
         lines = [details_of(alert), printable(f"Trial: {alert.path}"), *links]
         title = alert.title
     else:
-        listed = zip(alerts, links, strict=False)  # the first ones
+        listed = zip(shown, links, strict=True)
         lines = [_line(alert, details_of(alert), link) for alert, link in listed]
         more = len(alerts) - MOST_LINES
         lines += [f"and {more} more"] * (more > 0)
@@ -105,11 +105,3 @@ def message_on(
 
 def _line(alert: Alert, details: str, link: str) -> str:
     return " ".join(filter(None, [f"- {alert.title}{':' * bool(details)}", details, link]))
-
-
-def _link(alert: Alert, public_url: str | None) -> str:
-    return "" if public_url is None else f"{public_url}/trials/{alert.trial}"
-
-
-def _digest(parts: Sequence[str]) -> str:
-    return digest(json.dumps(parts), _KEY_LENGTH)

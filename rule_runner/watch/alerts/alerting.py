@@ -8,7 +8,9 @@ from typing import Final
 
 from rule_core.clock import Clock, SystemClock, pause_after
 from rule_core.failures import OnError, attempt
+from rule_core.severity import Severity
 from rule_runner.config.output_names import digest
+from rule_runner.durations import seconds_of
 from rule_runner.errors import OutputError
 from rule_runner.escape import printable
 from rule_runner.index.outputs import read_results
@@ -19,7 +21,7 @@ from rule_runner.results.durable_files import Closing
 from rule_runner.watch.alerts.alert import Alert, message_on
 from rule_runner.watch.alerts.open_alerts import OpenAlerts
 from rule_runner.watch.alerts.store import LONGEST_PAUSE_S, AlertStore, UnsentMessage
-from rule_runner.watch.config import AlertsConfig
+from rule_runner.watch.config import KIND, AlertsConfig
 from rule_runner.watch.pace import repeat
 
 _log: Final = get_logger(__name__)
@@ -65,7 +67,7 @@ class Alerting(Closing):
         self._services = services
         self._public_url = public_url
         self._clock = clock
-        self._open = OpenAlerts(index, config.least)
+        self._open = OpenAlerts(index, Severity(config.severity))
         self._store = AlertStore(state_path(index))
         self._stopping = threading.Event()
         self._trouble = ""
@@ -190,7 +192,7 @@ def messages_due(
     singles, last = history
     if len(waiting) <= min(FEW, config.most_per_hour - singles):
         return [[alert] for alert in waiting], False
-    is_due = is_last or last is None or not last <= now < last + config.digest_s
+    is_due = is_last or last is None or not last <= now < last + seconds_of(config.digest_every)
     return ([waiting], True) if waiting and is_due else ((), False)
 
 
@@ -233,11 +235,10 @@ def services_of(config: AlertsConfig) -> dict[str, Messenger]:
     UsageError
         If Apprise is not installed or does not know an address, or a variable is not set.
     """
-    return {_name(address): Messenger(address) for address in config.addresses}
-
-
-def _name(address: str) -> str:
-    return f"{masked(address)} {digest(address, _DIGITS)}"
+    addresses = [sink.removeprefix(KIND) for sink in config.sinks]
+    return {
+        f"{masked(address)} {digest(address, _DIGITS)}": Messenger(address) for address in addresses
+    }
 
 
 @contextmanager

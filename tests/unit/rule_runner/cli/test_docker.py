@@ -107,8 +107,8 @@ def test_options_are_passed_on_as_a_request(place: Path) -> None:
 def test_defaults_are_the_hardened_ones(place: Path) -> None:
     run("--rule=AllZero")
     (plan,) = FakeFleet.plans.values()
-    assert (plan.network, plan.limits.memory, plan.limits.cpus) == ("none", 4 * 2**30, 2)
-    assert (plan.limits.pids, plan.account, plan.environment) == (256, Account("7:8"), {})
+    assert (plan.network, plan.memory, plan.cpus) == ("none", 4 * 2**30, 2)
+    assert (plan.pids, plan.account, plan.environment) == (256, Account("7:8"), {})
     assert re.fullmatch(rf"{place}/rule-output/trial-\d{{8}}-\d{{6}}", plan.output)
     assert Path(plan.output).is_dir()
 

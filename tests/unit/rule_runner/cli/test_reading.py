@@ -36,8 +36,6 @@ def called(target: str, *arguments: str) -> Any:
             "rule_runner.commands.record_case.record",
             ("record", "x", "--tensors", "a", "--output", "y"),
         ),
-        ("rule_runner.commands.watch.watch", ("watch", "x")),
-        ("rule_runner.commands.serve.serve", ("serve", "x")),
     ],
 )
 def test_commands_pass_them_on(target: str, arguments: Sequence[str]) -> None:
@@ -45,6 +43,12 @@ def test_commands_pass_them_on(target: str, arguments: Sequence[str]) -> None:
     assert SOURCES in (*call.args, *call.kwargs.values())
     call = called(target, *arguments)
     assert SourceOptions() in (*call.args, *call.kwargs.values())
+
+
+@pytest.mark.parametrize("command", ["watch", "serve"])
+def test_commands_that_watch_request_them(command: str) -> None:
+    call = called(f"rule_runner.commands.{command}.{command}", command, "x", *OPTIONS)
+    assert call.args[0].sources == SOURCES
 
 
 def test_check_requests_them() -> None:

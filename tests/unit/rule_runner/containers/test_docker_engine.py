@@ -16,7 +16,7 @@ import pytest
 from rule_runner.containers.docker_engine import Engine
 from rule_runner.containers.errors import EngineError, refused, unreachable
 from rule_runner.containers.options import Mount
-from rule_runner.containers.plan import Account, ContainerLimits, ContainerPlan
+from rule_runner.containers.plan import Account, ContainerPlan
 
 Answers = dict[str, tuple[int, Any]]
 ANSWERS: Answers = {
@@ -30,7 +30,9 @@ PLAN = ContainerPlan(
     mounts=(Mount(Path("/out"), True),),
     environment={},
     network="none",
-    limits=ContainerLimits(1, 1.0, 1),
+    memory=1,
+    cpus=1.0,
+    pids=1,
     account=Account("1:1"),
     output="/out",
 )

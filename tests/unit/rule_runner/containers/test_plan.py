@@ -8,7 +8,6 @@ from rule_runner.config.request import EvaluationRequest
 from rule_runner.containers.options import ContainerRequest, Mount
 from rule_runner.containers.plan import (
     Account,
-    ContainerLimits,
     ContainerPlan,
     check_endpoints,
     environment,
@@ -40,7 +39,9 @@ def plan(**changes: object) -> ContainerPlan:
         "mounts": (Mount(Path("/out"), True), Mount(Path("/t"))),
         "environment": {"AWS_SECRET_ACCESS_KEY": "hidden"},
         "network": "none",
-        "limits": ContainerLimits(2**30, 1.5, 64),
+        "memory": 2**30,
+        "cpus": 1.5,
+        "pids": 64,
         "account": Account("1000:1000"),
         "output": "/out",
     }

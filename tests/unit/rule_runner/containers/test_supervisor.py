@@ -13,7 +13,7 @@ import pytest
 from rule_runner.containers import supervisor as container_fleet
 from rule_runner.containers.errors import EngineError, EngineLostError
 from rule_runner.containers.options import Mount
-from rule_runner.containers.plan import Account, ContainerLimits, ContainerPlan
+from rule_runner.containers.plan import Account, ContainerPlan
 from rule_runner.containers.supervisor import ContainerExit, ContainerSupervisor, failure
 
 if TYPE_CHECKING:
@@ -74,7 +74,9 @@ PLAN = ContainerPlan(
     mounts=(Mount(Path("/out"), True),),
     environment={},
     network="none",
-    limits=ContainerLimits(1, 1.0, 1),
+    memory=1,
+    cpus=1.0,
+    pids=1,
     account=Account("1:1"),
     output="/out",
 )

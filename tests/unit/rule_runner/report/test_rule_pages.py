@@ -1,11 +1,13 @@
 """The pages on the built-in rules: whole, current, and of what the rules declare."""
 
 import json
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import fromstring
 
 import pytest
 import reports
@@ -17,12 +19,15 @@ from rule_core.rules.params import FloatParam, PatternsParam
 from rule_runner.commands import rules as catalogue
 from rule_runner.errors import UnknownRuleError
 from rule_runner.report import rule_pages
+from rule_runner.report.html.series import drawings
+from rule_runner.report.html.svg_chart import COLOURED
 from rule_runner.results.file_names import MEASUREMENTS
 from smdebug.rules import Rule
 from smdebug.rules.extensions import Page, Quantity
 
 ROOT = Path(__file__).parents[4]
 SCRIPT = ROOT / "scripts" / "rule_pages"
+PICTURE = ROOT / "scripts" / "rule_picture.py"
 FOLDER = ROOT / "docs" / "rules"
 
 
@@ -97,7 +102,7 @@ def test_there_is_no_page_of_an_unknown_rule() -> None:
 
 
 def test_the_index_leads_to_every_rule() -> None:
-    text = rule_pages.index()
+    text = (FOLDER / "README.md").read_text("utf-8")
     assert [name for name in RULES if f"| [{name}]({name}.md) | " not in text] == []
 
 
@@ -153,6 +158,19 @@ def test_an_example_becomes_a_picture(tmp_path: Path) -> None:
     assert 997 in first["steps"]
     assert (folder / "VanishingGradient.svg").read_text().startswith("<svg ")
     assert "(VanishingGradient.svg)" in (folder / "VanishingGradient.md").read_text()
+
+
+def test_a_picture_is_a_file_of_its_own() -> None:
+    records = [reports.series({0: 1}, tensor=f"</title><script>{n}") for n in range(COLOURED + 2)]
+    (drawing,) = drawings([reports.MEAN], records)
+    text = runpy.run_path(str(PICTURE))["picture"](drawing)
+    root = fromstring(text)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert "<script" not in text
+    texts = [one.text for one in root.iter() if one.tag.endswith("text")]
+    assert texts[0] == "mean |gradient|"
+    assert "the condition is met; pale: 2 more" in texts
+    assert sum("script" in (one or "") for one in texts) == COLOURED
 
 
 def test_a_rule_job_that_measured_nothing_is_no_example(tmp_path: Path) -> None:

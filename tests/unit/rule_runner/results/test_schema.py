@@ -30,7 +30,6 @@ from rule_runner.results.schema import (
     RuleResult,
     TrialSummary,
     evidence,
-    fingerprint,
     rule_result,
 )
 from rule_runner.results.state import RuleJobState
@@ -54,7 +53,7 @@ def result_of(evaluation: RuleJobState, **parameters: object) -> RuleResult:
 
 def begun() -> RuleJobState:
     evaluation = RuleJobState("AllZero", "zeros", True, START)
-    evaluation.steps_known(7)
+    evaluation.coverage.known = 7
     return evaluation
 
 
@@ -263,44 +262,6 @@ def test_nan_never_slips_through() -> None:
 def test_times_are_utc() -> None:
     moment = datetime(2026, 3, 1, 1, 0, 0, 123456, tzinfo=timezone(timedelta(hours=2)))
     assert rfc3339(moment) == "2026-02-28T23:00:00.123Z"
-
-
-IDENTITY: dict[str, Any] = {
-    "rule_source": b"class R: ...",
-    "rule": "R",
-    "configuration_name": "r",
-    "parameters": {"a": "1", "b": "2"},
-    "trial": "/t",
-    "other_trials": ["/u"],
-    "start_step": None,
-    "end_step": 9,
-    "keep_going": False,
-}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"rule_source": b"class R: pass"},
-        {"rule": "S"},
-        {"configuration_name": "s"},
-        {"parameters": {"a": "1"}},
-        {"parameters": {"a": 1, "b": "2"}},
-        {"trial": "/u", "other_trials": ["/t"]},
-        {"other_trials": []},
-        {"start_step": 0},
-        {"end_step": None},
-        {"keep_going": True},
-    ],
-    ids=str,
-)
-def test_another_rule_job_has_another_fingerprint(change: dict[str, Any]) -> None:
-    assert fingerprint(**IDENTITY) != fingerprint(**IDENTITY | change)
-
-
-def test_the_order_of_parameters_does_not_count() -> None:
-    turned = fingerprint(**IDENTITY | {"parameters": {"b": "2", "a": "1"}})
-    assert fingerprint(**IDENTITY) == turned
 
 
 def test_the_schema_of_an_evaluation_holds_that_of_a_rule() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rule_core.rules.evidence import Finding
 from rule_core.severity import Severity
 from rule_runner.results.state import RuleJobState
-from rule_runner.results.status import INTERNAL_ERROR, RuleStatus, StatusChange
+from rule_runner.results.status import INTERNAL_ERROR, RuleStatus
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MET = (
@@ -25,16 +25,12 @@ def at(seconds: float) -> datetime:
 
 def begun(*, known: int = 0, keep_going: bool = False) -> RuleJobState:
     evaluation = RuleJobState("AllZero", "zeros", keep_going, START)
-    evaluation.steps_known(known)
+    evaluation.coverage.known = known
     return evaluation
 
 
 def summary(evaluation: RuleJobState) -> tuple[str, str, str | None]:
     return str(evaluation.status), str(evaluation.outcome), evaluation.status_details
-
-
-def moves(changes: list[StatusChange]) -> list[tuple[str, str]]:
-    return [(str(change.old), str(change.new)) for change in changes]
 
 
 def test_it_begins_in_progress() -> None:
@@ -48,10 +44,7 @@ def test_all_steps_clear_is_no_issues_found() -> None:
     evaluation = begun(known=2)
     evaluation.step_judged(0)
     evaluation.step_judged(10)
-    changes = evaluation.ended(at(3), trial_ended=True, contents="Unused.")
-    assert moves(changes) == [("InProgress", "NoIssuesFound")]
-    assert changes[0].at == at(3)
-    assert changes[0].details is None
+    assert evaluation.ended(at(3), trial_ended=True, contents="Unused.")
     assert summary(evaluation) == ("NoIssuesFound", "NoIssuesFound", None)
     assert evaluation.done
     assert at(3) == evaluation.ended_at
@@ -60,19 +53,18 @@ def test_all_steps_clear_is_no_issues_found() -> None:
 def test_without_waiting_the_verdict_is_that_of_the_steps_there_are() -> None:
     evaluation = begun(known=1)
     evaluation.step_judged(0)
-    assert moves(evaluation.ended(at(1), trial_ended=False)) == [("InProgress", "NoIssuesFound")]
+    assert evaluation.ended(at(1), trial_ended=False)
+    assert evaluation.status == "NoIssuesFound"
 
 
 def test_the_first_condition_met_is_the_verdict() -> None:
     evaluation = begun(known=5)
     evaluation.step_judged(0)
-    change = evaluation.condition_met(10, [Finding(10, "w")], at(1))
-    assert change is not None
-    assert moves([change]) == [("InProgress", "IssuesFound")]
-    assert MET.format(10) == change.details
+    assert evaluation.condition_met(10, [Finding(10, "w")], at(1))
+    assert ("IssuesFound", "IssuesFound", MET.format(10)) == summary(evaluation)
     assert evaluation.done
     assert at(1) == evaluation.ended_at
-    assert evaluation.ended(at(2), trial_ended=True) == []
+    assert not evaluation.ended(at(2), trial_ended=True)
     assert ("IssuesFound", "IssuesFound", MET.format(10)) == summary(evaluation)
     assert at(1) == evaluation.ended_at
     assert evaluation.step == 10
@@ -81,12 +73,12 @@ def test_the_first_condition_met_is_the_verdict() -> None:
 
 def test_keep_going_adds_findings_and_keeps_the_verdict() -> None:
     evaluation = begun(known=3, keep_going=True)
-    assert evaluation.condition_met(1, [Finding(1)], at(1)) is not None
+    assert evaluation.condition_met(1, [Finding(1)], at(1))
     assert not evaluation.done
     assert evaluation.ended_at is None
-    assert evaluation.condition_met(2, [Finding(2), Finding(2, "w")], at(2)) is None
+    assert not evaluation.condition_met(2, [Finding(2), Finding(2, "w")], at(2))
     evaluation.step_judged(3)
-    assert evaluation.ended(at(4), trial_ended=True) == []
+    assert not evaluation.ended(at(4), trial_ended=True)
     assert ("IssuesFound", "IssuesFound", MET.format(1)) == summary(evaluation)
     assert evaluation.findings_count == 3
     assert [Finding(1), Finding(2), Finding(2, "w")] == evaluation.evidence
@@ -104,7 +96,7 @@ def test_a_rule_that_asks_to_end_ends_in_spite_of_keep_going() -> None:
 def test_an_error_after_a_hit_is_a_note() -> None:
     evaluation = begun(known=3, keep_going=True)
     evaluation.condition_met(1, [Finding(1)], at(1))
-    assert evaluation.rule_failed("ClientError: Rule 'AllZero' raised.", at(2)) is None
+    assert not evaluation.rule_failed("ClientError: Rule 'AllZero' raised.", at(2))
     assert ("IssuesFound", "IssuesFound", MET.format(1)) == summary(evaluation)
     assert evaluation.notes == ["Rule 'AllZero' raised."]
     assert evaluation.done
@@ -114,9 +106,9 @@ def test_an_error_after_a_hit_is_a_note() -> None:
 def test_a_stop_after_a_hit_is_a_note() -> None:
     evaluation = begun(known=3, keep_going=True)
     evaluation.condition_met(1, [Finding(1)], at(1))
-    assert evaluation.stop_requested("Stopped by SIGTERM.", at(2)) is None
+    assert not evaluation.stop_requested("Stopped by SIGTERM.", at(2))
     assert evaluation.notes == ["Stopped by SIGTERM."]
-    assert evaluation.ended(at(3), trial_ended=True) == []
+    assert not evaluation.ended(at(3), trial_ended=True)
     assert ("IssuesFound", "IssuesFound", MET.format(1)) == summary(evaluation)
     assert evaluation.done
     assert at(2) == evaluation.ended_at
@@ -126,7 +118,7 @@ def test_a_stop_after_the_end_leaves_no_trace() -> None:
     evaluation = begun(known=1)
     evaluation.step_judged(0)
     evaluation.ended(at(1), trial_ended=True)
-    assert evaluation.stop_requested("Stopped by SIGTERM.", at(2)) is None
+    assert not evaluation.stop_requested("Stopped by SIGTERM.", at(2))
     assert evaluation.notes == []
     assert summary(evaluation) == ("NoIssuesFound", "NoIssuesFound", None)
 
@@ -135,12 +127,11 @@ def test_a_stop_after_the_end_leaves_no_trace() -> None:
 def test_a_rule_that_fails_is_an_error(details: str) -> None:
     evaluation = begun()
     evaluation.step_judged(0)
-    change = evaluation.rule_failed(details, at(1))
-    assert StatusChange(change.old, change.new, at(1), details) == change if change else False
+    assert evaluation.rule_failed(details, at(1))
     assert ("Error", "Error", details) == summary(evaluation)
     assert evaluation.done
     assert at(1) == evaluation.ended_at
-    assert evaluation.ended(at(2), trial_ended=True) == []
+    assert not evaluation.ended(at(2), trial_ended=True)
 
 
 def test_keep_going_does_not_keep_a_failed_rule_going() -> None:
@@ -152,24 +143,19 @@ def test_keep_going_does_not_keep_a_failed_rule_going() -> None:
 
 def test_details_are_cut_for_the_wire() -> None:
     evaluation = begun()
-    change = evaluation.rule_failed("ClientError: " + "x" * 5000, at(1))
-    assert change is not None
-    assert "ClientError: " + "x" * 1011 == change.details == evaluation.status_details
+    evaluation.rule_failed("ClientError: " + "x" * 5000, at(1))
+    assert evaluation.status_details == "ClientError: " + "x" * 1011
 
 
 def test_a_stop_is_stopping_and_then_stopped() -> None:
     evaluation = begun(known=9)
     evaluation.step_judged(0)
-    stopping = evaluation.stop_requested("Stopped by SIGTERM.", at(1))
-    assert stopping is not None
-    assert moves([stopping]) == [("InProgress", "Stopping")]
-    assert stopping.details is None
+    assert evaluation.stop_requested("Stopped by SIGTERM.", at(1))
+    assert summary(evaluation) == ("Stopping", "Stopping", None)
     assert not evaluation.done
-    assert evaluation.stop_requested("Stopped by SIGINT.", at(2)) is None
+    assert not evaluation.stop_requested("Stopped by SIGINT.", at(2))
     evaluation.step_judged(1)
-    stopped = evaluation.ended(at(3), trial_ended=True)
-    assert moves(stopped) == [("Stopping", "Stopped")]
-    assert stopped[0].details == "Stopped by SIGTERM."
+    assert evaluation.ended(at(3), trial_ended=True)
     assert summary(evaluation) == ("Stopped", "Stopped", "Stopped by SIGTERM.")
     assert evaluation.notes == ["Stopped by SIGTERM.", "Stopped by SIGINT."]
 
@@ -177,9 +163,8 @@ def test_a_stop_is_stopping_and_then_stopped() -> None:
 def test_a_condition_met_in_the_step_in_hand_counts_while_stopping() -> None:
     evaluation = begun(known=9)
     evaluation.stop_requested("Stopped by SIGTERM.", at(1))
-    change = evaluation.condition_met(4, [Finding(4)], at(2))
-    assert change is not None
-    assert moves([change]) == [("Stopping", "IssuesFound")]
+    assert evaluation.condition_met(4, [Finding(4)], at(2))
+    assert evaluation.status == "IssuesFound"
     assert evaluation.done
 
 
@@ -214,13 +199,13 @@ def test_nothing_judged_is_not_evaluated() -> None:
     evaluation.step_skipped(0, "nothing_read")
     evaluation.step_skipped(1, "TensorUnavailableForStep")
     evaluation.step_skipped(2, "nothing_read")
-    changes = evaluation.ended(at(1), True, "It reads 'gradients'; the trial holds 'losses'.")
+    changed = evaluation.ended(at(1), True, "It reads 'gradients'; the trial holds 'losses'.")
     details = (
         "InsufficientInformationForRuleInvocation: Rule 'AllZero' judged none of 3 known steps "
         "(skipped for nothing_read: 2, TensorUnavailableForStep: 1). "
         "It reads 'gradients'; the trial holds 'losses'."
     )
-    assert moves(changes) == [("InProgress", "Error")]
+    assert changed
     assert ("Error", "NotEvaluated", details) == summary(evaluation)
     assert evaluation.done
 
@@ -326,15 +311,12 @@ def test_notes_and_muted_findings_are_evidence_only() -> None:
 def test_a_more_serious_finding_raises_the_severity_of_the_verdict() -> None:
     evaluation = begun(known=9, keep_going=True)
     note, warning = Finding(0, severity=Severity.NOTE), Finding(0, severity=Severity.WARNING)
-    first = evaluation.condition_met(0, [note, warning], at(0))
-    assert first is not None
+    assert evaluation.condition_met(0, [note, warning], at(0))
     assert (evaluation.severity, evaluation.step) == ("warning", 0)
-    assert evaluation.condition_met(1, [warning, Finding(1, muted="Known.")], at(1)) is None
-    change = evaluation.condition_met(2, [Finding(2)], at(2))
-    assert change is not None
-    assert moves([change]) == [("IssuesFound", "IssuesFound")]
+    assert not evaluation.condition_met(1, [warning, Finding(1, muted="Known.")], at(1))
+    assert evaluation.condition_met(2, [Finding(2)], at(2))
     assert (evaluation.severity, evaluation.step) == ("error", 0)
-    assert evaluation.condition_met(3, [warning], at(3)) is None
+    assert not evaluation.condition_met(3, [warning], at(3))
     assert evaluation.severity == "error"
 
 

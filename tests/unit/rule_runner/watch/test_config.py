@@ -31,7 +31,7 @@ def test_a_whole_configuration(tmp_path: Path) -> None:
     config = read_config(tmp_path / "fleet.yaml")
     assert config.roots == (str(tmp_path / "runs"), "s3://bucket/runs/*")
     assert config.output == str(tmp_path / "out/{trial}")
-    assert (config.max_concurrent, config.quiet_s, config.look_s) == (3, 21600.0, 120.0)
+    assert (config.max_concurrent, config.quiet_s, config.look_every) == (3, 21600.0, "2m")
     assert config.assignment("/data/toy-1") is None
     llm, other = config.assignment("/data/llm-1"), config.assignment("/data/mnist")
     assert llm is not None
@@ -105,15 +105,15 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, data: bytes | None, sentence
 
 def test_defaults() -> None:
     config = WatchConfig()
-    assert (config.quiet_s, config.look_s, config.retention) == (900.0, 30.0, None)
+    assert (config.quiet_s, config.look_every, config.retention) == (900.0, "30s", None)
 
 
 def test_alerts_and_the_address_of_the_pages() -> None:
     raw = {"alerts": {"sinks": ["apprise:$SLACK"]}, "public_url": "https://rules.example.org"}
     config = checked(raw, "x")
     assert config.alerts is not None
-    assert (config.alerts.addresses, config.alerts.least) == (["$SLACK"], "warning")
-    assert (config.alerts.most_per_hour, config.alerts.digest_s) == (10, 900.0)
+    assert (config.alerts.sinks, config.alerts.severity) == (("apprise:$SLACK",), "warning")
+    assert (config.alerts.most_per_hour, config.alerts.digest_every) == (10, "15m")
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,15 @@ def test_changes_of_the_file_take_effect(tmp_path: Path, samplers: list[object])
     assert said[1:] == ["Profiling is disabled by the configuration."]
 
 
+def test_code_is_not_read_again(tmp_path: Path) -> None:
+    code = tmp_path / "job.py"
+    code.write_text("from rule_runner.debugger import ProfilerConfig\nconfig = ProfilerConfig()\n")
+    for file in (None, code):
+        options = RecordingOptions(file=file)
+        recording = ProfileRecording(options, str(tmp_path / "p"), tmp_path, print)
+        asyncio.run(asyncio.wait_for(recording.follow(), 60))
+
+
 def test_nodes_record_into_one_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = tmp_path / "p" / "system" / "incremental" / "2026010100" / "1767225600.algo-1.json"
     other.parent.mkdir(parents=True)

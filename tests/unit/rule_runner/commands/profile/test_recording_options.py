@@ -104,8 +104,6 @@ def test_an_option_that_is_wrong(options: dict[str, str]) -> None:
         config(**options, prefix="--profile-")
 
 
-def test_code_is_not_read_again(tmp_path: Path) -> None:
-    files = [None, written(tmp_path, PYTHON, "job.py"), written(tmp_path, {})]
-    assert [RecordingOptions(file=file).may_change for file in files] == [False, False, True]
+def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(RuleRunnerError, match="does not exist"):
         config(file=tmp_path / "missing.json")

@@ -15,7 +15,7 @@ from training_scripts import LOSSES, RULE, said
 from rule_core.storage import aws
 from rule_runner.cli import main
 from rule_runner.commands.train import supervisor
-from rule_runner.commands.train.script import script_name
+from rule_runner.commands.train.script import script_name, unseen
 from rule_runner.results.output_folder import read_results_file
 from rule_runner.results.schema import RuleResult
 
@@ -60,7 +60,7 @@ def test_script_without_a_framework_is_run_and_nothing_else(home: Path) -> None:
     assert (done.returncode, done.stdout) == (3, "['--rule', 'ä b'] typed\n")
     assert said(done) == [
         "The training ended with exit code 3.",
-        supervisor.nothing_saved([]),
+        f"The script has saved nothing, so nothing was judged. {unseen([])}",
     ]
     assert not (home / "out").exists()
 

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rule_core.model.segments import global_step
-from rule_runner.report.html.picture import picture
 from rule_runner.report.html.series import Point, drawings
 from rule_runner.report.html.svg_chart import COLOURED, COLUMNS, SvgChart, kept_points
 from rule_runner.results.measurements import QuantityRecord, SeriesRecord
@@ -151,19 +150,6 @@ def test_hostile_names_are_texts_in_a_chart() -> None:
     assert '"></title><script>alert(1)</script>\\x1b\\u202e' in (
         parsed(text).findtext("desc") or ""
     )
-
-
-def test_a_picture_is_a_file_of_its_own() -> None:
-    records = [reports.series({0: 1}, tensor=f"{HOSTILE}{n}") for n in range(COLOURED + 2)]
-    (drawing,) = drawings([reports.MEAN], records)
-    text = picture(drawing)
-    root = parsed(text)
-    assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    assert "<script" not in text
-    texts = [one.text for one in root.iter() if one.tag.endswith("text")]
-    assert texts[0] == "mean |gradient|"
-    assert "the condition is met; pale: 2 more" in texts
-    assert sum("script" in (one or "") for one in texts) == COLOURED
 
 
 def test_the_repeated_part_of_a_segment_is_a_line_of_its_own() -> None:

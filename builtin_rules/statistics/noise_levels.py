@@ -184,7 +184,9 @@ def noise(latest: Iterable[float]) -> float:
     A trend does not affect it. It is 0 for fewer than three values.
     """
     differences = [after - before for before, after in pairwise(latest)]
-    return median_deviation(differences or [0.0]) / math.sqrt(2)
+    middle = statistics.median(differences or [0.0])
+    deviation = statistics.median([abs(value - middle) for value in differences] or [0.0])
+    return _MAD_TO_DEVIATION * deviation / math.sqrt(2)
 
 
 def spread(values: Collection[float]) -> float:

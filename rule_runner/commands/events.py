@@ -145,5 +145,5 @@ def _lines(event: Event) -> Iterator[str]:
     by_name = {rule["RuleConfigurationName"]: rule["RuleEvaluationStatus"] for rule in rules}
     names = detail.get("ChangedRules", [*by_name])
     changed = [f"{name} {by_name[name]}" for name in names if name in by_name]
-    text = shortened(changed) or f"training {detail['TrainingJobStatus']}"
-    yield printable(f"{detail['EventSequence']:>4}  {event['time']}  {text}")
+    change = shortened(changed) or f"training {detail['TrainingJobStatus']}"
+    yield printable(f"{detail['EventSequence']:>4}  {event['time']}  {change}")

@@ -249,7 +249,7 @@ def build_event(
         same statuses have the same key after a restart, and no other evaluation uses that key.
     """
     training_status = COMPLETED if training_ended else "InProgress"
-    identities = (part for rule in rules for part in rule.identity)
+    identities = (field for rule in rules for field in rule.identity)
     key = json_digest([run_id, job.name, training_status, *identities])
     modified = _milliseconds(now)
     return {

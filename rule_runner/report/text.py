@@ -140,8 +140,8 @@ def lines(result: "EvaluationResult", *, folded: bool = False) -> Iterable[str]:
         name = printable(rule.configuration_name)
         of = f" ({printable(rule.rule)})" if rule.rule != rule.configuration_name else ""
         yield f"{name}{of}: {verdict(rule)}"
-        for text in _below(rule, contents):
-            yield f"  {text}"
+        for line in _below(rule, contents):
+            yield f"  {line}"
     yield from _closing(result, contents, folded=folded)
 
 

@@ -43,21 +43,30 @@ _OF_A_TRIAL: Final = ("collections", "index", "events", paths.END_OF_JOB, CLAIM)
 
 def examine_trial(path: str, sources: SourceOptions = DEFAULT) -> Iterator[Diagnosis]:
     """Yield the checks of the trial at `path`."""
+    try:
+        yield from _examine(path, sources)
+    except TrialError as err:
+        yield wrong(printable(err))
+
+
+def _examine(path: str, sources: SourceOptions) -> Iterator[Diagnosis]:
+    """Yield the checks until something about the trial prevents more.
+
+    Raises
+    ------
+    TrialError
+        Why the trial cannot be opened or read.
+    """
     if address_of(path).is_in_s3:
         checks = [*examine_address(address_of(path).path)]
         yield from checks
         if any(check.grade is Grade.WRONG for check in checks):
             return
-    try:
-        if not address_of(path).kind and holds_converted(path, only_file=True):
-            yield from _profiler_data(path)
-            return
-        trial = open_trial(path, sources=sources)
-        exists = is_there(trial)
-    except TrialError as err:
-        yield wrong(printable(err))
+    if not address_of(path).kind and holds_converted(path, only_file=True):
+        yield from _profiler_data(path)
         return
-    if not exists:
+    trial = open_trial(path, sources=sources)
+    if not is_there(trial):
         yield wrong(printable(f"{absent(trial)} Give the root folder of a trial."))
         return
     index = trial.index
@@ -74,9 +83,6 @@ def _saved_tensors(trial: Trial) -> Iterator[Diagnosis]:
         ended = index.has_ended()
         index.refresh(whole=True)
         leftovers = list(_leftovers(index, ended))
-    except TrialError as err:
-        yield wrong(printable(err))
-        return
     except StorageUnavailableError as err:
         yield wrong(
             f"{printable(err)} A trial must consist of folders and files that this user may read."
@@ -97,11 +103,7 @@ def _saved_tensors(trial: Trial) -> Iterator[Diagnosis]:
 
 def _profiler_data(path: str) -> Iterator[Diagnosis]:
     """Yield the checks of files of other profilers, all of which are read."""
-    try:
-        report = overview(path, check=True)
-    except TrialError as err:
-        yield wrong(printable(err))
-        return
+    report = overview(path, check=True)
     labels = report.formats or [f"profiles of {each.profiler}" for each in report.python]
     what = " and ".join(labels)
     nodes = f", of {listed([printable(node) for node in report.nodes])}" if report.nodes else ""
@@ -114,7 +116,7 @@ def _sources(index: SourceIndex) -> Iterator[Diagnosis]:
     try:
         index.refresh(whole=True)
         why_ended = index.why_ended()
-    except (StorageUnavailableError, SMDebugError) as err:
+    except SMDebugError as err:
         yield wrong(printable(err))
         return
     for source, decisions in zip(index.sources, index.decisions(), strict=True):

@@ -322,5 +322,5 @@ def finding_trigger(
         "details": (state.status_details or "").strip(),
         "finding": finding,
     }
-    text = f"{', '.join(filter(None, [where, *parts]))}."
-    return FindingTrigger(finding_id, ActionTrigger(state.rule, text, facts))
+    sentence = f"{', '.join(filter(None, [where, *parts]))}."
+    return FindingTrigger(finding_id, ActionTrigger(state.rule, sentence, facts))

@@ -84,15 +84,15 @@ def message_on(
     """
     key = json_digest(sorted(alert.key for alert in alerts), _KEY_LENGTH)
     serious = any(alert.severity is Severity.ERROR for alert in alerts)
-    shown = alerts[:MOST_LINES]
-    links = [f"{public_url}/trials/{alert.trial}" * (public_url is not None) for alert in shown]
+    listed = alerts[:MOST_LINES]
+    links = [f"{public_url}/trials/{alert.trial}" * (public_url is not None) for alert in listed]
     if len(alerts) == 1:
         (alert,) = alerts
         lines = [details_of(alert), printable(f"Trial: {alert.path}"), *links]
         title = alert.title
     else:
-        listed = zip(shown, links, strict=True)
-        lines = [_line(alert, details_of(alert), link) for alert, link in listed]
+        pairs = zip(listed, links, strict=True)
+        lines = [_line(alert, details_of(alert), link) for alert, link in pairs]
         more = len(alerts) - MOST_LINES
         lines += [f"and {more} more"] * (more > 0)
         lines += [f"{public_url}/trials"] * (public_url is not None)

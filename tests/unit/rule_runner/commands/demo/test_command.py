@@ -129,9 +129,9 @@ def test_ctrl_c_ends_the_demo_and_its_training(tmp_path: Path) -> None:
         env=environment(),
         start_new_session=True,
     )
-    index = tmp_path / "out" / "trials" / "healthy" / "index"
-    watcher = TrialWatcher([index.parent])
-    while not index.exists() and process.poll() is None:
+    begun = tmp_path / "out" / "results" / "healthy" / "results.json"  # handlers are installed
+    watcher = TrialWatcher([begun.parent])
+    while not begun.exists() and process.poll() is None:
         watcher.wait(0.05)
     watcher.close()
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does

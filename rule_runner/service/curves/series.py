@@ -81,7 +81,7 @@ class _CachedTrial:
         self.lock = threading.Lock()
         self.curves: CurveReader | None = None
         self.measured = NO_CURVES
-        self.updated_at = -math.inf
+        self.begun_at = self.updated_at = -math.inf  # of the last look
         self._problem = ""
         self._measured_problem = ""
         self._measured_at: tuple[str, float | None] | None = None
@@ -151,22 +151,24 @@ class SeriesCache:
         A trial that is gone or damaged has no curves, and a problem. If other requests read for
         too long, the result is what has been read.
         """
+        asked_at = self._clock.monotonic()
         cached = self._cached(trial)
         if not cached.lock.acquire(timeout=WAIT_S):
             return SeriesPage([], -1, complete=False, truncated=0, problem="")
         try:
-            is_new = self._update(cached, trial)
+            is_new = self._update(cached, trial, asked_at)
             page = _page(cached, query)
         finally:
             cached.lock.release()
         return page if is_new else msgspec.structs.replace(page, complete=False)
 
-    def _update(self, cached: _CachedTrial, trial: TrialRecord) -> bool:
-        """Read new data, and return whether there was time for it."""
+    def _update(self, cached: _CachedTrial, trial: TrialRecord, asked_at: float) -> bool:
+        """Read new data, and return whether it is what there was when it was asked for."""
         if self._clock.monotonic() - cached.updated_at < PAUSE_S:
-            return True  # another request just did
+            return cached.begun_at >= asked_at  # another request read meanwhile
         if not self._readers.acquire(timeout=WAIT_S):
             return False
+        begun_at = self._clock.monotonic()
         try:
             if not self._profiles:
                 cached.read_measured(trial)
@@ -176,7 +178,7 @@ class SeriesCache:
                 cached.read(trial, lambda path: open_curves(path, self._clock), READ_S)
         finally:
             self._readers.release()
-        cached.updated_at = self._clock.monotonic()
+        cached.begun_at, cached.updated_at = begun_at, self._clock.monotonic()
         return True
 
     def _cached(self, trial: TrialRecord) -> _CachedTrial:

@@ -483,7 +483,6 @@ listen((type, data) => {
   if (type === "reload") {
     refreshSoon();
     for (const run of runs) run.load();
-profile?.load();
     profile?.load();
   } else if (type === "series") {
     runs.find((run) => run.id === data.id)?.load();

@@ -150,7 +150,7 @@ def test_threads_get_the_same_answer(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert len(pages) == 8
-    assert all(page == pages[0] for page in pages)
+    assert all(page.series == pages[0].series for page in pages)
 
 
 def test_nobody_waits_long_for_other_readers(
@@ -179,6 +179,22 @@ def test_several_requests_at_once_read_once(tmp_path: Path) -> None:
     assert "does not exist" in cache.page(trial).problem
     clock.now += 10
     assert cache.page(trial).problem == ""
+
+
+def test_what_was_written_since_the_last_look_is_asked_for_again(tmp_path: Path) -> None:
+    clock = FakeClock()
+    cache = SeriesCache(clock)
+    log(tmp_path)
+    trial = record(tmp_path, state=WatchState.RUNNING)
+    before = cache.page(trial)
+    assert before.complete
+    log(tmp_path, rows=9)
+    clock.now += series.PAUSE_S / 2
+    assert cache.page(trial) == msgspec.structs.replace(before, complete=False)
+    clock.now += 10
+    page = cache.page(trial)
+    assert page.last_step > before.last_step
+    assert page.complete
 
 
 def test_the_page_is_json_without_nan(tmp_path: Path) -> None:

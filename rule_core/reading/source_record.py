@@ -21,6 +21,7 @@ from rule_core.modes import ModeKeys
 
 WORKER: Final = "worker_0"
 SCALARS: Final = "scalars"  # the collection of numbers that have no other
+LOSSES_AND_METRICS: Final = frozenset({"losses", "metrics"})  # collections
 NUMBER: Final = Entry(raw=Span(0, 0))  # of a tensor that is a column
 POINTS_AT_ONCE: Final = 8192
 FEW_POINTS: Final = 64  # fewer are added one by one
@@ -54,6 +55,11 @@ class TensorName(NamedTuple):
     mode_by: str = ""
     collection_by: str = ""
     says_mode: bool = False
+
+    @property
+    def is_metric(self) -> bool:
+        """Whether it is a loss or a metric."""
+        return self.collection in LOSSES_AND_METRICS
 
 
 class Column:

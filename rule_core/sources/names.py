@@ -16,7 +16,12 @@ from rule_core.exceptions import SMDebugValueError
 from rule_core.model import patterns
 from rule_core.model.parameter_names import parameter_collection
 from rule_core.modes import ModeKeys
-from rule_core.reading.source_record import SourceRecord, TensorName, quoted
+from rule_core.reading.source_record import (
+    LOSSES_AND_METRICS,
+    SourceRecord,
+    TensorName,
+    quoted,
+)
 from rule_core.sources.options import DEFAULT, NameRule, SourceOptions
 from rule_core.sources.text.compressed_file import plain_name
 
@@ -24,15 +29,15 @@ ANYWHERE: Final = "anywhere"
 FIRST_OF_A_PART: Final = "first of a part"
 LAST: Final = "last"
 
-LOSSES_AND_METRICS: Final = frozenset({"losses", "metrics"})  # collections
 VALUE: Final = "value"  # the name of a series whose file says what it is
 MAX_MEANINGS: Final = 10_000  # kept; a hostile file may have a name in each line
 
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
-# A set and a metric that are written as one word, such as valloss.
+# What precedes a loss, or the set before a metric, in one word: iterloss, valacc.
 _JOINED: Final = re.compile(
-    r"([a-z])(?=loss(?:es)?[0-9]*(?![a-z]))|(?<![a-z])(train|training|val|valid|validation|test|dev|eval)(?=(?:loss|losses|acc|accuracy|"
-    r"err|error|auc|f1|mae|mse|rmse|ppl|perplexity|cost|dice|m?iou)[0-9]*(?![a-z]))"
+    r"[a-z](?=loss(?:es)?[0-9]*(?![a-z]))|"
+    r"(?<![a-z])(?:train|training|val|valid|validation|test|dev|eval)(?=(?:acc|accuracy|err|error|"
+    r"auc|f1|mae|mse|rmse|ppl|perplexity|cost|dice|m?iou)[0-9]*(?![a-z]))"
 )
 # Words before the set, which is then still the first word of its part.
 _STATISTICS: Final = r"(?:(?:avg|average|mean|epoch|total|running|final)[ /]+(?=[^ ]+ ))*"
@@ -362,7 +367,7 @@ def titled(name: str, title: str) -> str:
     """
     if title and name.lower() == VALUE:
         return title
-    if NAMES(name).collection or NAMES(title).collection not in LOSSES_AND_METRICS:
+    if NAMES(name).collection or not NAMES(title).is_metric:
         return name
     says_nothing = name.isdigit() or name.lower() in re.split("[/ ]", words_of(title))
     return title if says_nothing else f"{title}/{name}"

@@ -44,7 +44,7 @@ _METRICS: Final = frozenset(
 _LOGS: Final = ("log", "out", "err", "txt")
 _SIBLINGS: Final = frozenset({*_MODES, "files", "log", "logs"})  # folders with files of one run
 Read = tuple[SourceFormat, Recognized]
-ByKind = dict[str, list[Recognized]]  # by kind
+ByKind = dict[str, list[Recognized]]
 
 
 class SourceRun(NamedTuple):

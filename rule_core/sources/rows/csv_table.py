@@ -9,7 +9,7 @@ from typing import Final
 
 from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.format import SourceFolder, Unreadable
-from rule_core.sources.names import LOSSES_AND_METRICS, NAMES, title_of
+from rule_core.sources.names import NAMES, title_of
 from rule_core.sources.rows.line_source import LineFormat, LineSource
 from rule_core.sources.rows.row_fields import TIME, brief, field_role, first_count, is_undefined
 from rule_core.sources.rows.table import BLANKS, PIPE, Columns, Table, cell_number, split
@@ -204,7 +204,7 @@ def delimiter_of(header: str, title: str, step_column: str = "", *, has_notes: b
                     return delimiter
             elif has_step or _are_metrics(columns) or has_notes:
                 return delimiter
-    is_one = is_metric(title) and not any(map(header.__contains__, DELIMITERS[:-1]))
+    is_one = NAMES(title).is_metric and not any(map(header.__contains__, DELIMITERS[:-1]))
     return DELIMITERS[0] if is_one and Columns([header]).has_loss else ""
 
 
@@ -326,11 +326,6 @@ def _sample_column(columns: Columns) -> str:
     return next((name for name in columns.names if _SAMPLES.fullmatch(name.lower())), "")
 
 
-def is_metric(title: str) -> bool:
-    """Return whether the name of a file says a loss or a metric."""
-    return NAMES(title).collection in LOSSES_AND_METRICS
-
-
 def _are_metrics(columns: Columns) -> bool:
     """Return whether columns without a step are plainly those of a training log.
 
@@ -340,7 +335,7 @@ def _are_metrics(columns: Columns) -> bool:
     of results by model, has more.
     """
     collections = [NAMES(name).collection for name in columns.numbers]
-    if len(collections) == 1 and is_metric(columns.title):
+    if len(collections) == 1 and NAMES(columns.title).is_metric:
         return True
     is_half_known = "losses" in collections and 2 * collections.count("") <= len(collections)
     if is_half_known and LOG_TITLE.fullmatch(columns.title):

@@ -3,7 +3,7 @@
 import csv
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final
 
 from rule_core.reading.source_record import SourceRecord, is_step
@@ -46,9 +46,8 @@ def header_by_title(line: str, title: str) -> tuple[str, list[str]]:
     >>> header_by_title("0,0.5", "train")
     ('', [])
     """
-    has_metric = csv_table.is_metric(title)
-    is_log = NAMES(title).says_mode and csv_table.LOG_TITLE.fullmatch(title)
-    for delimiter in csv_table.DELIMITERS if has_metric or is_log else ():
+    has_metric = NAMES(title).is_metric
+    for delimiter in csv_table.DELIMITERS if _is_telling(title) else ():
         with suppress(csv.Error):
             cells = next(split([line.rstrip(_ENDS)], delimiter), [])
             if not cells or None in map(cell_number, cells):
@@ -67,14 +66,26 @@ def header_by_title(line: str, title: str) -> tuple[str, list[str]]:
     return "", []
 
 
+def _is_telling(title: str) -> bool:
+    """Return whether the name of a file says a metric, or a log of a set."""
+    meaning = NAMES(title)
+    return meaning.is_metric or (
+        meaning.says_mode and csv_table.LOG_TITLE.fullmatch(title) is not None
+    )
+
+
 def _reason(folder: SourceFolder, name: str) -> str:
     if not plain_name(name).lower().endswith((*csv_table.SUFFIXES, *csv_table.LOG_SUFFIXES)):
         return ""
+    title = title_of(folder.key + name)
+    if not _is_telling(title):
+        return ""
     complete = folder.head_text(name).rpartition("\n")[0].splitlines()
-    lines = [x.rstrip(_ENDS) for x in complete if x.strip() and not csv_table.is_note(x)]
-    delimiter, names = header_by_title(lines[0], title_of(folder.key + name)) if lines else ("", [])
+    content = (x.rstrip(_ENDS) for x in complete if x.strip() and not csv_table.is_note(x))
+    lines = [*islice(content, csv_table.MAX_ROWS)]
+    delimiter, names = header_by_title(lines[0], title) if lines else ("", [])
     with suppress(csv.Error):
-        rows = [*split(lines[: csv_table.MAX_ROWS], delimiter)] if delimiter else []
+        rows = [*split(lines, delimiter)] if delimiter else []
         if rows and all(len(row) == len(names) for row in rows) and _are_series(rows, names):
             return f"its name says that its numbers are {names[-1]!r}"
     return ""

@@ -240,8 +240,7 @@ def line_fields(line: str) -> LineFields:
 
 def _count_at(place: "_CountPlace", line: str, digits: str) -> Count:
     value = digits[slice(*place.value)]
-    rounded = None if value.isdigit() else rounded_number(value)
-    amount, rounding = rounded or (float(value.replace(",", "")), 0.0)
+    amount, rounding = rounded_number(value) or (float(value.replace(",", "")), 0.0)
     return Count(
         line[slice(*place.name)],
         place.rank,

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from rule_core.sources.text.decoder import TextDecoder
@@ -127,6 +128,7 @@ class LineReader:
         self._skipping = True
 
 
+@lru_cache(maxsize=8)  # several formats look at one file
 def head_text(head: bytes) -> str:
     """Return the start of a file as `LineReader` reads it; "" for a binary file."""
     return Envelopes().unwrap(TextDecoder().decode(head), is_last=True)

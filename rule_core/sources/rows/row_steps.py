@@ -87,7 +87,7 @@ def rounded_number(written: str) -> tuple[float, float] | None:
     >>> rounded_number("1.01e+03"), rounded_number("26K"), rounded_number("260")
     ((1010.0, 5.0), (26000.0, 500.0), None)
     """
-    match = _ROUNDED.fullmatch(written)
+    match = None if written.isdigit() else _ROUNDED.fullmatch(written)
     if match is None:
         return None
     exponent = int(match["exponent"] or _EXPONENTS[match["unit"]])
@@ -261,12 +261,16 @@ class RowSteps:
         is_last = 0 < rest <= self._interval and self._epoch is not None
         return self._base + int(inner.value) + (rest if is_last else 0)
 
-    def end_bar(self) -> None:
-        """Begin another epoch, since a bar that has reached its end is drawn anew."""
+    @property
+    def is_bar_over(self) -> bool:
+        """Whether the counter is that of a bar that has reached its end, in no known epoch."""
         bar = self._inner
-        if bar is not None and self._is_over(bar) and self._inner_epoch is None:
-            self._base += bar.total
-            self._inner = None
+        return bar is not None and self._inner_epoch is None and self._is_over(bar)
+
+    def end_bar(self) -> None:
+        """Begin another epoch, since a bar for which `is_bar_over` holds is drawn anew."""
+        self._base += self._inner.total if self._inner is not None else 0
+        self._inner = None
 
     def count_rows(self) -> None:
         """Count the rows from now on, since several have the same epoch and nothing else."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rule_core.model.segments import SEGMENT_STEPS
 from rule_core.reading.source_record import SourceRecord, is_step
-from rule_core.sources.names import LOSSES_AND_METRICS, NAMES, VALUE, titled
+from rule_core.sources.names import NAMES, VALUE, titled
 from rule_core.sources.options import SourceOptions
 from rule_core.sources.rows.row_fields import (
     MODE,
@@ -133,7 +133,7 @@ class Columns:
     @property
     def has_loss(self) -> bool:
         """Whether a column is a loss or a metric that is known."""
-        return any(NAMES(name).collection in LOSSES_AND_METRICS for name in self.numbers)
+        return any(NAMES(name).is_metric for name in self.numbers)
 
 
 class _NumberRows(NamedTuple):

@@ -11,7 +11,6 @@ from rule_core.exceptions import SMDebugValueError
 from rule_core.model.patterns import TIME_LIMIT_S, Pattern, compiled
 from rule_core.reading.source_record import SourceRecord, is_step
 from rule_core.sources.format import HEAD_BYTES, SourceFolder
-from rule_core.sources.names import LOSSES_AND_METRICS
 from rule_core.sources.options import DEFAULT, LogPattern, SourceOptions
 from rule_core.sources.rows.drawn_table import DrawnTable, is_ruler
 from rule_core.sources.rows.json_lines import json_head
@@ -210,12 +209,11 @@ class TextLines:
         counts = [
             count for count in fields.counts if count.rank == EPOCH or self._is_announced(count)
         ]
-        if fields.mode not in _NO_EVALUATION and (is_short or fields.counts):
+        is_evaluation = fields.mode not in _NO_EVALUATION
+        if is_evaluation and (is_short or fields.counts):
             counts = [count for count in counts if count.rank != UNNAMED]
-            self._mode = fields.mode
-            self._mode_until = self._lines + (math.inf if fields.counts else _LINES_OF_A_MODE)
-        elif fields.counts or (fields.mode and is_short):
-            self._mode = fields.mode if is_short else ""
+        if fields.counts or (fields.mode and is_short):
+            self._mode = fields.mode if is_short or is_evaluation else ""
             self._mode_until = self._lines + (math.inf if fields.counts else _LINES_OF_A_MODE)
         if counts:
             self._context = self._with_epoch(tuple(counts))
@@ -295,7 +293,7 @@ class TextLines:
     def _counts_something_else(self, fields: LineFields) -> bool:
         """Return whether a line counts features that are extracted or so, beside unknown names."""
         counts = fields.counts
-        if not counts or self.has_meaning(pair.name for pair in fields.pairs):
+        if not counts or self._has_meaning(pair.name for pair in fields.pairs):
             return False
         has_rows = self.rows.steps.last >= 0 and not self.rows.steps.has_counter
         return has_rows or all(count.rank in {UNNAMED, EPOCH} for count in counts)
@@ -364,13 +362,13 @@ class TextLines:
             self._waiting = None
             self._add_row(values, counts, record)
 
-    def has_meaning(self, names: Iterable[str]) -> bool:
+    def _has_meaning(self, names: Iterable[str]) -> bool:
         """Return whether one of some names has a meaning, or names a set such as ``val``."""
         return any(self.rows.names(name).collection or any(mode_words(name)) for name in names)
 
-    def has_metric(self, names: Iterable[str]) -> bool:
+    def _has_metric(self, names: Iterable[str]) -> bool:
         """Return whether one of some names is that of a loss or a metric."""
-        return any(self.rows.names(name).collection in LOSSES_AND_METRICS for name in names)
+        return any(self.rows.names(name).is_metric for name in names)
 
     def has_loss(self, names: Iterable[str]) -> bool:
         """Return whether one of some names is that of a loss."""
@@ -397,11 +395,10 @@ class TextLines:
 
     def _is_row(self, pair: Pair, fields: LineFields, counts: Sequence[Count]) -> bool:
         """Return whether a number without a counter in its line belongs to the training."""
-        collection = self.rows.names(pair.name).collection
         if counts and self.rows.steps.last >= 0:
             is_short = fields.words <= _SHORT and any(x.rank != UNNAMED for x in counts)
-            return is_short or self.has_meaning([pair.name])
-        return collection in LOSSES_AND_METRICS
+            return is_short or self._has_meaning([pair.name])
+        return self.rows.names(pair.name).is_metric
 
     def _add_row(
         self,
@@ -417,12 +414,12 @@ class TextLines:
         names = tuple(values)
         if counts != self._last_counts:
             self._last_counts, self._last_names = counts, set()
-        if self.has_metric(values) and self.rows.repeats(values):
-            if is_counted:
+        if is_counted:
+            if self.rows.steps.is_bar_over and self._repeats(values):
                 self.rows.steps.end_bar()
-            elif self._last_names.issuperset(names):
+        else:
+            if self._last_names.issuperset(names) and self._repeats(values):
                 self.rows.steps.count_rows()
-        if not is_counted:
             self._last_names.update(names)
         self.rows.add(values, counts, record)
         step = self.rows.steps.last
@@ -432,13 +429,17 @@ class TextLines:
         has_fraction = not all(value.is_integer() for value in values.values())
         if is_sure and has_fraction and self.has_loss(names):
             self.evidence[()] += 1
-        is_named = any(count.rank < UNNAMED for count in counts) and self.has_metric(names)
+        is_named = any(count.rank < UNNAMED for count in counts) and self._has_metric(names)
         if is_named or (has_fraction and self._are_of_training(names, counts)):
             self.evidence[names] += 1
 
+    def _repeats(self, values: Mapping[str, float]) -> bool:
+        """Return whether the latest step has other numbers of the same names."""
+        return self.rows.repeats(values) and self._has_metric(values)
+
     def _are_of_training(self, names: Iterable[str], counts: Sequence[Count]) -> bool:
         """Return whether numbers are those of a training, by a name or by what counts them."""
-        if self.has_metric(names) or any(any(mode_words(name)) for name in names):
+        if self._has_metric(names) or any(any(mode_words(name)) for name in names):
             return True
         is_counted = any(count.total or count.rank == EPOCH for count in counts)
         return is_counted and not all(self.rows.names(name).collection for name in names)
@@ -459,7 +460,7 @@ class TextLines:
     def _add_list(self, content: str, record: SourceRecord) -> bool:
         """Read a series that was printed as a list; return whether it is one."""
         match = _LIST.fullmatch(content) if "[" in content else None
-        if match is None or self.rows.names(match["name"]).collection not in LOSSES_AND_METRICS:
+        if match is None or not self.rows.names(match["name"]).is_metric:
             return False
         numbers = [to_number(_WRAPPED.sub(r"\1", part)) for part in match["numbers"].split(",")]
         series = [value for value in numbers if value is not None]

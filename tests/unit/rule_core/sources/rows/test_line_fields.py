@@ -171,7 +171,7 @@ NAMED_AROUND_COUNTERS: dict[str, tuple[str, Content]] = {
         {"mAP@0.5": [("9", 0.75)], "mAP@0.50:0.95": [("9", 0.5)]},
     ),
     "a hyphen": ("Epoch-4 loss: 0.5", {"loss": [("4", 0.5)]}),
-    "cross-validation": ("step 4 CV loss 0.5", {"CV loss": [("4", 0.5)]}),
+    "cross-validation": ("CV step 4 loss 0.5", {"eval/loss": [("4", 0.5)]}),
 }
 
 

@@ -221,6 +221,11 @@ def test_an_epoch_that_is_announced_again_begins_another_run() -> None:
     assert steps == ["0", "1", "0 of segment 2", "1 of segment 2"]
 
 
+def test_an_epoch_that_was_broken_off_and_announced_again_is_one_epoch() -> None:
+    log = b"Epoch 0/2\ntrain loss: 3\nEpoch 0/2\ntrain loss: 2.5\nEpoch 1/2\ntrain loss: 1.5\n"
+    assert read(FORMAT, log)["train loss"] == [("0", 3.0), ("1", 1.5)]
+
+
 def test_an_evaluation_at_the_end_is_no_row_of_its_epoch() -> None:
     bar = b"9/9 [====] - 0s - loss: %s"
     log = b"Epoch 1/1\n" + bar % b"2.5" + b" - val_loss: 3\n" + bar % b"7.5" + b"\n"
@@ -233,9 +238,8 @@ def test_bars_that_are_complete_are_epochs() -> None:
 
 
 def test_what_is_printed_behind_a_bar() -> None:
-    bar = b"Val: 100%|###| 5/5 [00:01<00:00, 3.1it/s]"
-    log = b"Epoch 1 loss 2.5\n" + bar + b"INFO - Val Loss: 0.5, Val Acc: 80%\n"
-    assert read(FORMAT, log)["Val Loss"] == [("1", 0.5)]
+    log = b"Epoch:   0%|   | 0/10 [00:00<?, ?it/s]avg_loss: 3.5\navg_loss: 2.5\navg_loss: 1.5\n"
+    assert read(FORMAT, log)["avg_loss"] == [("0", 3.5), ("1", 2.5), ("2", 1.5)]
 
 
 @pytest.mark.parametrize(
@@ -306,9 +310,12 @@ def test_the_first_rows_of_the_summary_of_coco() -> None:
 
 
 def test_the_bar_of_a_validation_does_not_end_that_of_the_epoch() -> None:
-    bar = b"Epoch 0: 100%%|##| 9/9 [00:01<00:00, v_num=0, train_loss=1.5, val_loss=%s]\n"
+    bar = b"Epoch %d: 100%%|##| 9/9 [00:01<00:00, v_num=0, train_loss=1.5, val_loss=%s]\n"
     validation = b"Validation DataLoader 0: 100%|##| 4/4 [00:01<00:00, 60.20it/s]\n"
-    assert read(FORMAT, bar % b"3.5" + validation + bar % b"2.5")["val_loss"] == [("9", 2.5)]
+    states = [(0, b"3.5"), (0, b"2.5"), (1, b"2.5"), (1, b"1.5")]
+    bars = [bar % state for state in states]
+    log = bars[0] + validation + bars[1] + bars[2] + validation + bars[3]
+    assert read(FORMAT, log)["val_loss"] == [("9", 2.5), ("18", 1.5)]
 
 
 def test_an_evaluation_counts_its_own_batches() -> None:

@@ -49,8 +49,7 @@ class DrawnTable:
         else:
             cells = _BETWEEN_CELLS.split(content.removeprefix("#").strip())
         if not any(map(_is_cell, cells)):
-            self._columns = [match.span() for match in _ALIGNED.finditer(line)]
-            return [] if self._set_header(cells) else None
+            return [] if self._set_header(cells, line) else None
         # Wide cells may touch, and cells may lack.
         row = self._row(cells) or self._row(content.split()) or self._row(self._aligned(line))
         return row if bar is None or row is None or bar[1] == bar[2] else []
@@ -60,7 +59,7 @@ class DrawnTable:
         box, self._box, self._group = self._box or [], [], ""
         return box
 
-    def _set_header(self, cells: list[str]) -> bool:
+    def _set_header(self, cells: list[str], line: str) -> bool:
         """Take cells as the names of columns, or as their second line; return whether they are."""
         if "" in cells and len(cells) == len(self._header) and not self._has_rows:
             lines = zip(self._header, cells, strict=True)
@@ -69,6 +68,7 @@ class DrawnTable:
         is_header = len(cells) >= _FEWEST_CELLS and all(map(_NAME.fullmatch, cells))
         if is_header:
             self._header, self._has_rows = cells, False
+            self._columns = [match.span() for match in _ALIGNED.finditer(line)]
         return is_header
 
     def _row(self, cells: list[str]) -> Cells | None:

@@ -328,3 +328,8 @@ def test_a_heading_says_the_mode_of_the_lines_below_it() -> None:
     content = read(FORMAT, log)
     assert "testing/accuracy" in content or "test/accuracy" in content or "eval/accuracy" in content
     assert [value for _, value in content["loss"]] == [2.5, 1.5]
+
+
+def test_a_line_between_the_rows_of_a_table_moves_no_column() -> None:
+    log = b"  step    loss    best     acc\nsaved to  disk\n    10    0.25             0.5\n"
+    assert read(FORMAT, log) == {"loss": [("10", 0.25)], "acc": [("10", 0.5)]}

@@ -87,7 +87,7 @@ def rounded_number(written: str) -> tuple[float, float] | None:
     >>> rounded_number("1.01e+03"), rounded_number("26K"), rounded_number("260")
     ((1010.0, 5.0), (26000.0, 500.0), None)
     """
-    match = None if written.isdigit() else _ROUNDED.fullmatch(written)
+    match = None if written.isdigit() else _ROUNDED.fullmatch(written.replace(",", ""))
     if match is None:
         return None
     exponent = int(match["exponent"] or _EXPONENTS[match["unit"]])

@@ -208,6 +208,11 @@ def test_training_and_validation_of_one_step_are_one_segment() -> None:
     assert {step for values in read(FORMAT, log).values() for step, _ in values} == {"2"}
 
 
+def test_a_rounded_count_with_separators() -> None:
+    (count,) = line_fields("step: 4,800K loss 0.5").counts
+    assert (count.value, count.rounding) == (4_800_000, 500)
+
+
 def test_a_total_of_any_length() -> None:
     (count,) = line_fields(f"step 3/{'9' * 400} loss 0.5").counts
     assert (count.value, count.total) == (3, SEGMENT_STEPS)

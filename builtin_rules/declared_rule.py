@@ -31,6 +31,7 @@ class DeclaredRule(Rule):
     """
 
     SEVERITY = Severity.WARNING
+    SAVED: ClassVar[tuple[str, ...]] = ()
     UNSUITED: ClassVar[Mapping[TrainingKind, str]] = MappingProxyType({})
     __signature__: ClassVar[Signature | None]
     _declared: ClassVar[Signature]

@@ -52,6 +52,11 @@ class Rule(ABC):
     SEVERITY
         The severity of findings that do not state their own. Custom rules that declare none find
         errors, so that the actions they request are carried out as ever.
+    SAVED
+        The collections that `train` saves for the rule, besides those that its parameters select.
+        By default gradients, a guess.
+    NEEDS_VALUES
+        Whether reductions of these tensors are not enough.
     trials
         The base trial and the other trials.
     required_inputs
@@ -66,6 +71,8 @@ class Rule(ABC):
     QUANTITIES: ClassVar[tuple[Quantity, ...]] = ()
     PAGE: ClassVar[Page | None] = None
     SEVERITY: ClassVar[Severity] = Severity.ERROR
+    SAVED: ClassVar[tuple[str, ...]] = ("gradients",)
+    NEEDS_VALUES: ClassVar[bool] = True
     required_inputs: Sequence[RequiredInput] = ()
     _output_dir: Path | None = None
 

@@ -32,6 +32,7 @@ class CreateXgboostReport(Rule):
     """
 
     READS = "the collections metrics, feature_importance, hyperparameters, predictions and labels."
+    SAVED = ("metrics", "feature_importance", "hyperparameters", "predictions", "labels")
     PARAMS = ()
     SEVERITY = Severity.NOTE
 

@@ -54,6 +54,7 @@ class SaturatedActivation(UnitsRule):
         "module or layer), inputs named after tanh and sigmoid as PyTorch (Tanh_input_0), MXNet "
         "(tanh0_input_0) and Keras (tanh/inputs) do, and collection_names: values."
     )
+    SAVED = ("tanh_input", "sigmoid_input")
     collection_names = names(COLLECTION_NAMES)
     tensor_regex = names(INPUTS)
     threshold_tanh_min = _bound("threshold_tanh_min", -9.4999)

@@ -60,6 +60,7 @@ class FeatureImportanceOverweight(DeclaredRule):
     """
 
     READS = "the importances that tensor_regex selects, one tensor for each feature."
+    SAVED = ("feature_importance",)
     threshold = share(
         "Largest tolerated share of the most important features.",
         _THRESHOLD,

@@ -48,6 +48,7 @@ class ProbabilitiesAsLogits(DeclaredRule):
         "the first input of CrossEntropyLoss, NLLLoss and BCEWithLogitsLoss, which the PyTorch "
         "hook saves as CrossEntropyLoss_input_0: values."
     )
+    SAVED = ("loss_inputs",)
     patience = steps_in_a_row(3)
     rows = count("Smallest number of rows of a step that is judged.", 8, "rows")
     QUANTITIES = (Quantity(STEPS, "saved steps in a row with predictions of the wrong kind"),)

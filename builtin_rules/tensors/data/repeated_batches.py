@@ -78,6 +78,7 @@ class RepeatedBatches(DeclaredRule):
         "the tensors fingerprints/inputs and fingerprints/labels, a hash of each row; without "
         "them values of the collections input_image, input_sequence and labels."
     )
+    SAVED = ("fingerprints",)
     threshold_repeats = share("Share of the last 8 batches that is bad.", 0.75, "share")
     threshold_leak = share("Largest accepted share of evaluated rows.", 0.1, "share")
     QUANTITIES = (

@@ -52,6 +52,7 @@ class TreeDepth(DeclaredRule):
     """
 
     READS = "the collection trees: ID (or Tree and Node), Yes and No; without them Node alone."
+    SAVED = ("trees",)
     depth = positive("Trees deeper than this are reported.", _DEPTH, "levels below the root")
     literal = Declared[bool](LITERAL)
     QUANTITIES = (Quantity(LEVELS, "depth of the deepest tree (levels)", worse="above"),)

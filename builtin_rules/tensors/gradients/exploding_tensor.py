@@ -76,6 +76,8 @@ class ExplodingTensor(SelectingRule):
         "every saved tensor, or those selected: values, or saved reductions; "
         "model/execution_order/*, optimizer/skipped and the collection loss_scales: values."
     )
+    SAVED = ("gradients",)
+    NEEDS_VALUES = False
     collection_names = names(COLLECTION_NAMES)
     tensor_regex = names(TENSOR_REGEX)
     only_nan = flag("Count only NaN and ignore infinity.")

@@ -57,6 +57,7 @@ class GradientAccumulates(DeclaredRule):
         "the tensors optimizer/stale_grad_norm and optimizer/grad_norm, or the collection "
         "gradients: values."
     )
+    SAVED = ("optimizer", "gradient_norms")
     cosine = share("A larger cosine of two gradients is the same way.", 0.9, "cosine")
     patience = count("Number of such updates or steps in a row that is too many.", 4, "saved steps")
     growth = positive("How many times larger the norm, or the ratio, has become.", 2.0, "ratio")

@@ -72,6 +72,8 @@ class VanishingGradient(DeclaredRule):
     """
 
     READS = "the collection gradients: values, or the saved reduction abs_mean."
+    SAVED = ("gradients",)
+    NEEDS_VALUES = False
     threshold = non_negative(
         "A gradient has vanished when the mean of its magnitudes is smaller than this.",
         1e-7,

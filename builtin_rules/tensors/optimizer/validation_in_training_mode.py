@@ -45,6 +45,7 @@ class ValidationInTrainingMode(DeclaredRule):
     """
 
     READS = "the tensor model/training_mode at steps of the modes TRAIN and EVAL."
+    SAVED = ("model",)
     patience = count("Steps of training in evaluation mode.", 10, "steps")
     QUANTITIES = (
         Quantity(EVALUATED, "share of modules in training mode, in evaluation"),

@@ -90,6 +90,7 @@ class PoorWeightInitialization(DeclaredRule):
         "Keras (re_lu/inputs) do: values, or the saved reduction variance or std; the collection "
         "gradients, and with literal losses: values."
     )
+    SAVED = ("gradients",)
     activation_inputs_regex = names(INPUTS)
     threshold = positive(
         "Largest ratio allowed between the variances of activation inputs.",

@@ -83,6 +83,8 @@ class StalledParameters(DeclaredRule):
         "values; the collection gradients: values, or shapes and the saved reductions abs_min and "
         "abs_max; parameters/requires_grad/*: values."
     )
+    SAVED = ("gradients", "optimizer", "model")
+    NEEDS_VALUES = False
     threshold = positive("A smaller relative update is none.", 1e-5, "update per parameter")
     patience = count("Number of such steps in a row that is too many.", 4, "saved steps")
     QUANTITIES = (Quantity(RATIO, "norm of update / norm of parameter", worse="below", log=True),)

@@ -96,6 +96,7 @@ class UnchangedTensor(SelectingRule):
         "the selected tensors: values; the collection gradients: names; "
         "parameters/requires_grad/* and the collection learning_rates: values."
     )
+    SAVED = ("gradients",)
     collection_names = names(COLLECTION_NAMES)
     tensor_regex = names(TENSOR_REGEX)
     num_steps = count(

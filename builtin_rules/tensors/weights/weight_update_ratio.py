@@ -89,6 +89,7 @@ class WeightUpdateRatio(DeclaredRule):
         "collection gradients: names; parameters/requires_grad/* and the collection "
         "learning_rates: values."
     )
+    SAVED = ("weights",)
     num_steps = count(
         "Largest distance of the step to compare with; by default the previous saved step.",
         None,

@@ -353,19 +353,18 @@ class Hook(CoreHook):
         if self._measures(MODEL) and self._models:
             share = modules.training_share(self._models[0][1])
             self._measured.add(MODEL, "model/training_mode", share)
-        if self.wants(PARAMETERS):
+        flags = PARAMETERS if self.wants(PARAMETERS) else MODEL
+        if self.wants(flags):
             for name, module in self._models:
                 for inner_name, parameter in modules.unwrapped(module).named_parameters():
                     full_name = modules.parameter_names(name, inner_name)[0]
                     flag = bool(parameter.requires_grad)
                     if hasattr(parameter, "to_local") and full_name not in self._required_gradients:
-                        self._measured.add(
-                            PARAMETERS, f"parameters/is_sharded/{full_name}", np.uint8(1)
-                        )
+                        self._measured.add(flags, f"parameters/is_sharded/{full_name}", np.uint8(1))
                     if self._required_gradients.get(full_name) is not flag:
                         self._required_gradients[full_name] = flag
                         self._measured.add(
-                            PARAMETERS, f"parameters/requires_grad/{full_name}", np.uint8(flag)
+                            flags, f"parameters/requires_grad/{full_name}", np.uint8(flag)
                         )
 
         wanted = frozenset(name for name in (*OF_MODULES, MODEL) if self.wants(name))

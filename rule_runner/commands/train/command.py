@@ -26,14 +26,6 @@ from rule_runner.notify.event import check_source
 from rule_runner.notify.sinks.spec import writes_to_stdout
 from rule_runner.results.durable_files import output_errors
 
-# If the command names neither rules nor collections, the inputs of these are saved:
-# LossNotDecreasing needs only losses, which every framework has.
-SAVED_FOR: Final = (
-    "ExplodingTensor",
-    "LossNotDecreasing",
-    "ProbabilitiesAsLogits",
-    "VanishingGradient",
-)
 _NAMES: Final = {name.casefold(): name for name in PROFILER_RULES}
 
 
@@ -77,12 +69,10 @@ def train(
     )
     evaluation = resolve(replace(request, wait_for_trial=IDLE_S))
     interval = save_interval or (SAVE_INTERVAL if hook_config is None else None)
-    rules = [
-        rule
-        for rule in evaluation.rules
-        if not request.fits_rules or rule.configuration_name in SAVED_FOR
-    ]
-    document = hook_document(hook_config, rules, collections, interval, preset)
+    document = hook_document(
+        *(hook_config, evaluation.rules, collections, interval, preset),
+        is_cheap=request.fits_rules,
+    )
     chosen = trial_folder or document.get("LocalPath")
     trial_path = chosen or output / "trial"
     check_is_local(trial_path, "--trial of train")

@@ -8,39 +8,32 @@ from typing import Any, Final
 from rule_core.exceptions import SMDebugValueError
 from rule_core.rules.params import NamesParam, Param, PatternsParam, did_you_mean
 from rule_core.saving.hook_config import load_hook_config
-from rule_core.saving.presets import LOSS_INPUTS, MEASURED
+from rule_core.saving.presets import (
+    FINGERPRINTS,
+    LOSS_INPUTS,
+    MEASURED,
+    MODEL,
+    OF_OPTIMIZER,
+    OPTIMIZER,
+)
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.errors import ClientError, UsageError, translated
 
 SAVE_INTERVAL: Final = 10
-# Losses are saved at all of these steps: rules must know the noise before they can compare losses
-# that are ten steps apart.
+# Small measurements are saved at all of these steps: rules must know the noise before they can
+# compare losses that are ten steps apart.
 FIRST_STEPS: Final = ",".join(map(str, range(100)))
 LOSSES: Final = "losses"
 # Numbers of each step, which hooks of PyTorch save without a preset as well.
 OFTEN: Final = (LOSSES, "gradient_norms", "learning_rates", "loss_scales")
 GRADIENTS: Final = "gradients"
-# Collections that rules always read, in addition to those that parameters select.
-READ_BY: Final[Mapping[str, Sequence[str]]] = {
-    "ClassImbalance": ("labels", "predictions"),
-    "Confusion": ("labels", "predictions"),
-    "CreateXgboostReport": (
-        *("metrics", "feature_importance", "hyperparameters", "predictions", "labels"),
-    ),
-    "ExplodingTensor": (GRADIENTS,),
-    "FeatureImportanceOverweight": ("feature_importance",),
-    "PoorWeightInitialization": (GRADIENTS,),
-    "ProbabilitiesAsLogits": (LOSS_INPUTS,),
-    "SaturatedActivation": ("tanh_input", "sigmoid_input"),
-    "TreeDepth": ("trees",),
-    "UnchangedTensor": (GRADIENTS,),
-    "VanishingGradient": (GRADIENTS,),
-    "WeightUpdateRatio": ("weights",),
-}
+# What rules read that costs a training next to nothing.
+CHEAP: Final = frozenset(
+    {*OFTEN, *OF_OPTIMIZER, GRADIENTS, MODEL, FINGERPRINTS, LOSS_INPUTS, "feature_importance"}
+)
 # Predictions are saved this many times: what is wrong with them is wrong from the first step on.
 LOSS_INPUTS_SAVED: Final = 20
-# These rules need only reductions of the gradients, which may be gigabytes.
-CONTENT_WITH_REDUCTIONS: Final = frozenset({"ExplodingTensor", "VanishingGradient"})
+# Gradients may be gigabytes: these do for many rules.
 REDUCTIONS: Final = "min,max,mean,std,abs_min,abs_max,abs_mean"
 # Patterns of collections that not every framework's hook defines.
 PATTERNS: Final[Mapping[str, str]] = {
@@ -67,6 +60,8 @@ def hook_document(
     collections: str | None,
     save_interval: int | None,
     preset: str | None = None,
+    *,
+    is_cheap: bool = False,
 ) -> Json:
     """Return the object of a hook's JSON file, without the path of the trial.
 
@@ -83,6 +78,8 @@ def hook_document(
     preset
         A hook's preset; by default that of the file. Without a file and `collections`, the hook
         chooses one by the model.
+    is_cheap
+        Whether to save, of the inputs of the rules, only what costs next to nothing.
 
     Raises
     ------
@@ -108,7 +105,10 @@ def hook_document(
         names = _known(collections.split(","), configured)
         entries += [_entry(name) for name in names if name not in configured]
     elif file is None:
-        entries += [_entry(name, rules) for name in _collections(rules)]
+        read = {name for rule in rules for name in _read_by(rule)} & (CHEAP if is_cheap else KNOWN)
+        readers = [rule for rule in rules if GRADIENTS in _read_by(rule)]
+        reduced = is_cheap or not any(rule.loaded.rule_class.NEEDS_VALUES for rule in readers)
+        entries += [_entry(name, is_reduced=reduced) for name in [*OFTEN, *sorted(read - {*OFTEN})]]
         interval = int(hook.get("save_interval", SAVE_INTERVAL))
         for entry in entries:
             if entry["CollectionName"] == LOSS_INPUTS:
@@ -139,29 +139,19 @@ def _known(texts: Iterable[str], configured: set[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _entry(name: str, rules: Sequence[RuleJobConfig] = ()) -> Json:
-    """Return the configuration of one collection."""
+def _entry(name: str, *, is_reduced: bool = False) -> Json:
+    """Return the configuration of one collection; of gradients, perhaps only reductions."""
     parameters = {"include_regex": PATTERNS[name]} if name in PATTERNS else {}
-    if name in OFTEN:
+    if name in {*OFTEN, OPTIMIZER, MODEL, FINGERPRINTS}:
         parameters["save_steps"] = FIRST_STEPS
-    if name == GRADIENTS and rules:
-        readers = {rule.loaded.name for rule in rules if GRADIENTS in _read_by(rule)}
-        if readers <= CONTENT_WITH_REDUCTIONS:
-            parameters |= {"reductions": REDUCTIONS, "save_shape": "true"}
+    if name == GRADIENTS and is_reduced:
+        parameters |= {"reductions": REDUCTIONS, "save_shape": "true"}
     return {"CollectionName": name, "CollectionParameters": parameters}
 
 
-def _collections(rules: Sequence[RuleJobConfig]) -> list[str]:
-    """Return the collections that rules read, and always the numbers of each step."""
-    names = {name for rule in rules for name in _read_by(rule)}
-    return [*OFTEN, *sorted(names & KNOWN - {*OFTEN})]
-
-
 def _read_by(rule: RuleJobConfig) -> Iterator[str]:
-    """Yield the collections that a rule reads; for a custom rule this is a guess."""
-    if not rule.loaded.builtin:
-        yield GRADIENTS
-    yield from READ_BY.get(rule.loaded.name, ())
+    """Yield the collections that a rule reads."""
+    yield from rule.loaded.rule_class.SAVED
     for param in rule.loaded.rule_class.PARAMS:
         if isinstance(param, PatternsParam):
             if param.collection and param.name not in rule.parameters:

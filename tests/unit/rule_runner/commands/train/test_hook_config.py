@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from builtin_rules import RULES
 from rule_core.saving.hook_config import load_hook_config
 from rule_runner.commands.train.hook_config import (
     FIRST_STEPS,
     KNOWN,
     OFTEN,
-    READ_BY,
     hook_document,
 )
 from rule_runner.config.model import RuleJobConfig
@@ -156,8 +156,17 @@ def test_the_hook_understands_the_document(tmp_path: Path) -> None:
     assert (config.include_workers, gradients.reduction_config.save_shape) == ("all", True)
 
 
-def test_the_table_names_collections_that_hooks_know() -> None:
-    assert {name for names in READ_BY.values() for name in names} - KNOWN == set()
+@pytest.mark.parametrize("rule", RULES)
+def test_rules_name_collections_that_hooks_know(rule: str) -> None:
+    assert {*RULES[rule].SAVED} - KNOWN == set()
+
+
+def test_of_all_rules_only_cheap_inputs_are_saved() -> None:
+    chosen = jobs("UnchangedTensor", "DeadRelu", "RepeatedBatches", "ValidationInTrainingMode")
+    found = entries(hook_document(None, chosen, None, 10, is_cheap=True))
+    assert list(found) == [*OFTEN, "fingerprints", "gradients", "model"]
+    assert found["gradients"] == REDUCED
+    assert found["model"] == {"save_steps": FIRST_STEPS}
 
 
 def test_a_preset_is_chosen_by_the_model_unless_an_option_says_what_to_save(

@@ -1,8 +1,9 @@
 """StalledParameters: some parameters stand still while others learn."""
 
 import math
+import statistics
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -26,11 +27,15 @@ from builtin_rules.statistics.tensor_selection import (
     statistic,
     value_shape,
 )
+from builtin_rules.statistics.training_scalars import LEARNING_RATES, finite_scalars
 from smdebug.core.collection import CollectionKeys
 from smdebug.rules.extensions import ChangeNorms, Quantity, Severity, TensorInput, WantedMeasure
 
 RATIO: Final = "relative update"
+UNCHANGED: Final = "unchanged elements"
 NORMS: Final = "optimizer/update_norm/"  # before the name of a parameter
+SHARES: Final = "optimizer/unchanged_share/"
+ROUNDED_SHARE: Final = 0.9  # of the elements with a gradient, whose updates are rounded away
 TYPICAL_UPDATE: Final = 1e-3  # the relative update of a healthy parameter
 SPARSE_SHARE: Final = 0.5  # a gradient with more zeros is that of an embedding with rare tokens
 MATRIX_RANK: Final = 2
@@ -68,6 +73,10 @@ class StalledParameters(DeclaredRule):
     `threshold` or more, if the matrix did not change by one bit or is in half precision; otherwise
     half of the other matrices by 0.001 or more.
 
+    In half precision it is met as well if, at these steps, nine tenths of the elements with a
+    gradient did not change by one bit (`optimizer/unchanged_share`, the median over parameters),
+    unless the learning rate rises or is zero.
+
     A parameter of any shape stalls as well if it requires a gradient, has got none so far while
     others have, and does not change by one bit while others do. For parameters that published
     models leave unused on purpose (poolers, mask tokens) this is a note.
@@ -79,21 +88,26 @@ class StalledParameters(DeclaredRule):
     """
 
     READS = (
-        "the tensors optimizer/update_norm/*, or the collections weights, biases and parameters: "
-        "values; the collection gradients: values, or shapes and the saved reductions abs_min and "
-        "abs_max; parameters/requires_grad/*: values."
+        "the tensors optimizer/update_norm/* and optimizer/unchanged_share/*, or the collections "
+        "weights, biases and parameters: values; the collection gradients: values, or shapes and "
+        "the saved reductions abs_min and abs_max; parameters/requires_grad/* and the collection "
+        "learning_rates: values."
     )
     SAVED = ("gradients", "optimizer", "model")
     NEEDS_VALUES = False
     threshold = positive("A smaller relative update is none.", 1e-5, "update per parameter")
     patience = count("Number of such steps in a row that is too many.", 4, "saved steps")
-    QUANTITIES = (Quantity(RATIO, "norm of update / norm of parameter", worse="below", log=True),)
+    QUANTITIES = (
+        Quantity(RATIO, "norm of update / norm of parameter", worse="below", log=True),
+        Quantity(UNCHANGED, "share of the elements with a gradient"),
+    )
 
     required_inputs = (GRADIENTS, TensorInput("parameters", (*ALL_PARAMETERS, "optimizer")))
     wants = (WantedMeasure(_CHANGE, TensorInput("parameters", ALL_PARAMETERS), 1),)
 
     def _prepare(self) -> None:
         self._still: dict[tuple[str, str], int] = {}  # for how many steps, by tensor and worker
+        self._rate = 0.0
         self._gradients: tuple[int, list[str]] = -1, []  # the latest step, and those of it
         self._gradient_of: dict[str, str | None] = {}  # among those, by parameter
 
@@ -102,8 +116,9 @@ class StalledParameters(DeclaredRule):
         trial = self.base_trial
         if not is_learning_step(trial, step):
             return self.not_judged("parameters do not change in this mode")
+        rounded = [*self._judge_rounding(step)]
         if not GRADIENTS.is_in(trial):
-            return self.not_judged("no gradients so far")
+            return any_met(self, rounded, "no gradients so far")
         trained = TrainedParameters(trial, step)
         moves = self._moves(step)
         by_worker: dict[str, list[_Move]] = {}
@@ -121,7 +136,28 @@ class StalledParameters(DeclaredRule):
             self._judge(move, matrices[move.worker], moving[move.worker], step, trained)
             for move in moves
         ]
-        return any_met(self, answers, "no parameter with an update to judge")
+        return any_met(self, [*rounded, *answers], "no parameter with an update to judge")
+
+    def _judge_rounding(self, step: int) -> Iterator[bool]:
+        """Judge, for each worker, the share of elements that an update did not change."""
+        trial = self.base_trial
+        rate = max(finite_scalars(trial, step, LEARNING_RATES).values(), default=self._rate)
+        is_usual, self._rate = 0 < rate <= self._rate or not LEARNING_RATES.is_in(trial), rate
+        shares: dict[str, list[float]] = {}
+        names = [name for name in trial.tensor_names(step=step) if name.startswith(SHARES)]
+        for saved in saved_tensors(trial, step, names):
+            value = numbers(saved, step)
+            if value is not None and value.size == 1 and np.isfinite(value).all():
+                shares.setdefault(saved.worker, []).append(float(value.reshape(-1)[0]))
+        for worker, values in shares.items():
+            share, key = statistics.median(values), (SHARES, worker)
+            is_rounded = is_usual and share >= ROUNDED_SHARE
+            self._still[key] = self._still.get(key, 0) + 1 if is_rounded else 0
+            met = self._still[key] >= self.patience
+            note = "In bfloat16 and float16 such small updates are rounded away."
+            yield self.record(
+                (None, worker), step, UNCHANGED, share, ROUNDED_SHARE, met=met, note=note
+            )
 
     def _moves(self, step: int) -> list[_Move]:
         """Return the relative updates of all parameters: of norms, else since the last values."""

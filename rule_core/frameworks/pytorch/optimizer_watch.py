@@ -343,6 +343,11 @@ class OptimizerWatch(Watcher):
         if not snapshots:
             return
         names, parameters, samples = zip(*snapshots, strict=True)
+        for name, parameter, sample in snapshots:
+            if parameter.dtype in _HALF and parameter.grad is not None:
+                pulled = _sample(parameter.grad) != 0
+                still = (pulled & (_sample(parameter) == sample)).sum() / pulled.sum()
+                self.values.add(OPTIMIZER, f"optimizer/unchanged_share/{name}", still)
         before = [sample.float() for sample in samples]
         updates = _foreach_sub([_sample(parameter).float() for parameter in parameters], before)
         for name, update, old in zip(names, _norms(updates), _norms(before), strict=True):

@@ -138,3 +138,25 @@ def test_reductions_of_gradients_are_enough(least: float, met: list[int], tmp_pa
         shapes=dict.fromkeys(gradients, (4, 4)),
     )
     assert judge(StalledParameters, root).met == met
+
+
+@pytest.mark.parametrize(
+    ("share", "rates", "met"),
+    [
+        pytest.param(0.96, [0.1] * 8, [4, 5, 6, 7], id="rounded-away"),
+        pytest.param(0.96, None, [3, 4, 5, 6, 7], id="without-a-rate"),
+        pytest.param(0.8, [0.1] * 8, [], id="most-move"),
+        pytest.param(0.96, [0.01 * row for row in range(8)], [], id="warm-up"),
+        pytest.param(1.0, [0.0] * 8, [], id="a-rate-of-zero"),
+    ],
+)
+def test_updates_that_are_rounded_away_meet_it(
+    share: float, rates: list[float] | None, met: list[int], tmp_path: Path
+) -> None:
+    steps: dict[int, dict[str, Any]] = {}
+    for row in range(8):
+        steps[row] = {f"optimizer/unchanged_share/{NAME}": np.float32(share)}
+        if rates is not None:
+            steps[row]["rate"] = np.float32(rates[row])
+    trial = save(tmp_path, steps, collections={"learning_rates": "^rate"})
+    assert judge(StalledParameters, trial).met == met

@@ -30,6 +30,7 @@ MOST_CLASSES: Final = 50
 MIN_ROWS: Final = 8  # of a batch
 EVALUATED_ROWS: Final = 100  # rows
 MIN_HITS: Final = 5  # fewer evaluated rows are natural duplicates
+PURPOSE_SHARE: Final = 0.25  # three standard deviations of the share of 200 rows
 TIMES_NATURAL: Final = 2  # evaluated rows, compared with those that natural duplicates explain
 FULL: Final = "the batches repeat all rows so far: full batches, or a single one"
 TOO_FEW: Final = f"fewer than {JUDGED_BATCHES} batches of inputs so far"
@@ -41,6 +42,7 @@ class _Batches:
 
     recent: deque[frozenset[int]] = field(default_factory=lambda: deque(maxlen=JUDGED_BATCHES))
     repeats: deque[bool] = field(default_factory=lambda: deque(maxlen=JUDGED_BATCHES))
+    known: deque[float] = field(default_factory=lambda: deque(maxlen=JUDGED_BATCHES))
     trained: SeenRows = field(default_factory=SeenRows)
     evaluated: SeenRows = field(default_factory=SeenRows)
     clean: int = 0  # evaluated rows in batches that were not trained with as a whole
@@ -49,6 +51,14 @@ class _Batches:
     sizes: int = 0  # of their batches, summed over the rows
     labels: Counter[int] = field(default_factory=Counter)
     few_classes: deque[bool] = field(default_factory=lambda: deque(maxlen=JUDGED_BATCHES))
+
+    def are_training_data(self, hits: int, rows: int) -> bool:
+        """Return whether so many of the evaluated rows were trained with as of training batches.
+
+        Rows that are drawn at random come back before all were seen once.
+        """
+        known = rows * sum(self.known) / max(1, len(self.known))
+        return hits == rows or abs(hits - known) < PURPOSE_SHARE * known
 
 
 class RepeatedBatches(DeclaredRule):
@@ -64,11 +74,11 @@ class RepeatedBatches(DeclaredRule):
     fewer than 8 labels and more than 50 classes are not judged.
 
     Leak: more than `threshold_leak` of the evaluated rows, at least five of 100 or more, were
-    trained with before. An evaluated batch that consists of such rows does not count: it evaluates
-    the training data on purpose. Where evaluated batches hold some of their rows twice, as short
-    texts do, the leak must be twice as large as such duplicates of the data explain: their share,
-    times the number of different training rows for each row of a batch. Each worker is judged
-    separately.
+    trained with before. An evaluated batch that consists of such rows, or holds about as many of
+    them as the latest training batches, does not count: it evaluates the training data on purpose.
+    Where evaluated batches hold some of their rows twice, as short texts do, the leak must be twice
+    as large as such duplicates of the data explain: their share, times the number of different
+    training rows for each row of a batch. Each worker is judged separately.
 
     Rows are compared by hashes; at most 200,000 of each kind are remembered. Reinforcement learning
     repeats batches by design and is not judged.
@@ -138,6 +148,7 @@ class RepeatedBatches(DeclaredRule):
         earlier = frozenset().union(*batches.recent)
         batches.repeats.append(len(batch & earlier) >= enough)
         batches.recent.append(batch)
+        batches.known.append(sum(row in batches.trained for row in batch) / max(len(batch), 1))
         batches.trained.add(rows)
         if len(batches.repeats) < JUDGED_BATCHES:
             return None
@@ -178,7 +189,7 @@ class RepeatedBatches(DeclaredRule):
         fresh = {row for row in rows if row not in batches.evaluated}
         hits = sum(row in batches.trained for row in fresh)
         batches.evaluated.add(tuple(fresh))
-        if fresh and hits < len(fresh):
+        if not batches.are_training_data(hits, len(fresh)):
             batches.clean += len(fresh)
             batches.leaked += hits
             counts = Counter(rows)

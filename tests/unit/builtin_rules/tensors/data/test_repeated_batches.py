@@ -141,6 +141,24 @@ def test_evaluated_rows_that_were_trained_with_meet_it(
     assert bool(leaks(tmp_path, *evaluated).met) is met
 
 
+@pytest.mark.parametrize(
+    ("evaluated", "met"),
+    [
+        pytest.param(rows(0, 200), False, id="training-data-on-purpose"),
+        pytest.param(rows(1000, 200), False, id="apart"),
+        pytest.param(rows(920, 200), True, id="leak"),
+    ],
+)
+def test_rows_drawn_at_random_are_evaluated_before_all_were_trained_with(
+    evaluated: "np.ndarray", met: bool, tmp_path: Path
+) -> None:
+    data, drawn = rows(0, 1000), np.random.default_rng(0).integers(0, 1000, (30, 32))
+    steps = {at: {INPUTS: data[numbers]} for at, numbers in enumerate(drawn)}
+    modes = {**dict.fromkeys(range(30), ModeKeys.TRAIN), 30: EVAL}
+    trial = save(tmp_path, {**steps, 30: {INPUTS: evaluated}}, modes=modes)
+    assert bool(judge(RepeatedBatches, trial).met) is met
+
+
 def test_values_are_hashed_without_fingerprints(tmp_path: Path) -> None:
     batches = [np.full((32, 2), at) + np.arange(32)[:, None] * 100 for at in range(8)]
     steps = {at: {"labels": one} for at, one in enumerate([*batches, *[batches[0]] * 9])}

@@ -18,6 +18,9 @@ RATE: Final = "rate"
 ZERO_SHARE: Final = 1e-6  # of the highest rate; below it a rate counts as zero
 MIN_ROWS: Final = 10  # rows for a verdict at the end, or on the end of a schedule
 IDLE_SHARE: Final = 0.2  # of the rows; the printed tail of a cosine decay is shorter
+TURN_SHARE: Final = 0.1  # of the highest rate: what a rate that has turned reaches again
+TROUGH_SHARE: Final = 0.01  # of the highest rate: what it was below before
+TURN_ROWS: Final = 3  # of the rise, which a restart does not have
 WARM_UP: Final = 20  # rows in which a rate may jump
 LATEST_ROWS: Final = 10
 PLATEAUS: Final = 5
@@ -43,6 +46,17 @@ class _Rates:
     highest: float = 0.0
     last: float = 0.0
     zero: int = 0  # latest rows in a row
+    # The steps of the first and of the latest row, the smallest distance of two, and the steps of
+    # the last row above zero, of the highest, of the last above `TURN_SHARE`, of the lowest since.
+    first_step: int = 0
+    step: int = 0
+    gap: float = math.inf
+    moving_step: int = 0
+    highest_step: int = 0
+    above_step: int = 0
+    trough_step: int = 0
+    trough: float = math.inf  # the lowest rate since the last one above `TURN_SHARE`
+    since_trough: int = 0  # rows
     smallest: float = math.inf  # of the positive ones
     decimals: int = 0  # the most of any rate
     latest: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST_ROWS))
@@ -56,8 +70,18 @@ class _Rates:
     falls: int = 0
     others_move: bool = False
 
-    def add(self, rate: float) -> None:
+    def add(self, rate: float, step: int) -> None:
         """Add a rate, which was judged before."""
+        if self.rows:
+            self.gap = min(self.gap, max(1, step - self.step))
+        else:
+            self.first_step = step
+        self.step = step
+        if rate > self.highest:
+            self.highest_step = step
+        if rate < self.trough:
+            self.trough, self.trough_step, self.since_trough = rate, step, 0
+        self.since_trough += 1
         if self.rows and rate == self.last:
             self.length += 1
         else:
@@ -74,6 +98,7 @@ class _Rates:
             self.smallest = min(self.smallest, rate)
         self.decimals = max(self.decimals, _decimals(rate))
         self.zero = self.zero + 1 if rate <= ZERO_SHARE * self.highest else 0
+        self.moving_step = self.moving_step if self.zero else step
         self.last = rate
         self.rows += 1
         self.latest.append(rate)
@@ -85,6 +110,32 @@ class _Rates:
             self.highest < (RATE_UNITS - 0.5) * unit
             or self.smallest < (SMALLEST_UNITS - 0.5) * unit
         )
+
+    def idle_rows(self) -> float:
+        """Return for how many rows the rate has been zero, with those that were not saved."""
+        return (self.step - self.moving_step) / self.gap if self.zero < self.rows > 1 else 0.0
+
+    def is_idle(self) -> bool:
+        """Return whether the rate has been zero for a large part of the run, at the end."""
+        return self.idle_rows() > IDLE_SHARE * (1 + (self.step - self.first_step) / self.gap)
+
+    def turns(self) -> bool:
+        """Return whether a rate that came down to next to nothing rises as it fell.
+
+        A restart rises at once. A cyclic schedule rose like that before it fell.
+        """
+        if self.last < TURN_SHARE * self.highest:
+            return False
+        fell, rises = self.trough_step - self.above_step, self.step - self.trough_step
+        rose, came_down = self.highest_step - self.first_step, self.trough_step - self.highest_step
+        turned = (
+            self.trough <= TROUGH_SHARE * self.highest
+            and self.since_trough > TURN_ROWS
+            and fell <= 2 * rises <= 4 * fell
+            and 2 * rose < came_down
+        )
+        self.above_step, self.trough = self.step, math.inf
+        return turned
 
     def is_by_epoch(self) -> bool:
         """Return whether the rate changed at regular intervals of many rows, in one direction."""
@@ -105,7 +156,10 @@ class LearningRate(DeclaredRule):
     - a rate is negative (error);
     - a rate is zero in the first `patience` rows, or in all rows of a run of at least 10 (error);
     - a rate has been zero for at least 10 rows and more than 20 % of all rows, after it was higher:
-      the schedule has ended, the training has not (warning);
+      the schedule has ended, the training has not (warning). Where rows are further apart than
+      others, those in between count as well;
+    - a rate that came down to 1 % of the highest one rises again, as slowly as it fell: the
+      schedule, such as a half cosine, was stepped beyond its end (warning);
     - after the first 20 rows, a rate is at least `jump` times the row before and the highest rate
       of all rows before, unless it rose within the last 10 rows (warning);
     - at the end of the run, the rate has changed only in steps of the same number of rows, at least
@@ -166,7 +220,7 @@ class LearningRate(DeclaredRule):
         group = self._groups.setdefault(key, _Rates())
         is_jump = self._is_jump(group, rate)
         before = group.highest
-        group.add(rate)
+        group.add(rate, step)
         group.others_move = any(
             other > 0 for others, other in rates.items() if others != key and others[1] == key[1]
         )
@@ -191,9 +245,13 @@ class LearningRate(DeclaredRule):
 
     def _at_row(self, group: _Rates) -> Iterator[_Verdict]:
         """Yield what is wrong with a group after its latest row."""
+        trough_step = group.trough_step
+        if group.turns():
+            note = f"It rises again since step {trough_step}: its schedule is shorter than the run."
+            yield _Verdict(TURN_SHARE * group.highest, note, Severity.WARNING)
         if group.zero == group.rows >= self.patience:
             yield self._zero(group, "Zero in all rows so far.")
-        elif MIN_ROWS <= group.zero < group.rows and group.zero > IDLE_SHARE * group.rows:
+        elif group.idle_rows() >= MIN_ROWS and group.is_idle():
             note = f"Zero for {group.zero} of {group.rows} rows: the schedule has ended."
             severity = Severity.NOTE if group.others_move else Severity.WARNING
             if group.may_be_rounded():
@@ -209,7 +267,7 @@ class LearningRate(DeclaredRule):
         """Yield what is wrong with the whole schedule of a group."""
         if group.zero == group.rows < self.patience:
             yield self._zero(group, "Zero in all rows.")
-        elif MIN_ROWS <= group.zero < group.rows and group.zero <= IDLE_SHARE * group.rows:
+        elif MIN_ROWS <= group.zero < group.rows and not group.is_idle():
             note = f"Zero in the last {group.zero} of {group.rows} rows."
             yield _Verdict(ZERO_SHARE * group.highest, note, Severity.NOTE)
         if not group.is_by_epoch():

@@ -63,6 +63,10 @@ BY_EPOCH = AT // 20  # ten epochs
             1e-3 * np.minimum(1, (1 + BY_EPOCH) / 500), [(199, WARNING)], id="warms-up-for-ever"
         ),
         pytest.param(0.1 * (1 + np.cos(np.pi * AT / 9999)), [], id="stopped-early-by-batch"),
+        pytest.param(
+            0.1 * (1 + np.cos(np.pi * AT / 80)), [(97, WARNING)], id="half-cosine-that-goes-on"
+        ),
+        pytest.param(0.1 * (1 - np.cos(np.pi * AT / 50)), [], id="cyclic"),
     ],
 )
 def test_verdicts(rates: Sequence[float], expected: list[tuple[int, Severity]]) -> None:
@@ -137,3 +141,10 @@ def test_healthy_schedules_are_not_accused(keep: int) -> None:
         if judge_rows(LearningRate, rows_of(lr=rates[::keep])).met
     ]
     assert accused == []
+
+
+def test_rows_that_were_not_saved_count_too() -> None:
+    steps = [*range(100), *range(100, 400, 10)]
+    rates = [1.25e-3 if step < 200 else 0.0 for step in steps]
+    rows = [(step, values) for step, (_, values) in zip(steps, rows_of(lr=rates), strict=True)]
+    assert first_of(judge_rows(LearningRate, rows)) == 240

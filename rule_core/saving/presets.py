@@ -14,6 +14,9 @@ ATTENTION: Final = "attention"
 ROUTER: Final = "router"
 ACTIVATION_STATISTICS: Final = "activation_statistics"
 FINGERPRINTS: Final = "fingerprints"
+# Of automatic hooks: the classes that a loss compares, and the spread of embeddings.
+CLASSES: Final = "classes"
+EMBEDDINGS: Final = "embeddings"
 # The predictions given to loss modules, which automatic hooks save if they are small.
 LOSS_INPUTS: Final = "loss_inputs"
 
@@ -30,6 +33,7 @@ OF_OPTIMIZER: Final = (
 # What needs callbacks at the modules of a model.
 OF_MODULES: Final = (ACTIVATION_STATISTICS, ATTENTION, ROUTER)
 MEASURED: Final = (*OF_OPTIMIZER, *OF_MODULES, PARAMETERS, MODEL, FINGERPRINTS)
+OF_LOSS: Final = (CLASSES, EMBEDDINGS)
 PRESETS: Final[Mapping[str, tuple[str, ...]]] = {
     "none": (),
     "auto": (),

@@ -37,7 +37,8 @@ class RepresentationCollapse(SustainedRule):
     """
 
     TENSORS = ("embeddings", EMBEDDINGS)
-    READS = "the collection embeddings, and outputs of projection heads: values."
+    READS = "the collection embeddings: values, or their spread; and outputs of projection heads."
+    SAVED = ("embeddings",)
     threshold = positive("Smallest accepted spread; even rows have 1.", 0.05, "spread")
     patience = steps_in_a_row(5)
     tensor_regex = names(EMBEDDINGS)
@@ -46,6 +47,10 @@ class RepresentationCollapse(SustainedRule):
 
     def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
         rows = finite_array(saved, step)
+        if rows is not None and rows.size == 1:  # measured by the hook
+            spread = float(rows.reshape(-1)[0])
+            is_bad = self._stays_low(saved.key, spread, is_low=spread < self.threshold)
+            return TensorState(spread, is_bad)
         if rows is None or rows.ndim != 2 or len(rows) < MIN_SAMPLES:  # noqa: PLR2004 - rows, columns
             return None
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)

@@ -92,7 +92,7 @@ class ClassImbalance(DeclaredRule):
         "the values of labels and predictions: tensors of the collections of these names, with "
         "labels and predictions in their names, inputs 1 and 0 of a loss, or output logits."
     )
-    SAVED = ("labels", "predictions")
+    SAVED = ("labels", "predictions", "classes")
     threshold_imbalance = non_negative(
         "Largest tolerated ratio of the largest to the smallest class.",
         10.0,

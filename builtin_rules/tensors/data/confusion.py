@@ -90,7 +90,7 @@ class Confusion(DeclaredRule):
         "collections of these names, or else the inputs of a loss "
         "(`..._input_1`, `..._input_0`)."
     )
-    SAVED = ("labels", "predictions")
+    SAVED = ("labels", "predictions", "classes")
     category_no = count(
         "Number of classes; by default inferred from labels and predictions.",
         None,

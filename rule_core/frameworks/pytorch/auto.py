@@ -11,12 +11,12 @@ import torch
 from torch import nn
 from torch.nn.modules.loss import _Loss
 
-from rule_core.frameworks.pytorch import modules
+from rule_core.frameworks.pytorch import loss_graph, modules
 from rule_core.frameworks.pytorch.callback import Callback
 from rule_core.frameworks.pytorch.hook import Hook
 from rule_core.modes import ModeKeys
 from rule_core.saving.auto_hook import AUTO, call_after
-from rule_core.saving.presets import LOSS_INPUTS
+from rule_core.saving.presets import CLASSES, EMBEDDINGS, LOSS_INPUTS, OF_LOSS
 
 # With more losses in a step, another model than the one that counts the steps is being trained.
 MOST_LOSSES: Final = 16
@@ -46,6 +46,8 @@ class AutoHook(Hook):
         **Hook.DEFAULT_COLLECTIONS,
         LOSS_INPUTS: (r"(?i)(cross_?entropy|nll_?|bce_?with_?logits_?)(loss)?\d*_input_0$",),
     }
+
+    FILLED_COLLECTIONS: ClassVar[Sequence[str]] = (*Hook.FILLED_COLLECTIONS, *OF_LOSS)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -91,12 +93,26 @@ class AutoHook(Hook):
         del self._handles[count:]
 
     def save_loss(self, tensor: Any) -> None:
-        """Save the tensor of a `backward` call if it is a loss that no module returned."""
+        """Save the tensor of a `backward` call if it is a loss that no module returned.
+
+        Also measure the classes that it compares, and the embeddings that it normalises.
+        """
+        self.run_guarded(self._measure_loss, tensor)
         if self._saving and tensor.numel() == 1 and not self._is_saved(tensor.grad_fn):
             loss = tensor.detach() * self._scaling.inverse()
             self._record_all(f"{LOSS}_output", loss, "backward")
             self._count_loss()
         self._nodes.clear()
+
+    def _measure_loss(self, loss: Any) -> None:
+        if self.wants(CLASSES):
+            classes = loss_graph.compared_classes(loss)
+            if classes is not None:
+                self._measured.add(CLASSES, "classes/labels", classes.labels)
+                self._measured.add(CLASSES, "classes/predictions", classes.predictions)
+        if self.wants(EMBEDDINGS):
+            for number, spread in enumerate(loss_graph.spreads(loss)):
+                self._measured.add(EMBEDDINGS, f"embeddings/{number}/spread", spread)
 
     def _record_all(self, prefix: str, value: Any, place: str) -> None:
         if place == "loss input" and self._is_too_large(f"{prefix}_0", value):

@@ -9,10 +9,12 @@ from rule_core.exceptions import SMDebugValueError
 from rule_core.rules.params import NamesParam, Param, PatternsParam, did_you_mean
 from rule_core.saving.hook_config import load_hook_config
 from rule_core.saving.presets import (
+    EMBEDDINGS,
     FINGERPRINTS,
     LOSS_INPUTS,
     MEASURED,
     MODEL,
+    OF_LOSS,
     OF_OPTIMIZER,
     OPTIMIZER,
 )
@@ -29,7 +31,10 @@ OFTEN: Final = (LOSSES, "gradient_norms", "learning_rates", "loss_scales")
 GRADIENTS: Final = "gradients"
 # What rules read that costs a training next to nothing.
 CHEAP: Final = frozenset(
-    {*OFTEN, *OF_OPTIMIZER, GRADIENTS, MODEL, FINGERPRINTS, LOSS_INPUTS, "feature_importance"}
+    {
+        *(*OFTEN, *OF_OPTIMIZER, *OF_LOSS, MODEL, FINGERPRINTS),
+        *(GRADIENTS, LOSS_INPUTS, "feature_importance"),
+    }
 )
 # Predictions are saved this many times: what is wrong with them is wrong from the first step on.
 LOSS_INPUTS_SAVED: Final = 20
@@ -46,7 +51,7 @@ KNOWN: Final = frozenset(
         *("all", "default", LOSSES, "weights", "biases", GRADIENTS, "metrics", "sm_metrics"),
         *("inputs", "outputs", "layers", "optimizer_variables", "labels", "predictions"),
         *("input_image", "input_sequence", "hyperparameters", "feature_importance"),
-        *("average_shap", "full_shap", "trees", LOSS_INPUTS, *MEASURED),
+        *("average_shap", "full_shap", "trees", LOSS_INPUTS, *MEASURED, *OF_LOSS),
         *(f"{kind}_{side}" for kind in ("relu", "tanh", "sigmoid") for side in ("input", "output")),
     }
 )
@@ -142,7 +147,7 @@ def _known(texts: Iterable[str], configured: set[str]) -> list[str]:
 def _entry(name: str, *, is_reduced: bool = False) -> Json:
     """Return the configuration of one collection; of gradients, perhaps only reductions."""
     parameters = {"include_regex": PATTERNS[name]} if name in PATTERNS else {}
-    if name in {*OFTEN, OPTIMIZER, MODEL, FINGERPRINTS}:
+    if name in {*OFTEN, OPTIMIZER, MODEL, FINGERPRINTS, EMBEDDINGS}:
         parameters["save_steps"] = FIRST_STEPS
     if name == GRADIENTS and is_reduced:
         parameters |= {"reductions": REDUCTIONS, "save_shape": "true"}

@@ -87,6 +87,41 @@ class Trained:
         return list(self.trial.tensor(name).steps(mode))
 
 
+def test_classes_that_a_loss_compares_are_saved(host: Host, tmp_path: Path) -> None:
+    text = "train(lambda x, y: F.cross_entropy(net(x), y))"
+    trial = Trained(host, tmp_path, text, "losses", "classes").trial
+    labels, predictions = (trial.tensor(f"classes/{side}") for side in ("labels", "predictions"))
+    assert labels.steps() == predictions.steps() == [0, 1, 2, 3, 4]
+    assert (labels.value(0).shape, labels.value(0).dtype) == ((16,), "int16")
+    assert trial.tensor_names(collection="classes") == ["classes/labels", "classes/predictions"]
+
+
+def test_spread_of_normalised_rows_is_saved(host: Host, tmp_path: Path) -> None:
+    begin = BEGIN.replace("nn.Linear(8, 2, bias=False)", "nn.Linear(8, 8, bias=False)")
+    text = """
+def loss(x, y):
+    rows = net(x)
+    return F.cosine_similarity(rows, rows.flip(0)).mean()
+train(loss)
+"""
+    trial = Trained(host, tmp_path, text, "losses", "embeddings", begin=begin).trial
+    assert trial.tensor_names(collection="embeddings") == [
+        "embeddings/0/spread",
+        "embeddings/1/spread",
+    ]
+    assert 0 < trial.tensor("embeddings/0/spread").value(0) < 2
+
+
+def test_frozen_parameters_are_saved_with_the_mode_of_the_model(host: Host, tmp_path: Path) -> None:
+    text = "net.one.requires_grad_(False)\ntrain(lambda x, y: criterion(net(x), y))"
+    trial = Trained(host, tmp_path, text, "losses", "model").trial
+    flags = [
+        int(trial.tensor(f"parameters/requires_grad/Net_{side}.weight").value(0))
+        for side in ("one", "two")
+    ]
+    assert flags == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

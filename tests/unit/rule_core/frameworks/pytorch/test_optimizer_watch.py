@@ -189,6 +189,31 @@ def test_closure_that_computes_the_gradients(tmp_path: Path) -> None:
     assert values(opened(watching), "optimizer/grad_norm") == [pytest.approx(norms[0], rel=1e-5)]
 
 
+@pytest.mark.parametrize(
+    ("dtype", "rate", "expected"),
+    [
+        pytest.param(torch.bfloat16, 1e-6, 1.0, id="rounded-away"),
+        pytest.param(torch.bfloat16, 1.0, 0.0, id="large"),
+        pytest.param(torch.float32, 1e-6, None, id="float32"),
+    ],
+)
+def test_elements_of_short_parameters_that_an_update_does_not_change(
+    dtype: Any, rate: float, expected: float | None, tmp_path: Path
+) -> None:
+    model = nn.Linear(4, 4, bias=False).to(dtype)
+    nn.init.ones_(model.weight)
+    optimizer = torch.optim.SGD(model.parameters(), rate)
+    watching = llm(tmp_path)
+    watching.register_module(model)
+    model(torch.ones(2, 4, dtype=dtype)).sum().backward()
+    optimizer.step()
+    trial = opened(watching)
+    name = "optimizer/unchanged_share/Linear_weight"
+    assert trial.has_tensor(name) is (expected is not None)
+    if expected is not None:
+        assert trial.tensor(name).value(0) == expected
+
+
 def test_sparse_frozen_and_missing_gradients(tmp_path: Path) -> None:
     model = nn.Sequential(nn.Embedding(10, 4, sparse=True), nn.Flatten(), nn.Linear(8, 2))
     model[2].bias.requires_grad_(requires_grad=False)

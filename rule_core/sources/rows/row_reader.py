@@ -63,12 +63,15 @@ class RowReader:
         What gives the rows their steps.
     names
         What the names of series say.
+    may_begin
+        Whether the next row begins another run if all of its names have a number at its step.
     """
 
     def __init__(self, options: SourceOptions = DEFAULT) -> None:
         self.steps = RowSteps()
         self._column = options.step_column
         self.names = NameTable(options)
+        self.may_begin = False
         self._last: dict[str, int] = {}  # the last step of each name
         self._values: dict[str, float] = {}  # and its number
         self._lags = False  # whether some names are behind others
@@ -153,6 +156,9 @@ class RowReader:
         ):
             self._last.clear()
             is_behind = False
+        elif self.may_begin and all(self._last.get(name, -1) == step for name in values):
+            record.begin_segment()
+            self._last.clear()
         new = {name: value for name, value in values.items() if self._last.get(name, -1) < step}
         self._last.update(dict.fromkeys(new, step))
         self._values.update(new)

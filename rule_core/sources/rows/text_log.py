@@ -82,6 +82,8 @@ _MOST_WORDS: Final = 8  # of a line, and a few for each number
 _FEWEST_ROWS: Final = 3  # that prove a counter which has no known metric beside it
 _FEWEST_NUMBERS: Final = 4  # of a printed list
 _NO_EVALUATION: Final = frozenset(("", TRAINING))
+_OPENING_LINES: Final = 1000  # that are remembered
+_TO_FORM: Final = str.maketrans("", "", "0123456789")
 
 
 class _Matcher(NamedTuple):
@@ -136,6 +138,9 @@ class TextLines:
         self._total = 0  # of that count
         self._value = 0.0
         self._waiting: tuple[dict[str, float], tuple[Count, ...]] | None = None
+        # How much oftener a form of the lines before the first row began a run than it did not.
+        self._opening: dict[str, int] = {}
+        self._recurring: set[str] = set()  # those since the latest row
         self.problems: list[str] = []
 
     def add_line(self, line: str, record: SourceRecord) -> None:
@@ -143,8 +148,8 @@ class TextLines:
         self._lines += 1
         for piece in plain_text(line[:MAX_SEARCHED]):
             for content in _split_at_bar(_of_coco(piece).rstrip()):
-                if not self._add_matched(content, record):
-                    self._add_text(content, record)
+                if not self._add_matched(content, record) and not self._add_text(content, record):
+                    self._note(content)
 
     def _add_matched(self, content: str, record: SourceRecord) -> bool:
         """Pass on the numbers that patterns find; return whether there are any."""
@@ -180,21 +185,51 @@ class TextLines:
                 values[name] = value
         self._add_row(values, (Count("step", 0, step),), record)
 
-    def _add_text(self, content: str, record: SourceRecord) -> None:
+    def _add_text(self, content: str, record: SourceRecord) -> bool:
+        """Pass on the numbers of a line; return whether it counts, or is a row or a list."""
         row = self._table.read(content)
         if row:
             self._add_row_of_cells(row, record)
         if row is not None or self._add_list(content, record):
-            return
+            return row != []
         if not _NUMBER.search(content):
             if len(content) < _HEADING:
                 self._add_heading(LineFields(mode=next(mode_words(content), "")))
-            return
+            return False
         fields = line_fields(content)
         if fields.pairs:
             self._add_fields(fields, record)
         else:
             self._add_heading(fields)
+        return bool(fields.counts)
+
+    def opens(self, lines: Iterable[str]) -> bool:
+        """Return whether lines come before the first row, or one of them recurs that did."""
+        if self.rows.steps.last < 0:
+            return len(self._opening) < _OPENING_LINES
+        return any(self._opening.get(line.translate(_TO_FORM), -1) >= 0 for line in lines)
+
+    def _note(self, content: str) -> None:
+        """Remember a line before the first row; if it recurs, a run may begin."""
+        if self.opens([content]):
+            form = content.translate(_TO_FORM)
+            if self.rows.steps.last < 0:
+                self._opening[form] = 0
+            else:
+                self._recurring.add(form)
+
+    def _segment_before(self, names: Iterable[str], record: SourceRecord) -> int:
+        """Return the segment before a row, which may begin another run if lines recurred."""
+        self.rows.may_begin = bool(self._recurring) and self._has_metric(names)
+        return record.segment
+
+    def _learn(self, *, has_begun: bool) -> None:
+        """Remember whether the lines that recurred before a row opened a run."""
+        if self.rows.may_begin:
+            self.rows.may_begin = False
+            for form in self._recurring:
+                self._opening[form] += 1 if has_begun else -1
+            self._recurring.clear()
 
     def end(self, record: SourceRecord) -> None:
         """Pass on what waits for later lines, since there are none."""
@@ -359,8 +394,10 @@ class TextLines:
         """Pass on the row that was drawn over, since none follows that does."""
         if self._waiting:
             values, counts = self._waiting
+            recurring, self._recurring = self._recurring, set()
             self._waiting = None
             self._add_row(values, counts, record)
+            self._recurring = recurring
 
     def _has_meaning(self, names: Iterable[str]) -> bool:
         """Return whether one of some names has a meaning, or names a set such as ``val``."""
@@ -421,7 +458,9 @@ class TextLines:
             if self._last_names.issuperset(names) and self._repeats(values):
                 self.rows.steps.count_rows()
             self._last_names.update(names)
+        segment = self._segment_before(names, record)
         self.rows.add(values, counts, record)
+        self._learn(has_begun=record.segment > segment)
         step = self.rows.steps.last
         if self.evidence is None or (step == self._last and self.evidence):
             return
@@ -451,7 +490,9 @@ class TextLines:
         names = tuple(name for name, _ in fields)
         if not names or (self.rows.steps.last < 0 and not self._are_of_training(names, ())):
             return
+        segment = self._segment_before(names, record)
         self.rows.add_fields(fields, record, context=self._context)
+        self._learn(has_begun=record.segment > segment)
         if self.evidence is not None and self.rows.steps.last != self._last:
             self._last = self.rows.steps.last
             has_counter = any(counter_rank(name) < NO_COUNTER for name in names)
@@ -466,6 +507,7 @@ class TextLines:
         series = [value for value in numbers if value is not None]
         if len(series) < max(_FEWEST_NUMBERS, len(numbers)):
             return False
+        self.end_row(record)
         for step, value in enumerate(series):
             record.point(match["name"], step, value)
         if self.evidence is not None:
@@ -499,7 +541,8 @@ class TextLogSource(LineSource):
         for start, end in lines_with_numbers(block):
             headings = self._headings(block, done, start)
             self._skipped = []
-            yield headings if _may_matter(headings) else [""] * len(headings), block[start:end]
+            matter = _may_matter(headings) or self._text.opens(headings)
+            yield headings if matter else [""] * len(headings), block[start:end]
             done = end + 1
         self._skipped = self._headings(block, done, len(block))
 

@@ -141,6 +141,7 @@ class TextLines:
         # How much oftener a form of the lines before the first row began a run than it did not.
         self._opening: dict[str, int] = {}
         self._recurring: set[str] = set()  # those since the latest row
+        self._counts_anew = False  # whether a count follows them
         self.problems: list[str] = []
 
     def add_line(self, line: str, record: SourceRecord) -> None:
@@ -217,10 +218,12 @@ class TextLines:
                 self._opening[form] = 0
             else:
                 self._recurring.add(form)
+                self._counts_anew = False
 
     def _segment_before(self, names: Iterable[str], record: SourceRecord) -> int:
         """Return the segment before a row, which may begin another run if lines recurred."""
-        self.rows.may_begin = bool(self._recurring) and self._has_metric(names)
+        is_new = bool(self._recurring) and self._counts_anew
+        self.rows.may_begin = is_new and self._has_metric(names)
         return record.segment
 
     def _learn(self, *, has_begun: bool) -> None:
@@ -254,6 +257,7 @@ class TextLines:
             self._context = self._with_epoch(tuple(counts))
             self._last_names = set()
             is_named = any(count.rank != UNNAMED for count in counts)
+            self._counts_anew |= is_named
             self._valid_until = math.inf if is_named else self._lines + _HEADED
 
     def _is_announced(self, count: Count) -> bool:
@@ -309,8 +313,10 @@ class TextLines:
         self, values: Mapping[str, float], counts: Sequence[Count], *, is_counted: bool
     ) -> bool:
         """Return whether numbers are settings or source code, which come before the first row."""
-        if self.rows.steps.last >= 0 or self._waiting:
+        if not self._recurring and (self.rows.steps.last >= 0 or self._waiting):
             return False
+        if self._recurring and not is_counted:
+            counts = ()  # of the run before
         is_initial = not is_counted and not any(values.values())  # such as val_loss = 0.0
         return is_initial or not self._are_of_training(values, counts)
 
@@ -349,7 +355,7 @@ class TextLines:
         if not counts:
             return self._context if self._lines <= self._valid_until else ()
         inner = [count for count in counts if count.rank != EPOCH]
-        self._counts_itself = bool(inner)
+        self._counts_itself, self._counts_anew = bool(inner), True
         if inner:
             self._total, self._value = inner[0].total, inner[0].value
         counts = self._with_epoch(counts)
@@ -490,12 +496,13 @@ class TextLines:
         names = tuple(name for name, _ in fields)
         if not names or (self.rows.steps.last < 0 and not self._are_of_training(names, ())):
             return
+        has_counter = any(counter_rank(name) < NO_COUNTER for name in names)
+        self._counts_anew |= has_counter
         segment = self._segment_before(names, record)
         self.rows.add_fields(fields, record, context=self._context)
         self._learn(has_begun=record.segment > segment)
         if self.evidence is not None and self.rows.steps.last != self._last:
             self._last = self.rows.steps.last
-            has_counter = any(counter_rank(name) < NO_COUNTER for name in names)
             self.evidence[() if has_counter and self.has_loss(names) else names] += 1
 
     def _add_list(self, content: str, record: SourceRecord) -> bool:
@@ -507,7 +514,8 @@ class TextLines:
         series = [value for value in numbers if value is not None]
         if len(series) < max(_FEWEST_NUMBERS, len(numbers)):
             return False
-        self.end_row(record)
+        if self.rows.steps.last >= 0 or self._waiting:
+            return True  # a summary
         for step, value in enumerate(series):
             record.point(match["name"], step, value)
         if self.evidence is not None:

@@ -137,11 +137,11 @@ class TextLines:
         self._counts_itself = False  # whether the latest line with a count has numbers
         self._total = 0  # of that count
         self._value = 0.0
-        self._waiting: tuple[dict[str, float], tuple[Count, ...]] | None = None
-        # How much oftener a form of the lines before the first row began a run than it did not.
+        self._waiting: tuple[dict[str, float], tuple[Count, ...], set[str]] | None = None
+        # How much more often a form of the lines before the first row began a run than not.
         self._opening: dict[str, int] = {}
-        self._recurring: set[str] = set()  # those since the latest row
-        self._counts_anew = False  # whether a count follows them
+        self._recurring: set[str] = set()  # those of them that recurred
+        self._opened: set[str] = set()  # those after which a count follows
         self.problems: list[str] = []
 
     def add_line(self, line: str, record: SourceRecord) -> None:
@@ -207,32 +207,36 @@ class TextLines:
     def opens(self, lines: Iterable[str]) -> bool:
         """Return whether lines come before the first row, or one of them recurs that did."""
         if self.rows.steps.last < 0:
-            return len(self._opening) < _OPENING_LINES
-        return any(self._opening.get(line.translate(_TO_FORM), -1) >= 0 for line in lines)
+            return self._waiting is None and len(self._opening) < _OPENING_LINES
+        recur = (self._opening.get(_form(line), -1) >= 0 for line in lines)
+        return self.rows.steps.has_counter and any(recur)
 
     def _note(self, content: str) -> None:
         """Remember a line before the first row; if it recurs, a run may begin."""
         if self.opens([content]):
-            form = content.translate(_TO_FORM)
             if self.rows.steps.last < 0:
-                self._opening[form] = 0
+                self._opening[_form(content)] = 0
             else:
-                self._recurring.add(form)
-                self._counts_anew = False
+                self._recurring.add(_form(content))
+
+    def _expect_row(self, *, is_counted: bool = True) -> None:
+        """Let the next row begin a run, since lines recurred and a count follows."""
+        if is_counted and self._recurring:
+            self._opened |= self._recurring
+            self._recurring.clear()
 
     def _segment_before(self, names: Iterable[str], record: SourceRecord) -> int:
-        """Return the segment before a row, which may begin another run if lines recurred."""
-        is_new = bool(self._recurring) and self._counts_anew
-        self.rows.may_begin = is_new and self._has_metric(names)
+        """Return the segment before a row, which may begin another run."""
+        self.rows.may_begin = bool(self._opened) and self._has_metric(names)
         return record.segment
 
     def _learn(self, *, has_begun: bool) -> None:
         """Remember whether the lines that recurred before a row opened a run."""
         if self.rows.may_begin:
             self.rows.may_begin = False
-            for form in self._recurring:
+            for form in self._opened:
                 self._opening[form] += 1 if has_begun else -1
-            self._recurring.clear()
+            self._opened.clear()
 
     def end(self, record: SourceRecord) -> None:
         """Pass on what waits for later lines, since there are none."""
@@ -257,7 +261,7 @@ class TextLines:
             self._context = self._with_epoch(tuple(counts))
             self._last_names = set()
             is_named = any(count.rank != UNNAMED for count in counts)
-            self._counts_anew |= is_named
+            self._expect_row(is_counted=is_named)
             self._valid_until = math.inf if is_named else self._lines + _HEADED
 
     def _is_announced(self, count: Count) -> bool:
@@ -355,7 +359,8 @@ class TextLines:
         if not counts:
             return self._context if self._lines <= self._valid_until else ()
         inner = [count for count in counts if count.rank != EPOCH]
-        self._counts_itself, self._counts_anew = bool(inner), True
+        self._counts_itself = bool(inner)
+        self._expect_row()
         if inner:
             self._total, self._value = inner[0].total, inner[0].value
         counts = self._with_epoch(counts)
@@ -388,22 +393,24 @@ class TextLines:
         is_bar: bool,
     ) -> None:
         """Keep a row that later lines draw over: the last one counts."""
-        earlier = self._waiting[0] if self._waiting and self._waiting[1] == counts else {}
+        waiting = None if self._opened else self._waiting
+        earlier = waiting[0] if waiting and waiting[1] == counts else {}
         is_less = not earlier.keys() <= values.keys() and not earlier.keys().isdisjoint(values)
-        if earlier and not (is_bar and is_less):  # not another bar, such as that of evaluate()
-            values = {**earlier, **values}
+        if waiting and earlier and not (is_bar and is_less):  # not another bar, as of evaluate()
+            values, self._opened = {**earlier, **values}, waiting[2]
         else:
             self.end_row(record)
-        self._waiting = values, counts
+        self._waiting = values, counts, self._opened
+        self._opened = set()
 
     def end_row(self, record: SourceRecord) -> None:
         """Pass on the row that was drawn over, since none follows that does."""
         if self._waiting:
-            values, counts = self._waiting
-            recurring, self._recurring = self._recurring, set()
+            later = self._opened
+            values, counts, self._opened = self._waiting
             self._waiting = None
             self._add_row(values, counts, record)
-            self._recurring = recurring
+            self._opened |= later
 
     def _has_meaning(self, names: Iterable[str]) -> bool:
         """Return whether one of some names has a meaning, or names a set such as ``val``."""
@@ -497,7 +504,7 @@ class TextLines:
         if not names or (self.rows.steps.last < 0 and not self._are_of_training(names, ())):
             return
         has_counter = any(counter_rank(name) < NO_COUNTER for name in names)
-        self._counts_anew |= has_counter
+        self._expect_row(is_counted=has_counter)
         segment = self._segment_before(names, record)
         self.rows.add_fields(fields, record, context=self._context)
         self._learn(has_begun=record.segment > segment)
@@ -647,6 +654,11 @@ def _matcher(line: LogPattern) -> _Matcher:
         msg = f"Log pattern {line.name!r} needs a group of a number, such as (?P<loss>[0-9.]+)."
         raise SMDebugValueError(msg)
     return _Matcher(line.name, search)
+
+
+def _form(content: str) -> str:
+    """Return what a line has in common with those that differ in digits only."""
+    return content[:_WIDEST].translate(_TO_FORM)
 
 
 def _of_coco(content: str) -> str:

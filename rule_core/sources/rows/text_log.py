@@ -137,7 +137,7 @@ class TextLines:
         self._counts_itself = False  # whether the latest line with a count has numbers
         self._total = 0  # of that count
         self._value = 0.0
-        self._waiting: tuple[dict[str, float], tuple[Count, ...], set[str]] | None = None
+        self._waiting: tuple[dict[str, float], tuple[Count, ...]] | None = None
         # How much more often a form of the lines before the first row began a run than not.
         self._opening: dict[str, int] = {}
         self._recurring: set[str] = set()  # those of them that recurred
@@ -150,7 +150,7 @@ class TextLines:
         for piece in plain_text(line[:MAX_SEARCHED]):
             for content in _split_at_bar(_of_coco(piece).rstrip()):
                 if not self._add_matched(content, record) and not self._add_text(content, record):
-                    self._note(content)
+                    self._note(content, record)
 
     def _add_matched(self, content: str, record: SourceRecord) -> bool:
         """Pass on the numbers that patterns find; return whether there are any."""
@@ -207,17 +207,20 @@ class TextLines:
     def opens(self, lines: Iterable[str]) -> bool:
         """Return whether lines come before the first row, or one of them recurs that did."""
         if self.rows.steps.last < 0:
-            return self._waiting is None and len(self._opening) < _OPENING_LINES
+            return len(self._opening) < _OPENING_LINES
         recur = (self._opening.get(_form(line), -1) >= 0 for line in lines)
         return self.rows.steps.has_counter and any(recur)
 
-    def _note(self, content: str) -> None:
+    def _note(self, content: str, record: SourceRecord) -> None:
         """Remember a line before the first row; if it recurs, a run may begin."""
+        form = _form(content)
+        if self._opening.get(form, -1) >= 0:
+            self.end_row(record)
         if self.opens([content]):
             if self.rows.steps.last < 0:
-                self._opening[_form(content)] = 0
+                self._opening[form] = 0
             else:
-                self._recurring.add(_form(content))
+                self._recurring.add(form)
 
     def _expect_row(self, *, is_counted: bool = True) -> None:
         """Let the next row begin a run, since lines recurred and a count follows."""
@@ -225,9 +228,9 @@ class TextLines:
             self._opened |= self._recurring
             self._recurring.clear()
 
-    def _segment_before(self, names: Iterable[str], record: SourceRecord) -> int:
+    def _segment_before(self, record: SourceRecord) -> int:
         """Return the segment before a row, which may begin another run."""
-        self.rows.may_begin = bool(self._opened) and self._has_metric(names)
+        self.rows.may_begin = bool(self._opened)
         return record.segment
 
     def _learn(self, *, has_begun: bool) -> None:
@@ -393,24 +396,20 @@ class TextLines:
         is_bar: bool,
     ) -> None:
         """Keep a row that later lines draw over: the last one counts."""
-        waiting = None if self._opened else self._waiting
-        earlier = waiting[0] if waiting and waiting[1] == counts else {}
+        earlier = self._waiting[0] if self._waiting and self._waiting[1] == counts else {}
         is_less = not earlier.keys() <= values.keys() and not earlier.keys().isdisjoint(values)
-        if waiting and earlier and not (is_bar and is_less):  # not another bar, as of evaluate()
-            values, self._opened = {**earlier, **values}, waiting[2]
+        if earlier and not (is_bar and is_less):  # not another bar, such as that of evaluate()
+            values = {**earlier, **values}
         else:
             self.end_row(record)
-        self._waiting = values, counts, self._opened
-        self._opened = set()
+        self._waiting = values, counts
 
     def end_row(self, record: SourceRecord) -> None:
         """Pass on the row that was drawn over, since none follows that does."""
         if self._waiting:
-            later = self._opened
-            values, counts, self._opened = self._waiting
+            values, counts = self._waiting
             self._waiting = None
             self._add_row(values, counts, record)
-            self._opened |= later
 
     def _has_meaning(self, names: Iterable[str]) -> bool:
         """Return whether one of some names has a meaning, or names a set such as ``val``."""
@@ -471,7 +470,7 @@ class TextLines:
             if self._last_names.issuperset(names) and self._repeats(values):
                 self.rows.steps.count_rows()
             self._last_names.update(names)
-        segment = self._segment_before(names, record)
+        segment = self._segment_before(record)
         self.rows.add(values, counts, record)
         self._learn(has_begun=record.segment > segment)
         step = self.rows.steps.last
@@ -505,7 +504,7 @@ class TextLines:
             return
         has_counter = any(counter_rank(name) < NO_COUNTER for name in names)
         self._expect_row(is_counted=has_counter)
-        segment = self._segment_before(names, record)
+        segment = self._segment_before(record)
         self.rows.add_fields(fields, record, context=self._context)
         self._learn(has_begun=record.segment > segment)
         if self.evidence is not None and self.rows.steps.last != self._last:

@@ -235,7 +235,8 @@ def test_an_epoch_that_was_broken_off_and_announced_again_is_one_epoch() -> None
         pytest.param("lr = 0.{}\n", "epoch 0, loss: {}\n", id="a setting"),
         pytest.param("Loading\nEpoch 0:\n", "  loss: {}\n", id="an epoch that is announced"),
         pytest.param("step    loss    acc\n", "0    {}    0.5\n", id="the header of a table"),
-        pytest.param("Fold {}\n", "Epoch 0: 100%|###| 9/9 [00:01<00:00, loss={}]\n", id="a bar"),
+        pytest.param("Fold\n", "Epoch 0: 100%|###| 9/9 [00:01<00:00, loss={}]\n", id="a bar"),
+        pytest.param("Fold\n", 2 * "Epoch 0: 100%|###| 9/9 [00:01<00:00, loss={0}]\r\n", id="bars"),
     ],
 )
 def test_a_run_that_is_opened_as_the_first_one_begins_a_segment(opening: str, row: str) -> None:
@@ -251,13 +252,22 @@ def test_a_line_that_recurs_within_a_run_opens_none() -> None:
     assert read(FORMAT, rows.encode()) == {"loss": [("0", 3.0), ("1", 2.0)]}
 
 
+def test_an_evaluation_below_such_a_line_is_of_the_same_run() -> None:
+    log = b"ready\nepoch 0, loss: 3\nready\nepoch 0, val_loss: 2\nepoch 1, loss: 0\n"
+    assert read(FORMAT, log) == {"loss": [("0", 3.0), ("1", 0.0)], "val_loss": [("0", 2.0)]}
+
+
+def test_rows_without_a_counter_are_one_run() -> None:
+    assert read(FORMAT, b"ready\nloss: 3\nready\nloss: 0\n")["loss"] == [("0", 3.0), ("1", 0.0)]
+
+
 def test_a_row_that_is_not_counted_anew_begins_no_run() -> None:
-    log = b"update done\nstep 0, cost: 3\nupdate done\ncost: 2\nstep 1, cost: 1\n"
-    assert read(FORMAT, log) == {"cost": [("0", 3.0), ("1", 1.0)]}
+    log = b"ready\n[1/9] cost: 3\nready\n 9%|#| 1/9 [00:00<?]\ncost: 2\n[2/9] cost: 1\n"
+    assert read(FORMAT, log) == {"cost": [("1", 3.0), ("2", 1.0)]}
 
 
 def test_settings_of_another_run_are_no_rows() -> None:
-    run = b"Training\nlr=%d\nepoch 1, loss: 2\nepoch 2, loss: 1\n"
+    run = b"Training\nhidden: %d\nEpoch 1\nloss: 2\nEpoch 2\nloss: 1\n"
     assert read(FORMAT, run % 5 + run % 7).keys() == {"loss"}
 
 

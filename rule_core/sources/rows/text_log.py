@@ -82,7 +82,7 @@ _MOST_WORDS: Final = 8  # of a line, and a few for each number
 _FEWEST_ROWS: Final = 3  # that prove a counter which has no known metric beside it
 _FEWEST_NUMBERS: Final = 4  # of a printed list
 _NO_EVALUATION: Final = frozenset(("", TRAINING))
-_OPENING_LINES: Final = 1000  # that are remembered
+_OPENING_LINES: Final = 1000  # before the first row, which are remembered
 _TO_FORM: Final = str.maketrans("", "", "0123456789")
 
 
@@ -138,7 +138,7 @@ class TextLines:
         self._total = 0  # of that count
         self._value = 0.0
         self._waiting: tuple[dict[str, float], tuple[Count, ...]] | None = None
-        # How much more often a form of the lines before the first row began a run than not.
+        # Lines before the first row, without digits: how often they opened runs, less how often not.
         self._opening: dict[str, int] = {}
         self._recurring: set[str] = set()  # those of them that recurred
         self._opened: set[str] = set()  # those after which a count follows
@@ -208,12 +208,13 @@ class TextLines:
         """Return whether lines come before the first row, or one of them recurs that did."""
         if self.rows.steps.last < 0:
             return len(self._opening) < _OPENING_LINES
-        recur = (self._opening.get(_form(line), -1) >= 0 for line in lines)
-        return self.rows.steps.has_counter and any(recur)
+        forms = "\n".join(lines).translate(_TO_FORM).split("\n")
+        return self.rows.steps.has_counter and any(self._opening.get(x, -1) >= 0 for x in forms)
 
     def _note(self, content: str, record: SourceRecord) -> None:
         """Remember a line before the first row; if it recurs, a run may begin."""
-        form = _form(content)
+        content = content[:_WIDEST]
+        form = content.translate(_TO_FORM)
         if self._opening.get(form, -1) >= 0:
             self.end_row(record)
         if self.opens([content]):
@@ -222,11 +223,10 @@ class TextLines:
             else:
                 self._recurring.add(form)
 
-    def _expect_row(self, *, is_counted: bool = True) -> None:
-        """Let the next row begin a run, since lines recurred and a count follows."""
-        if is_counted and self._recurring:
-            self._opened |= self._recurring
-            self._recurring.clear()
+    def _expect_row(self) -> None:
+        """Let the next row begin a run if lines recurred, since a count follows."""
+        self._opened |= self._recurring
+        self._recurring.clear()
 
     def _segment_before(self, record: SourceRecord) -> int:
         """Return the segment before a row, which may begin another run."""
@@ -264,7 +264,8 @@ class TextLines:
             self._context = self._with_epoch(tuple(counts))
             self._last_names = set()
             is_named = any(count.rank != UNNAMED for count in counts)
-            self._expect_row(is_counted=is_named)
+            if is_named:
+                self._expect_row()
             self._valid_until = math.inf if is_named else self._lines + _HEADED
 
     def _is_announced(self, count: Count) -> bool:
@@ -320,10 +321,10 @@ class TextLines:
         self, values: Mapping[str, float], counts: Sequence[Count], *, is_counted: bool
     ) -> bool:
         """Return whether numbers are settings or source code, which come before the first row."""
-        if not self._recurring and (self.rows.steps.last >= 0 or self._waiting):
+        if self._recurring:
+            counts = counts if is_counted else ()  # those of the run before
+        elif self.rows.steps.last >= 0 or self._waiting:
             return False
-        if self._recurring and not is_counted:
-            counts = ()  # of the run before
         is_initial = not is_counted and not any(values.values())  # such as val_loss = 0.0
         return is_initial or not self._are_of_training(values, counts)
 
@@ -503,7 +504,8 @@ class TextLines:
         if not names or (self.rows.steps.last < 0 and not self._are_of_training(names, ())):
             return
         has_counter = any(counter_rank(name) < NO_COUNTER for name in names)
-        self._expect_row(is_counted=has_counter)
+        if has_counter:
+            self._expect_row()
         segment = self._segment_before(record)
         self.rows.add_fields(fields, record, context=self._context)
         self._learn(has_begun=record.segment > segment)
@@ -653,11 +655,6 @@ def _matcher(line: LogPattern) -> _Matcher:
         msg = f"Log pattern {line.name!r} needs a group of a number, such as (?P<loss>[0-9.]+)."
         raise SMDebugValueError(msg)
     return _Matcher(line.name, search)
-
-
-def _form(content: str) -> str:
-    """Return what a line has in common with those that differ in digits only."""
-    return content[:_WIDEST].translate(_TO_FORM)
 
 
 def _of_coco(content: str) -> str:

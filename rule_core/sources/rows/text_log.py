@@ -138,7 +138,7 @@ class TextLines:
         self._total = 0  # of that count
         self._value = 0.0
         self._waiting: tuple[dict[str, float], tuple[Count, ...]] | None = None
-        # Lines before the first row, without digits: how often they opened runs, less how often not.
+        # Lines before the first row without digits: how often they opened runs less how often not.
         self._opening: dict[str, int] = {}
         self._recurring: set[str] = set()  # those of them that recurred
         self._opened: set[str] = set()  # those after which a count follows

@@ -63,12 +63,15 @@ class RowReader:
         What gives the rows their steps.
     names
         What the names of series say.
+    may_begin
+        Whether the next row begins another run if all of its names have a number at its step.
     """
 
     def __init__(self, options: SourceOptions = DEFAULT) -> None:
         self.steps = RowSteps()
         self._column = options.step_column
         self.names = NameTable(options)
+        self.may_begin = False
         self._last: dict[str, int] = {}  # the last step of each name
         self._values: dict[str, float] = {}  # and its number
         self._lags = False  # whether some names are behind others
@@ -147,21 +150,30 @@ class RowReader:
         is_training = any(self.names(name).mode is not ModeKeys.EVAL for name in values)
         last = self.steps.last
         step = self.steps.step_of(counts, is_training=is_training)
-        is_behind = step < last
-        if is_behind and any(
-            self._last.get(name, -1) >= step for name in values if self.names(name).collection
-        ):
-            self._last.clear()
-            is_behind = False
+        self._lags |= step <= last and self._is_behind(values, step, last, record)
         new = {name: value for name, value in values.items() if self._last.get(name, -1) < step}
         self._last.update(dict.fromkeys(new, step))
         self._values.update(new)
-        self._lags = self._lags or is_behind
         if self._lags:  # such as lines of two kinds, of which one counts from 0
             for name, value in new.items():
                 record.point(name, step, value, time)
         elif new:
             record.row(step, new, time)
+
+    def _is_behind(
+        self, values: Mapping[str, float], step: int, last: int, record: SourceRecord
+    ) -> bool:
+        """Return whether a row is behind others of its run, unless it begins another one."""
+        if step < last:
+            known = (name for name in values if self.names(name).collection)
+            begins_run = any(self._last.get(name, -1) >= step for name in known)
+        else:
+            begins_run = self.may_begin and all(self._last.get(name) == step for name in values)
+            if begins_run:
+                record.begin_segment()
+        if begins_run:
+            self._last.clear()
+        return step < last and not begins_run
 
     def _counted_by_user(
         self, values: Mapping[str, float], counts: Sequence[Count]

@@ -242,6 +242,7 @@ class RowSteps:
         elif epoch is not None and last is not None and epoch < last:
             self._base = self._bases.get(epoch, 0)  # resumed at an earlier epoch
             self._bases = {e: base for e, base in self._bases.items() if e <= epoch}
+            self._largest = value
         elif last is None and self._is_over(before) and value < before.value:
             self._base += before.total  # a bar for each epoch, which has no number
         elif value < before.value and epoch is None:

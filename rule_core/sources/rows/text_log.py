@@ -82,6 +82,8 @@ _MOST_WORDS: Final = 8  # of a line, and a few for each number
 _FEWEST_ROWS: Final = 3  # that prove a counter which has no known metric beside it
 _FEWEST_NUMBERS: Final = 4  # of a printed list
 _NO_EVALUATION: Final = frozenset(("", TRAINING))
+_OPENING_LINES: Final = 1000  # before the first row, which are remembered
+_TO_FORM: Final = str.maketrans("", "", "0123456789")
 
 
 class _Matcher(NamedTuple):
@@ -136,6 +138,10 @@ class TextLines:
         self._total = 0  # of that count
         self._value = 0.0
         self._waiting: tuple[dict[str, float], tuple[Count, ...]] | None = None
+        # Lines before the first row without digits: how often they opened runs less how often not.
+        self._opening: dict[str, int] = {}
+        self._recurring: set[str] = set()  # those of them that recurred
+        self._opened: set[str] = set()  # those after which a count follows
         self.problems: list[str] = []
 
     def add_line(self, line: str, record: SourceRecord) -> None:
@@ -143,8 +149,8 @@ class TextLines:
         self._lines += 1
         for piece in plain_text(line[:MAX_SEARCHED]):
             for content in _split_at_bar(_of_coco(piece).rstrip()):
-                if not self._add_matched(content, record):
-                    self._add_text(content, record)
+                if not self._add_matched(content, record) and not self._add_text(content, record):
+                    self._note(content, record)
 
     def _add_matched(self, content: str, record: SourceRecord) -> bool:
         """Pass on the numbers that patterns find; return whether there are any."""
@@ -180,21 +186,60 @@ class TextLines:
                 values[name] = value
         self._add_row(values, (Count("step", 0, step),), record)
 
-    def _add_text(self, content: str, record: SourceRecord) -> None:
+    def _add_text(self, content: str, record: SourceRecord) -> bool:
+        """Pass on the numbers of a line; return whether it counts, or is a row or a list."""
         row = self._table.read(content)
         if row:
             self._add_row_of_cells(row, record)
         if row is not None or self._add_list(content, record):
-            return
+            return row != []
         if not _NUMBER.search(content):
             if len(content) < _HEADING:
                 self._add_heading(LineFields(mode=next(mode_words(content), "")))
-            return
+            return False
         fields = line_fields(content)
         if fields.pairs:
             self._add_fields(fields, record)
         else:
             self._add_heading(fields)
+        return bool(fields.counts)
+
+    def opens(self, lines: Iterable[str]) -> bool:
+        """Return whether lines come before the first row, or one of them recurs that did."""
+        if self.rows.steps.last < 0:
+            return len(self._opening) < _OPENING_LINES
+        forms = "\n".join(lines).translate(_TO_FORM).split("\n")
+        return self.rows.steps.has_counter and any(self._opening.get(x, -1) >= 0 for x in forms)
+
+    def _note(self, content: str, record: SourceRecord) -> None:
+        """Remember a line before the first row; if it recurs, a run may begin."""
+        content = content[:_WIDEST]
+        form = content.translate(_TO_FORM)
+        if self._opening.get(form, -1) >= 0:
+            self.end_row(record)
+        if self.opens([content]):
+            if self.rows.steps.last < 0:
+                self._opening[form] = 0
+            else:
+                self._recurring.add(form)
+
+    def _expect_row(self) -> None:
+        """Let the next row begin a run if lines recurred, since a count follows."""
+        self._opened |= self._recurring
+        self._recurring.clear()
+
+    def _segment_before(self, record: SourceRecord) -> int:
+        """Return the segment before a row, which may begin another run."""
+        self.rows.may_begin = bool(self._opened)
+        return record.segment
+
+    def _learn(self, *, has_begun: bool) -> None:
+        """Remember whether the lines that recurred before a row opened a run."""
+        if self.rows.may_begin:
+            self.rows.may_begin = False
+            for form in self._opened:
+                self._opening[form] += 1 if has_begun else -1
+            self._opened.clear()
 
     def end(self, record: SourceRecord) -> None:
         """Pass on what waits for later lines, since there are none."""
@@ -219,6 +264,8 @@ class TextLines:
             self._context = self._with_epoch(tuple(counts))
             self._last_names = set()
             is_named = any(count.rank != UNNAMED for count in counts)
+            if is_named:
+                self._expect_row()
             self._valid_until = math.inf if is_named else self._lines + _HEADED
 
     def _is_announced(self, count: Count) -> bool:
@@ -274,7 +321,9 @@ class TextLines:
         self, values: Mapping[str, float], counts: Sequence[Count], *, is_counted: bool
     ) -> bool:
         """Return whether numbers are settings or source code, which come before the first row."""
-        if self.rows.steps.last >= 0 or self._waiting:
+        if self._recurring:
+            counts = counts if is_counted else ()  # those of the run before
+        elif self.rows.steps.last >= 0 or self._waiting:
             return False
         is_initial = not is_counted and not any(values.values())  # such as val_loss = 0.0
         return is_initial or not self._are_of_training(values, counts)
@@ -315,6 +364,7 @@ class TextLines:
             return self._context if self._lines <= self._valid_until else ()
         inner = [count for count in counts if count.rank != EPOCH]
         self._counts_itself = bool(inner)
+        self._expect_row()
         if inner:
             self._total, self._value = inner[0].total, inner[0].value
         counts = self._with_epoch(counts)
@@ -421,7 +471,9 @@ class TextLines:
             if self._last_names.issuperset(names) and self._repeats(values):
                 self.rows.steps.count_rows()
             self._last_names.update(names)
+        segment = self._segment_before(record)
         self.rows.add(values, counts, record)
+        self._learn(has_begun=record.segment > segment)
         step = self.rows.steps.last
         if self.evidence is None or (step == self._last and self.evidence):
             return
@@ -451,10 +503,14 @@ class TextLines:
         names = tuple(name for name, _ in fields)
         if not names or (self.rows.steps.last < 0 and not self._are_of_training(names, ())):
             return
+        has_counter = any(counter_rank(name) < NO_COUNTER for name in names)
+        if has_counter:
+            self._expect_row()
+        segment = self._segment_before(record)
         self.rows.add_fields(fields, record, context=self._context)
+        self._learn(has_begun=record.segment > segment)
         if self.evidence is not None and self.rows.steps.last != self._last:
             self._last = self.rows.steps.last
-            has_counter = any(counter_rank(name) < NO_COUNTER for name in names)
             self.evidence[() if has_counter and self.has_loss(names) else names] += 1
 
     def _add_list(self, content: str, record: SourceRecord) -> bool:
@@ -466,6 +522,8 @@ class TextLines:
         series = [value for value in numbers if value is not None]
         if len(series) < max(_FEWEST_NUMBERS, len(numbers)):
             return False
+        if self.rows.steps.last >= 0 or self._waiting:
+            return True  # a summary
         for step, value in enumerate(series):
             record.point(match["name"], step, value)
         if self.evidence is not None:
@@ -499,7 +557,8 @@ class TextLogSource(LineSource):
         for start, end in lines_with_numbers(block):
             headings = self._headings(block, done, start)
             self._skipped = []
-            yield headings if _may_matter(headings) else [""] * len(headings), block[start:end]
+            matter = _may_matter(headings) or self._text.opens(headings)
+            yield headings if matter else [""] * len(headings), block[start:end]
             done = end + 1
         self._skipped = self._headings(block, done, len(block))
 

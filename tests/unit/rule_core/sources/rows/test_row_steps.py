@@ -69,6 +69,11 @@ def steps(*rows: dict[str, object], evaluations: frozenset[int] = frozenset()) -
             [5, 15, 25, 15],
             id="resumed at an earlier epoch",
         ),
+        pytest.param(
+            [{"epoch": e, "batch": b} for last in (8, 3) for e in (1, 2) for b in (1, last)],
+            [1, 8, 9, 16, 1, 3, 4, 6],
+            id="another run with shorter epochs",
+        ),
         pytest.param([{"step": 8, "epoch": 1}, {"epoch": 1}], [8, 8], id="the epoch alone follows"),
         pytest.param([{"step": 0, "iter": 1}, {"step": 0, "iter": 2}], [1, 2], id="accumulated"),
         pytest.param(

@@ -185,6 +185,7 @@ def test_only_lines_that_may_be_rows_are_read(monkeypatch: pytest.MonkeyPatch) -
         del lines, record
         seen.append(line)
 
+    monkeypatch.setattr(text_log, "_OPENING_LINES", 0)
     monkeypatch.setattr(text_log.TextLines, "add_line", add_line)
     read(FORMAT, b"some prose\n2026-05-01 12:00:01 more prose\n" * 9 + b"loss 1\n----\nloss 2\n")
     assert seen == [*[""] * 5, "loss 1", "----", "loss 2"]
@@ -224,6 +225,55 @@ def test_an_epoch_that_is_announced_again_begins_another_run() -> None:
 def test_an_epoch_that_was_broken_off_and_announced_again_is_one_epoch() -> None:
     log = b"Epoch 0/2\ntrain loss: 3\nEpoch 0/2\ntrain loss: 2.5\nEpoch 1/2\ntrain loss: 1.5\n"
     assert read(FORMAT, log)["train loss"] == [("0", 3.0), ("1", 1.5)]
+
+
+@pytest.mark.parametrize(
+    ("opening", "row"),
+    [
+        pytest.param("Using CPU\n", "epoch 0, loss: {}\n", id="a line without digits"),
+        pytest.param("2026-05-01 12:00:01 Loading\n", "epoch 0, loss: {}\n", id="with a time"),
+        pytest.param("lr = 0.{}\n", "epoch 0, loss: {}\n", id="a setting"),
+        pytest.param("Loading\nEpoch 0:\n", "  loss: {}\n", id="an epoch that is announced"),
+        pytest.param("step    loss    acc\n", "0    {}    0.5\n", id="the header of a table"),
+        pytest.param("Fold\n", "Epoch 0: 100%|###| 9/9 [00:01<00:00, loss={}]\n", id="a bar"),
+        pytest.param("Fold\n", 2 * "Epoch 0: 100%|###| 9/9 [00:01<00:00, loss={0}]\r\n", id="bars"),
+    ],
+)
+def test_a_run_that_is_opened_as_the_first_one_begins_a_segment(opening: str, row: str) -> None:
+    runs = (opening.format(run) + row.format(value) for run, value in enumerate((2.5, 1.5, 1.5)))
+    values = read(FORMAT, "".join(runs).encode())["loss"]
+    step = "9" if "9/9" in row else "0"
+    segments = [step, f"{step} of segment 2", f"{step} of segment 3"]
+    assert values == [*zip(segments, (2.5, 1.5, 1.5), strict=True)]
+
+
+def test_a_line_that_recurs_within_a_run_opens_none() -> None:
+    rows = "saving\nepoch 0, loss: 3\nsaving\nepoch 1, loss: 2\nsaving\nepoch 1, loss: 5\n"
+    assert read(FORMAT, rows.encode()) == {"loss": [("0", 3.0), ("1", 2.0)]}
+
+
+def test_an_evaluation_below_such_a_line_is_of_the_same_run() -> None:
+    log = b"ready\nepoch 0, loss: 3\nready\nepoch 0, val_loss: 2\nepoch 1, loss: 0\n"
+    assert read(FORMAT, log) == {"loss": [("0", 3.0), ("1", 0.0)], "val_loss": [("0", 2.0)]}
+
+
+def test_rows_without_a_counter_are_one_run() -> None:
+    assert read(FORMAT, b"ready\nloss: 3\nready\nloss: 0\n")["loss"] == [("0", 3.0), ("1", 0.0)]
+
+
+def test_a_row_that_is_not_counted_anew_begins_no_run() -> None:
+    log = b"ready\n[1/9] cost: 3\nready\n 9%|#| 1/9 [00:00<?]\ncost: 2\n[2/9] cost: 1\n"
+    assert read(FORMAT, log) == {"cost": [("1", 3.0), ("2", 1.0)]}
+
+
+def test_settings_of_another_run_are_no_rows() -> None:
+    run = b"Training\nhidden: %d\nEpoch 1\nloss: 2\nEpoch 2\nloss: 1\n"
+    assert read(FORMAT, run % 5 + run % 7).keys() == {"loss"}
+
+
+def test_a_list_behind_rows_is_a_summary() -> None:
+    log = b"epoch 1, loss: 3\nacc: [0.25, 0.5, 0.75, 1.0]\nepoch 2, loss: 2\n"
+    assert read(FORMAT, log) == {"loss": [("1", 3.0), ("2", 2.0)]}
 
 
 def test_an_evaluation_at_the_end_is_no_row_of_its_epoch() -> None:

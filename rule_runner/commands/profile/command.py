@@ -159,13 +159,13 @@ def timeline(
     print(f"Trace: {printable(merged.path)} ({merged.events:,} events). Open it in Perfetto.")
 
 
-def _bound(option: str, text: str | None, parse: Callable[[str], float]) -> float | None:
-    if text is None:
+def _bound(option: str, bound: str | None, parse: Callable[[str], float]) -> float | None:
+    if bound is None:
         return None
     kind = "epoch seconds or a time in ISO format" if parse is parse_time else "a step"
-    problem = f"Option {option} must be {kind}, got {text!r}."
+    problem = f"Option {option} must be {kind}, got {bound!r}."
     with restated(UsageError, ValueError, OverflowError, sentence=problem):
-        return parse(text)
+        return parse(bound)
 
 
 def parse_time(text: str) -> float:

@@ -19,11 +19,12 @@ Any other exception that escapes is a bug of rule-runner: exit 70.
 
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from rule_core.failures import words_of
+from rule_runner.escape import printable
 
 ENDS_ITSELF: Final = "Do that only if __name__ == '__main__'."
 _SHOWN: Final = 5  # items of a list in a sentence
@@ -153,30 +154,53 @@ def user_code(
 
 @contextmanager
 def translated(
-    error: type[Exception], *causes: type[Exception], before: str = "", after: str = ""
+    error: type[Exception],
+    *causes: type[BaseException],
+    before: str = "",
+    after: str = "",
+    words: Callable[[Any], object] = str,
 ) -> Iterator[None]:
-    """Turn each of the `causes` inside the block into an `error` with its text.
+    """Turn each of the `causes` inside the block into an `error` with its words.
 
     Parameters
     ----------
     before, after
-        What to put around that text.
+        What to put around these words.
+    words
+        Returns the words of a cause.
     """
     try:
         yield
     except causes as err:
-        msg = f"{before}{err}{after}"
+        msg = f"{before}{words(err)}{after}"
         raise error(msg) from err
 
 
-@contextmanager
-def unwritable(subject: str) -> Iterator[None]:
+def restated(
+    error: type[Exception], *causes: type[Exception], sentence: str
+) -> AbstractContextManager[None]:
+    """Turn each of the `causes` inside the block into an `error` that says the sentence instead."""
+    return translated(error, *causes, before=sentence, words=lambda _: "")
+
+
+def reason_of(err: BaseException) -> str:
+    """Return why the system or a store refused: the end of a sentence without its full stop."""
+    reason = getattr(err, "strerror", None) or getattr(err, "reason", err)
+    return printable(reason).rstrip(".")
+
+
+def unreadable(
+    subject: str, error: type[Exception], *causes: type[Exception]
+) -> AbstractContextManager[None]:
+    """Turn each of the `causes` inside the block into an `error` about the `subject` to read."""
+    before = f"{subject} cannot be read: "
+    return translated(error, *causes, before=before, after=".", words=reason_of)
+
+
+def unwritable(subject: str) -> AbstractContextManager[None]:
     """Turn an `OSError` inside the block into an `OutputError` about the `subject` to write."""
-    try:
-        yield
-    except OSError as err:
-        msg = f"{subject} cannot be written: {err.strerror or err}."
-        raise OutputError(msg) from err
+    before = f"{subject} cannot be written: "
+    return translated(OutputError, OSError, before=before, after=".", words=reason_of)
 
 
 def _remedy(err: BaseException) -> str:

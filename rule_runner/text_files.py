@@ -3,7 +3,7 @@
 import stat
 from pathlib import Path
 
-from rule_runner.errors import ClientError
+from rule_runner.errors import ClientError, restated, unreadable
 
 
 def shown(path: Path | str) -> str:
@@ -32,18 +32,16 @@ def read_regular_file(
     ClientError
         An `error` if the file does not exist, is not regular, is too large or cannot be read.
     """
-    try:
+    absent, absence = (FileNotFoundError, NotADirectoryError), f"{subject} does not exist."
+    with (
+        unreadable(subject, error, OSError, ValueError),  # such as a NUL byte in the path
+        restated(error, *absent, sentence=absence),
+    ):
         if not stat.S_ISREG(path.stat().st_mode):
             msg = f"{subject} is not a regular file."
             raise error(msg)
         with path.open("rb") as stream:
             content = stream.read(-1 if limit is None else limit + 1)
-    except (FileNotFoundError, NotADirectoryError) as err:
-        msg = f"{subject} does not exist."
-        raise error(msg) from err
-    except (OSError, ValueError) as err:  # a NUL byte in the path
-        msg = f"{subject} cannot be read: {getattr(err, 'strerror', err)}."
-        raise error(msg) from err
     if limit is not None and len(content) > limit:
         msg = f"{subject} is too large: the limit is {limit:,} bytes."
         raise error(msg)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from rule_runner.errors import OutputError
+from rule_runner.errors import OutputError, restated
 
 
 def user_folder(kind: Literal["config", "state"]) -> Path:
@@ -17,9 +17,7 @@ def user_folder(kind: Literal["config", "state"]) -> Path:
     from platformdirs import PlatformDirs
 
     directories = PlatformDirs("rule-runner")
-    try:
+    variable = f"XDG_{kind.upper()}_HOME"
+    problem = f"This user has no home directory. Set {variable} to a directory to keep results in."
+    with restated(OutputError, RuntimeError, sentence=problem):
         return directories.user_config_path if kind == "config" else directories.user_state_path
-    except RuntimeError as err:
-        variable = f"XDG_{kind.upper()}_HOME"
-        msg = f"This user has no home directory. Set {variable} to a directory to keep results in."
-        raise OutputError(msg) from err

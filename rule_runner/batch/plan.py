@@ -11,7 +11,7 @@ from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.uri import is_s3, open_store
 from rule_runner.batch.shards import WHOLE, Shard
 from rule_runner.config.request import STDIN, EvaluationRequest, read_request
-from rule_runner.errors import UsageError, translated
+from rule_runner.errors import UsageError, reason_of, restated, translated, unreadable
 
 _GIVE: Final = "Give a file that 'rule-runner fleet plan' wrote."
 
@@ -60,16 +60,15 @@ def read_plan(place: str, shard: Shard = WHOLE) -> Iterator[PlanLine]:
     UsageError
         If it cannot be read.
     """
-    with ExitStack() as stack:
-        try:
-            lines = _lines(place, stack)
-            for number, line in enumerate(lines):
-                text = line.decode(errors="replace").strip()
-                if text and shard.holds(number):
-                    yield PlanLine(number + 1, text)
-        except OSError as err:
-            msg = f"Plan {place!r} cannot be read: {err.strerror}. {_GIVE}"
-            raise UsageError(msg) from err
+    problem = f"Plan {place!r} cannot be read: "
+    with (
+        ExitStack() as stack,
+        translated(UsageError, OSError, before=problem, after=f". {_GIVE}", words=reason_of),
+    ):
+        for number, line in enumerate(_lines(place, stack)):
+            text = line.decode(errors="replace").strip()
+            if text and shard.holds(number):
+                yield PlanLine(number + 1, text)
 
 
 def _lines(place: str, stack: ExitStack) -> Iterable[bytes]:
@@ -84,13 +83,10 @@ def _lines(place: str, stack: ExitStack) -> Iterable[bytes]:
 def _object(address: str) -> memoryview:
     """Return the content of an object in S3."""
     folder, _, name = address.strip().rpartition("/")
-    try:
+    absence = f"Plan {address!r} does not exist. {_GIVE}"
+    with (
+        translated(UsageError, SMDebugError),
+        unreadable(f"Plan {address!r}", UsageError, StorageUnavailableError),
+        restated(UsageError, ObjectNotFoundError, sentence=absence),
+    ):
         return open_store(folder).read(name)
-    except ObjectNotFoundError as err:
-        msg = f"Plan {address!r} does not exist. {_GIVE}"
-        raise UsageError(msg) from err
-    except StorageUnavailableError as err:
-        msg = f"Plan {address!r} cannot be read: {err.reason}."
-        raise UsageError(msg) from err
-    except SMDebugError as err:
-        raise UsageError(str(err)) from err

@@ -21,6 +21,7 @@ from rule_runner.errors import (
     OutputError,
     RuleRunnerError,
     UsageError,
+    reason_of,
     translated,
 )
 from rule_runner.file_descriptors import raise_limit
@@ -172,13 +173,11 @@ def _running(controller: Controller | None, service: Service) -> Iterator[None]:
 def _check_certificate(settings: ServiceSettings) -> None:
     if settings.tls_cert is None:
         return
-    try:
+    problem = f"Certificate {str(settings.tls_cert)!r} cannot be used with its key: "
+    # The errors of OpenSSL are among those of the system.
+    with translated(ClientError, OSError, before=problem, after=".", words=reason_of):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(settings.tls_cert, settings.tls_key)
-    except OSError as err:  # also that of OpenSSL
-        reason = err.strerror or err
-        msg = f"Certificate {str(settings.tls_cert)!r} cannot be used with its key: {reason}."
-        raise ClientError(msg) from err
 
 
 def _fitting(settings: ServiceSettings) -> ServiceSettings:
@@ -197,12 +196,9 @@ def _listening(settings: ServiceSettings) -> Iterator[Listener]:
     """Return a socket that listens where the settings say."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     address = settings.host, settings.port
-    try:
+    problem, remedy = f"Cannot listen on {address[0]}:{address[1]}: ", ". Choose another --port."
+    with translated(OutputError, OSError, before=problem, after=remedy, words=reason_of):
         listening = socket.create_server(address, family=family, backlog=_BACKLOG)
-    except OSError as err:
-        reason = err.strerror or err
-        msg = f"Cannot listen on {settings.host}:{settings.port}: {reason}. Choose another --port."
-        raise OutputError(msg) from err
     with Listener(listening, settings.max_connections, SystemClock()) as listener:
         if hasattr(socket, "TCP_USER_TIMEOUT"):  # its connections inherit it
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNTAKEN_MS)

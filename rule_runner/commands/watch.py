@@ -22,7 +22,15 @@ from rule_runner.config.request import EvaluationRequest
 from rule_runner.config.resolve import rule_jobs
 from rule_runner.config.rule_options import parse_requests
 from rule_runner.engine.stop_requests import signals_to
-from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, EXIT_SIGNAL, JobError, UsageError, counted
+from rule_runner.errors import (
+    EXIT_CLIENT,
+    EXIT_ISSUES,
+    EXIT_SIGNAL,
+    JobError,
+    UsageError,
+    counted,
+    translated,
+)
 from rule_runner.escape import print_lines
 from rule_runner.index.commands import Commands
 from rule_runner.index.database import WatchDatabase
@@ -191,10 +199,9 @@ def _retention(config: WatchConfig) -> Retention | None:
     if is_s3(config.output):
         msg = "Field 'retention' needs a local output folder. In S3, use lifecycle rules."
         raise JobError(msg)
-    try:
+    names = "Option --retention", "Field 'retention'"
+    with translated(JobError, UsageError, words=lambda err: str(err).replace(*names)):
         return parse_retention(str(config.retention))
-    except UsageError as err:
-        raise JobError(str(err).replace("Option --retention", "Field 'retention'")) from err
 
 
 def _database_path(config: WatchConfig, database: str | None) -> Path:

@@ -6,6 +6,7 @@ from string import Formatter
 from typing import Final
 
 from rule_core.sources.address import address_of
+from rule_runner.errors import translated
 
 FIELDS: Final = ("name", "id", "trial")
 NAME_LENGTH: Final = 80  # characters of a trial's name in its output folder
@@ -82,11 +83,9 @@ def digest(text: str, length: int = 32) -> str:
 
 def _fields(text: str) -> set[str]:
     """Return the fields of a template."""
-    try:
+    problem, remedy = f"{text!r} is not a template: ", ". Write {{ for a brace"
+    with translated(ValueError, ValueError, before=problem, after=remedy):
         fields = {field for _, field, *_ in Formatter().parse(text) if field is not None}
-    except ValueError as err:
-        msg = f"{text!r} is not a template: {err}. Write {{{{ for a brace"
-        raise ValueError(msg) from err
     if unknown := fields.difference(FIELDS):
         msg = f"{text!r} has the field {min(unknown)!r}. It may have {{name}} and {{id}}"
         raise ValueError(msg)

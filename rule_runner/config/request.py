@@ -23,7 +23,7 @@ from rule_runner.config.defaults import (
     Issue,
 )
 from rule_runner.config.job_file.definition import JobDefinition
-from rule_runner.errors import UsageError
+from rule_runner.errors import UsageError, unreadable
 from rule_runner.notify.delivery import DEADLINE_S
 
 Step = Annotated[int, Meta(ge=0)]
@@ -279,11 +279,9 @@ def read_request(text: str) -> EvaluationRequest:
     is_json = text.lstrip().startswith("{")
     source = "" if is_json else " from standard input" if text == STDIN else f" from {text!r}"
     try:
-        content = text if is_json else _content(text)
+        with unreadable(f"Request{source}", UsageError, OSError):
+            content = text if is_json else _content(text)
         return msgspec.json.decode(content, type=EvaluationRequest)
-    except OSError as err:
-        msg = f"Request{source} cannot be read: {err.strerror or err}."
-        raise UsageError(msg) from err
     except (msgspec.DecodeError, UnicodeDecodeError) as err:
         msg = f"Request{source} is not valid: {str(err).rstrip('.')}."
         raise UsageError(msg) from err

@@ -2,14 +2,16 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from rule_runner.containers import errors
 from rule_runner.containers.plan import ROOT, Account, ContainerPlan, is_loopback, sdk_arguments
+from rule_runner.errors import translated
 from rule_runner.logs import get_logger
 from rule_runner.results.durable_files import Closing
 
@@ -203,37 +205,30 @@ def _connect() -> "DockerClient":
 
     The SDK is imported only when a container is needed.
     """
-    try:
+    problem, remedy = "The Docker SDK cannot be imported: ", ". Install the package 'docker'."
+    with translated(errors.EngineError, ImportError, before=problem, after=remedy):
         from docker import DockerClient
         from docker.errors import DockerException
-    except ImportError as err:
-        msg = f"The Docker SDK cannot be imported: {err}. Install the package 'docker'."
-        raise errors.EngineError(msg) from err
-    try:
+    causes = DockerException, OSError, ValueError
+    with translated(errors.EngineError, *causes, words=errors.unreachable):
         return DockerClient.from_env(version="auto")
-    except (DockerException, OSError, ValueError) as err:
-        raise errors.EngineError(errors.unreachable(err)) from err
 
 
-@contextmanager
-def _translated(translate: Callable[[Exception], errors.EngineError]) -> Iterator[None]:
-    """Raise the translation of each error of the engine inside the block."""
+def _failures() -> tuple[type[Exception], ...]:
+    """Return the errors of the engine's client."""
     from docker.errors import DockerException
     from urllib3.exceptions import HTTPError
 
-    try:
-        yield
-    except (DockerException, OSError, HTTPError) as err:
-        raise translate(err) from err
+    return DockerException, OSError, HTTPError
 
 
 def _refusals(
     problem: str = "The engine does not answer as expected",
 ) -> AbstractContextManager[None]:
     """Turn errors of the engine into an `EngineError` of one sentence and the remedy."""
-    return _translated(lambda err: errors.EngineError(errors.refused(problem, err)))
+    return translated(errors.EngineError, *_failures(), words=partial(errors.refused, problem))
 
 
 def _losses() -> AbstractContextManager[None]:
     """Turn the loss of the engine into an `EngineLostError`."""
-    return _translated(lambda err: errors.EngineLostError(errors.cause(err)))
+    return translated(errors.EngineLostError, *_failures(), words=errors.cause)

@@ -2,14 +2,14 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from rule_runner.containers.docker_engine import Engine
 from rule_runner.containers.ecr import PUSH_PERMISSIONS, Ecr, Login
 from rule_runner.containers.errors import EngineError, engine_message
-from rule_runner.errors import ImageError, UsageError
+from rule_runner.errors import ImageError, UsageError, translated
 from rule_runner.images.registrations import place, register
 from rule_runner.images.uri import ImageUri, parse_place
 from rule_runner.logs import get_logger
@@ -235,16 +235,12 @@ class _PushStatus:
         return True
 
 
-@contextmanager
-def _failures(problem: str) -> Iterator[None]:
+def _failures(problem: str) -> AbstractContextManager[None]:
     """Turn errors of the engine's client into an `EngineError`."""
     from urllib3.exceptions import HTTPError
 
-    try:
-        yield
-    except (OSError, HTTPError) as err:
-        msg = f"{problem}: {engine_message(err)}"
-        raise EngineError(msg) from err
+    causes = OSError, HTTPError
+    return translated(EngineError, *causes, before=f"{problem}: ", words=engine_message)
 
 
 def _refusal(to: ImageUri, reason: str, *, ecr: bool) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final, NoReturn
 
 from rule_core.failures import OnError, attempt
-from rule_runner.errors import TemporaryError, UsageError
+from rule_runner.errors import TemporaryError, UsageError, restated
 from rule_runner.executors.local import LocalExecutor
 from rule_runner.executors.protocol import ATTEMPTS, StoppableExecutor
 
@@ -85,11 +85,9 @@ def opener(spec: str, attempts: int = ATTEMPTS) -> Callable[[], StoppableExecuto
 
 def _library(spec: str, kind: str, **options: Any) -> Callable[[], StoppableExecutor]:
     """Return a function that opens an executor of Ray or Dask."""
-    try:
+    problem = f"Executor {spec!r} needs a package: pip install 'rule-runner[{kind}]'."
+    with restated(UsageError, ImportError, sentence=problem):
         executor_class = _class_of(kind)
-    except ImportError as err:
-        msg = f"Executor {spec!r} needs a package: pip install 'rule-runner[{kind}]'."
-        raise UsageError(msg) from err
 
     def fail(err: Exception) -> NoReturn:
         reason = " ".join(str(err).split()).rstrip(".") or type(err).__name__

@@ -14,8 +14,7 @@ from rule_core.exceptions import SMDebugError
 from rule_core.storage.uri import is_s3
 from rule_runner.config.output_names import OutputTemplate
 from rule_runner.engine.outcome import is_conclusive
-from rule_runner.errors import OutputError
-from rule_runner.escape import printable
+from rule_runner.errors import OutputError, unreadable
 from rule_runner.index.records import RuleRecord
 from rule_runner.results.acknowledged import log_unreadable
 from rule_runner.results.cursors import has_undelivered, undelivered_events
@@ -113,11 +112,8 @@ def read_results(output: str) -> list[RuleResult]:
 
 
 def _evaluations(output: str) -> list[SavedEvaluation]:
-    try:
+    with unreadable(f"Output {output!r}", OutputError, SMDebugError):
         evaluations = [*saved_evaluations(output, depth=1)]
-    except SMDebugError as err:
-        msg = f"Output {output!r} cannot be read: {printable(getattr(err, 'reason', err))}."
-        raise OutputError(msg) from err
     for evaluation in evaluations:
         for problem in evaluation.problems:
             msg = f"{problem} Remove the output folder to have the trial judged again."

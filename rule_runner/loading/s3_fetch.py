@@ -8,12 +8,11 @@ from typing import Any, Final
 
 from rule_core.clock import Clock, SystemClock
 from rule_core.exceptions import SMDebugValueError
-from rule_core.storage import aws
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.retry import retry
 from rule_core.storage.s3.bucket import Bucket
 from rule_core.storage.s3.settings import S3Settings
-from rule_runner.errors import RuleSourceError, translated
+from rule_runner.errors import RuleSourceError, reason_of, restated, translated
 from rule_runner.loading.private_folders import private_folder
 from rule_runner.text_files import shown
 
@@ -69,16 +68,13 @@ def fetch_rule_file(
     bucket, name, patience = _place(uri)
     deadline_s = patience if deadline_s is None else deadline_s
     request = _ObjectRequest(bucket, name, limit, clock, clock.monotonic() + deadline_s)
-    try:
-        answer, data = retry(
-            request.get, StorageUnavailableError, deadline_s=deadline_s, clock=clock
-        )
-    except ObjectNotFoundError as err:
-        msg = f"Rule file {shown(uri)} does not exist."
-        raise RuleSourceError(msg) from err
-    except StorageUnavailableError as err:
-        msg = f"Rule file {shown(uri)} cannot be fetched: {err.reason}."
-        raise RuleSourceError(msg) from err
+    subject, cause = f"Rule file {shown(uri)}", StorageUnavailableError
+    problem = f"{subject} cannot be fetched: "
+    with (
+        translated(RuleSourceError, cause, before=problem, after=".", words=reason_of),
+        restated(RuleSourceError, ObjectNotFoundError, sentence=f"{subject} does not exist."),
+    ):
+        answer, data = retry(request.get, cause, deadline_s=deadline_s, clock=clock)
     path = private_folder() / (name if _PLAIN_NAME.fullmatch(name) else "rule.py")
     path.write_bytes(data)
     etag = str(answer.get("ETag") or "").strip('"')
@@ -119,16 +115,13 @@ class _ObjectRequest:
         RuleSourceError
             If it is too large.
         """
-        try:
+        with self.bucket.errors(_GET, self.key):
             answer = self.bucket.call(_GET, self.key)
             with closing(answer["Body"]) as body:
                 size = answer.get("ContentLength") or 0
                 if size > self.limit:
                     raise self._too_large(size)
-                data = self._read(body)
-        except aws.errors() as err:
-            raise self.bucket.error(_GET, self.key, aws.fault(err)) from err
-        return answer, data
+                return answer, self._read(body)
 
     def _read(self, body: Any) -> bytes:
         """Return all bytes; a server may send more than announced, or send them slowly."""

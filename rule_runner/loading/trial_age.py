@@ -11,7 +11,7 @@ from rule_core.storage.base import StorageUnavailableError
 from rule_core.storage.retrying_store import RetryingStore
 from rule_core.storage.s3.store import S3Store
 from rule_core.storage.uri import is_s3
-from rule_runner.errors import TrialError
+from rule_runner.errors import TrialError, reason_of, translated
 
 
 def changed_since(path: str, time: float) -> bool:
@@ -56,8 +56,6 @@ def _changed_in_s3(address: str, time: float) -> bool:
     settings = S3Settings.from_environment()
     store = S3Store(settings.bucket(address))
     patient = RetryingStore(store, SystemClock(), settings.deadline_s)
-    try:
+    problem, cause = f"{address!r} cannot be listed: ", StorageUnavailableError
+    with translated(TrialError, cause, before=problem, after=".", words=reason_of):
         return patient.ask(lambda: any(modified >= time for modified in store.times()))
-    except StorageUnavailableError as err:
-        msg = f"{address!r} cannot be listed: {err.reason}."
-        raise TrialError(msg) from err

@@ -32,7 +32,7 @@ from rule_core.storage.s3.store import S3Store
 from rule_core.storage.uri import is_s3, open_store
 from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
 from rule_core.trials.open_index import LOOKED_FOR, find_place, open_index
-from rule_runner.errors import TrialError, translated
+from rule_runner.errors import TrialError, translated, unreadable
 from rule_runner.loading.trials import trial_address
 from rule_runner.results.file_names import RESULTS
 
@@ -179,17 +179,15 @@ def _file_trials(search: "_Search") -> list[TrialFolder]:
     profile = TrialFolder(address.path.strip(), tensors=False, profiler=True)
     if profiles.has_known_name(address.path):
         return [profile]
-    try:
+    with (
+        translated(TrialError, SMDebugError),
+        unreadable(repr(address.path), TrialError, StorageUnavailableError),
+    ):
         if not find_place(address.path, search.store, open_store).file:
             return []
         if _is_profile(address, search.store):
             return [profile]
         index = open_index(str(address), options=search.sources)
-    except StorageUnavailableError as err:
-        msg = f"{address.path!r} cannot be read: {err.reason}."
-        raise TrialError(msg) from err
-    except SMDebugError as err:
-        raise TrialError(str(err)) from err
     kinds = [source.kind for source in index.sources] if isinstance(index, SourceIndex) else []
     if not kinds:
         msg = f"File {str(address)!r} holds nothing that is read as a trial yet. {LOOKED_FOR}"

@@ -21,7 +21,7 @@ from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
 from rule_core.trials.create_trial import LocalTrial, S3Trial
 from rule_core.trials.open_index import open_index
 from rule_core.trials.trial import Trial
-from rule_runner.errors import TrialError, listed, translated
+from rule_runner.errors import TrialError, listed, translated, unreadable
 
 if TYPE_CHECKING:
     from rule_core.trials.profiler_trial import ProfilerTrial
@@ -177,16 +177,14 @@ def is_there(trial: "AnyTrial") -> bool:
             msg = f"Trial {trial.path!r} is not a folder. Give the root folder of a trial."
             raise TrialError(msg)
         return root.is_dir()
-    try:
+    subject = f"Trial {trial.path!r}"
+    with (
+        unreadable(subject, TrialError, StorageUnavailableError),
+        translated(TrialError, WaitEndedError, before=f"{subject} cannot be read. "),
+    ):
         if isinstance(trial, Trial):
             return not trial.index.is_remote or trial.index.has_files()
         return any(True for _ in trial.source.files.store.list_keys(""))
-    except StorageUnavailableError as err:
-        msg = f"Trial {trial.path!r} cannot be read: {err.reason}."
-        raise TrialError(msg) from err
-    except WaitEndedError as err:
-        msg = f"Trial {trial.path!r} cannot be read. {err}"
-        raise TrialError(msg) from err
 
 
 def check_is_there(trial: "AnyTrial") -> None:

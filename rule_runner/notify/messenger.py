@@ -5,11 +5,14 @@ import os
 import re
 from typing import Any, Final, NamedTuple
 
-from rule_runner.errors import UsageError
+from rule_runner.errors import UsageError, restated
 
 VARIABLE: Final = "$"  # begins the name of a variable that has the address
 _MARKUP: Final = re.compile(r"[\\`*_{}\[\]()<>#+\-.!|~]")
 KEY_HEADER: Final = "Idempotency-Key"
+_MISSING: Final = (
+    "Sink 'apprise' needs the package apprise. Install it with pip install 'rule-runner[apprise]'."
+)
 
 
 class Message(NamedTuple):
@@ -65,14 +68,8 @@ class Messenger:
     """
 
     def __init__(self, address: str) -> None:
-        try:
+        with restated(UsageError, ImportError, sentence=_MISSING):
             import apprise
-        except ImportError as err:
-            msg = (
-                "Sink 'apprise' needs the package apprise. "
-                "Install it with pip install 'rule-runner[apprise]'."
-            )
-            raise UsageError(msg) from err
         asset = apprise.AppriseAsset(
             app_id="rule-runner",
             app_desc="rule-runner",

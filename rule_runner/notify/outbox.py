@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from rule_core.failures import OnError
-from rule_runner.errors import OutputError
+from rule_runner.errors import OutputError, restated
 from rule_runner.notify.dead_letters import DeadLetters
 from rule_runner.notify.event import COMPLETED, DecodedEvent, Event, EventDetail, RuleState
 from rule_runner.results.durable_files import (
@@ -130,8 +130,7 @@ def read_events(path: Path, start: int = 0, end: int | None = None) -> Iterator[
             position += len(line)
             if not line.endswith(b"\n") or (end is not None and position > end):
                 return
-            try:
-                yield position, msgspec.json.decode(line, type=Event)
-            except msgspec.DecodeError as err:
-                msg = f"{str(path)!r} has a line that is not an event, got {line[:80]!r}."
-                raise OutputError(msg) from err
+            problem = f"{str(path)!r} has a line that is not an event, got {line[:80]!r}."
+            with restated(OutputError, msgspec.DecodeError, sentence=problem):
+                event = msgspec.json.decode(line, type=Event)
+            yield position, event

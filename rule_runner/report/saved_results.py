@@ -6,8 +6,7 @@ from pathlib import Path
 
 from rule_core.exceptions import SMDebugError
 from rule_core.model.segments import global_step
-from rule_runner.errors import ClientError
-from rule_runner.escape import printable
+from rule_runner.errors import ClientError, unreadable
 from rule_runner.report.html.series import Drawing, drawings, reported
 from rule_runner.results import evaluations
 from rule_runner.results.measurements import MeasurementsFile
@@ -102,12 +101,8 @@ def ordered(jobs: Iterable[SavedRuleJob]) -> tuple[SavedRuleJob, ...]:
 
 def _evaluations(places: Iterable[str | Path]) -> Iterator[evaluations.SavedEvaluation]:
     for place in map(str, places):
-        try:
+        with unreadable(f"Results at {place!r}", ClientError, SMDebugError):
             yield from evaluations.saved_evaluations(place)
-        except SMDebugError as err:
-            reason = printable(getattr(err, "reason", err)).rstrip(".")
-            msg = f"Results at {place!r} cannot be read: {reason}."
-            raise ClientError(msg) from err
 
 
 def _measured(folder: str) -> tuple[MeasurementsFile | None, str]:

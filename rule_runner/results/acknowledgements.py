@@ -5,6 +5,7 @@ import fcntl
 import os
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +18,7 @@ from rule_core.exceptions import SMDebugError
 from rule_core.storage.base import ObjectNotFoundError
 from rule_core.storage.publish import publish
 from rule_core.storage.uri import is_s3, open_output, open_store
-from rule_runner.errors import OutputError
+from rule_runner.errors import OutputError, reason_of, translated, unreadable
 from rule_runner.escape import printable
 from rule_runner.logs import get_logger
 from rule_runner.results.durable_files import JsonLines, open_regular, output_errors
@@ -137,11 +138,9 @@ def _append_s3(output: str, line: str) -> None:
     content = _read(output)
     before = content[: content.rfind(b"\n") + 1]  # the complete lines
     _check_size(place, len(before) + len(line))
-    try:
+    problem, causes = f"Cannot write {place!r}: ", (SMDebugError, OSError)
+    with translated(OutputError, *causes, before=problem, after=".", words=reason_of):
         publish(open_output(output), ACKNOWLEDGEMENTS, before, line.encode() + b"\n")
-    except (SMDebugError, OSError) as err:
-        msg = f"Cannot write {place!r}: {printable(getattr(err, 'reason', err)).rstrip('.')}."
-        raise OutputError(msg) from err
 
 
 def _check_size(place: str, size: int) -> None:
@@ -186,26 +185,22 @@ def _read(output: str) -> bytes:
 
 
 def _read_local(path: Path) -> bytes:
-    try:
-        with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as stream:
-            return stream.read(2 * MOST_BYTES)
-    except (FileNotFoundError, NotADirectoryError):
-        return b""
-    except (OSError, ValueError) as err:
-        reason = getattr(err, "strerror", None) or err
-        msg = f"Acknowledgements {str(path)!r} cannot be read: {reason}."
-        raise OutputError(msg) from err
+    with (
+        unreadable(f"Acknowledgements {str(path)!r}", OutputError, OSError, ValueError),
+        suppress(FileNotFoundError, NotADirectoryError),
+        os.fdopen(open_regular(path, os.O_RDONLY), "rb") as stream,
+    ):
+        return stream.read(2 * MOST_BYTES)
+    return b""
 
 
 def _read_s3(output: str) -> bytes:
-    try:
+    with (
+        unreadable(f"Acknowledgements of {output!r}", OutputError, SMDebugError),
+        suppress(ObjectNotFoundError),
+    ):
         return bytes(open_store(output).read(ACKNOWLEDGEMENTS))
-    except ObjectNotFoundError:
-        return b""
-    except SMDebugError as err:
-        reason = printable(getattr(err, "reason", err)).rstrip(".")
-        msg = f"Acknowledgements of {output!r} cannot be read: {reason}."
-        raise OutputError(msg) from err
+    return b""
 
 
 def active(acknowledgements: Iterable[Acknowledgement], now: datetime) -> list[Acknowledgement]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from rule_runner.durations import seconds_of
-from rule_runner.errors import OutputError, UsageError
+from rule_runner.errors import OutputError, UsageError, restated
 from rule_runner.escape import printable
 from rule_runner.logs import get_logger
 from rule_runner.results.cursors import has_undelivered
@@ -65,14 +65,12 @@ def parse_retention(text: str) -> Retention:
     """
     if _NUMBER.fullmatch(text):
         return Retention(runs=int(text))
-    try:
+    problem = (
+        "Option --retention must be a number of evaluations, such as 50, or a time, such as "
+        f"12h, 30d or 8w, got {text!r}."
+    )
+    with restated(UsageError, ValueError, sentence=problem):
         return Retention(seconds=seconds_of(text, _UNITS))
-    except ValueError as err:
-        msg = (
-            "Option --retention must be a number of evaluations, such as 50, or a time, such as "
-            f"12h, 30d or 8w, got {text!r}."
-        )
-        raise UsageError(msg) from err
 
 
 def remove_old_runs(output: Path, retention: Retention, now: float) -> list[Path]:

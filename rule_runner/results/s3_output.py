@@ -18,7 +18,7 @@ from rule_core.failures import OnError
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.s3.bucket import parse_s3
 from rule_core.storage.uri import open_output
-from rule_runner.errors import OutputError, UsageError, translated
+from rule_runner.errors import OutputError, UsageError, reason_of, translated
 from rule_runner.escape import printable
 from rule_runner.logs import get_logger
 from rule_runner.results.durable_files import (
@@ -50,6 +50,9 @@ _PIECE: Final = 1 << 20
 _UPLOADED: Final = "uploaded.json"
 _Mark = tuple[int, int, int]
 _UNKNOWN: Final = (0, 0, 0)
+_KEPT: Final = (
+    " Results are kept there until they are uploaded; set XDG_STATE_HOME to use another directory."
+)
 
 
 class S3OutputSync:
@@ -154,20 +157,13 @@ class S3OutputSync:
             raise OutputError(msg) from error
 
     def _lock(self, stack: ExitStack) -> None:
-        try:
+        with translated(OutputError, OutputError, after=_KEPT):
             with output_errors(self._home):
                 self._home.parents[1].mkdir(mode=0o700, parents=True, exist_ok=True)
             make_folder(self._home)
-        except OutputError as err:
-            msg = (
-                f"{err} Results are kept there until they are uploaded; set XDG_STATE_HOME to use "
-                "another directory."
-            )
-            raise OutputError(msg) from err
-        try:
+        names = str(self._home), self.uri
+        with translated(OutputError, OutputError, words=lambda err: str(err).replace(*names)):
             stack.enter_context(FolderLock(self._home))
-        except OutputError as err:
-            raise OutputError(str(err).replace(str(self._home), self.uri)) from err
 
     def _fetch(self) -> None:
         """Fetch the evaluation at the address; the folder appears completely or not at all."""
@@ -214,13 +210,13 @@ class S3OutputSync:
         return remote.run_id != local.run_id or bool(remote.ended_at and not local.ended_at)
 
     def _read(self, key: str) -> memoryview | None:
-        try:
+        problem, cause = f"Output folder {self.uri!r} cannot be used: ", StorageUnavailableError
+        with (
+            translated(OutputError, cause, before=problem, after=".", words=reason_of),
+            suppress(ObjectNotFoundError),
+        ):
             return self._remote.read(key)
-        except ObjectNotFoundError:
-            return None
-        except StorageUnavailableError as err:
-            msg = f"Output folder {self.uri!r} cannot be used: {printable(err.reason)}."
-            raise OutputError(msg) from err
+        return None
 
     def _follow(self) -> None:
         """Upload changes until the end, with pauses."""

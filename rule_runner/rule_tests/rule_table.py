@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 from rule_core.modes import ModeKeys
 from rule_runner.config.documents import Document, KeyPath, TextError, read_text, yaml_document
 from rule_runner.config.job_file.python_file import run_file
-from rule_runner.errors import ClientError, JobError
+from rule_runner.errors import ClientError, JobError, translated
 from rule_runner.rule_tests.expectation import (
     Expectation,
     ExpectationError,
@@ -131,14 +131,13 @@ def _content(path: Path) -> tuple[Document, str]:
     The table of a Python file is its constants with the names of the keys, in capitals.
     """
     try:
-        if path.suffix == ".py":
-            module = run_file(path, "Test file")
-            names = {key: key.upper() for key in FILE_KEYS if key.upper() in module}
-            return Document({key: module[name] for key, name in names.items()}), ""
-        text = read_text(path, "Test file")
-        return yaml_document(text), text
-    except JobError as err:
-        raise TableError(str(err)) from err
+        with translated(TableError, JobError):
+            if path.suffix == ".py":
+                module = run_file(path, "Test file")
+                names = {key: key.upper() for key in FILE_KEYS if key.upper() in module}
+                return Document({key: module[name] for key, name in names.items()}), ""
+            text = read_text(path, "Test file")
+            return yaml_document(text), text
     except TextError as err:
         line = f":{err.line}" if err.line else ""
         msg = f"{path}{line}: {err.problem.rstrip('.')}."

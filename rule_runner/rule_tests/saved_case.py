@@ -17,7 +17,7 @@ from rule_core.saving.trial_writer import OPERATIONS, TrialWriter
 from rule_core.sources.names import NameTable
 from rule_core.storage.base import StorageUnavailableError
 from rule_core.storage.size_limit import check_file_size
-from rule_runner.errors import ClientError, translated
+from rule_runner.errors import ClientError, restated, translated, unreadable
 
 # Collections that are named like the first part of their tensors' names.
 _BY_PREFIX: Final = {
@@ -28,6 +28,7 @@ _FORMS: Final = (
     "shapes/WORKER/MODE/STEP/TENSOR, mode_steps/WORKER/MODE or collections/NAME"
 )
 _TABLE: Final = NameTable()
+_DAMAGED: Final = (ValueError, EOFError, AttributeError, MemoryError, zipfile.BadZipFile)
 
 
 class CaseError(ClientError):
@@ -209,26 +210,21 @@ def load_npz(path: Path) -> SavedCase:
     CaseError
         If the file cannot be read, or holds something else.
     """
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            nbytes = sum(member.file_size for member in stored.zip.infolist())
-            check_file_size(str(path), nbytes)
-            arrays = {name: stored[name] for name in stored.files}
-    except OSError as err:
-        msg = f"Case {str(path)!r} cannot be read: {err.strerror or err}."
-        raise CaseError(msg) from err
-    except StorageUnavailableError as err:
-        raise CaseError(str(err)) from err
-    except (ValueError, EOFError, AttributeError, MemoryError, zipfile.BadZipFile) as err:
-        msg = f"Case {str(path)!r} is not an .npz file without pickles."
-        raise CaseError(msg) from err
+    subject = f"Case {str(path)!r}"
+    with (
+        restated(CaseError, *_DAMAGED, sentence=f"{subject} is not an .npz file without pickles."),
+        translated(CaseError, StorageUnavailableError),
+        unreadable(subject, CaseError, OSError),
+        np.load(path, allow_pickle=False) as stored,
+    ):
+        nbytes = sum(member.file_size for member in stored.zip.infolist())
+        check_file_size(str(path), nbytes)
+        arrays = {name: stored[name] for name in stored.files}
     case = SavedCase()
     for key, array in arrays.items():
-        try:
+        problem = f"{subject} has the key {key!r}. A key is {_FORMS}."
+        with restated(CaseError, ValueError, KeyError, TypeError, sentence=problem):
             _add(case, key.split("/"), array)
-        except (ValueError, KeyError, TypeError) as err:
-            msg = f"Case {str(path)!r} has the key {key!r}. A key is {_FORMS}."
-            raise CaseError(msg) from err
     return case
 
 

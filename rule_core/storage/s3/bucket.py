@@ -2,6 +2,8 @@
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from rule_core.exceptions import SMDebugValueError
@@ -160,6 +162,14 @@ class Bucket:
         )
         self._has_responded = True
         return response
+
+    @contextmanager
+    def errors(self, verb: str, key: str) -> Iterator[None]:
+        """Turn a fault of a call inside the block into the exception that `error` returns."""
+        try:
+            yield
+        except aws.errors() as err:
+            raise self.error(verb, key, aws.fault(err)) from err
 
     def error(
         self, verb: str, key: str, fault: aws.AwsFault

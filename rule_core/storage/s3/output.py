@@ -6,7 +6,6 @@ from uuid import uuid4
 
 from rule_core.clock import Clock
 from rule_core.logger import get_logger
-from rule_core.storage import aws
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.retrying_store import DEADLINE_S, RetryingStore
 from rule_core.storage.s3.bucket import Bucket
@@ -59,10 +58,8 @@ class S3Output(RetryingStore):
         """
 
         def call() -> dict[str, Any]:
-            try:
+            with self._bucket.errors(verb, key):
                 response = self._bucket.call(verb, key, **arguments)
-            except aws.errors() as err:
-                raise self._bucket.error(verb, key, aws.fault(err)) from err
             if _REQUIRED_FIELDS.get(verb, verb) not in {verb, *response}:
                 raise StorageUnavailableError(key, "the response was truncated", transient=True)
             return response

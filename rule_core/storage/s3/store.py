@@ -98,10 +98,8 @@ class S3Store:
 
     def _page(self, prefix: str, arguments: dict[str, Any]) -> dict[str, Any]:
         address = self.bucket.address(prefix)
-        try:
+        with self.bucket.errors(_LIST, address):
             page = self.bucket.call(_LIST, **arguments)
-        except aws.errors() as err:
-            raise self.bucket.error(_LIST, address, aws.fault(err)) from err
         if "Name" not in page:  # boto3 parses a lost body as an empty listing
             raise StorageUnavailableError(address, _NO_LISTING, transient=True)
         return page
@@ -113,10 +111,8 @@ class S3Store:
 
     def status(self, key: str) -> FileStatus:
         """Return the size and time of an object; see `TrialStore`."""
-        try:
+        with self.bucket.errors(_HEAD, key):
             response = self.bucket.call(_HEAD, key)
-        except aws.errors() as err:
-            raise self.bucket.error(_HEAD, key, aws.fault(err)) from err
         return FileStatus(response["ContentLength"], response["LastModified"].timestamp())
 
     def fetch(

@@ -11,7 +11,7 @@ from rule_core.storage.uri import open_store
 from rule_runner.batch.plan import PlanLine
 from rule_runner.config.defaults import EVERY_RULE, FITTING_RULES
 from rule_runner.config.request import EvaluationRequest
-from rule_runner.errors import ClientError, UsageError
+from rule_runner.errors import ClientError, UsageError, unreadable
 from rule_runner.results.evaluations import RANKS, attention, saved_evaluations
 from rule_runner.results.file_names import REPORT, safe_name
 from rule_runner.results.schema import (
@@ -129,10 +129,8 @@ def below(place: str) -> Iterator[CollectedTrial]:
         If it cannot be read.
     """
     try:
-        yield from _below(place)
-    except StorageUnavailableError as err:
-        msg = f"Results at {place!r} cannot be read: {err.reason}."
-        raise ClientError(msg) from err
+        with unreadable(f"Results at {place!r}", ClientError, StorageUnavailableError):
+            yield from _below(place)
     except SMDebugError as err:  # there is no such folder
         msg = f"No result in {place!r}: {str(err).rstrip('.')}. Give an output folder or a plan."
         raise ClientError(msg) from err

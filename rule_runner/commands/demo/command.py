@@ -20,7 +20,7 @@ from rule_runner.engine.evaluate import evaluate
 from rule_runner.engine.observer import Observer
 from rule_runner.engine.outcome import EvaluationOutcome
 from rule_runner.engine.stop_requests import Signals
-from rule_runner.errors import EXIT_SIGNAL, ClientError, OutputError
+from rule_runner.errors import EXIT_SIGNAL, ClientError, OutputError, restated
 from rule_runner.escape import printable
 from rule_runner.report.progress import LogObserver, observer
 from rule_runner.report.text import print_results
@@ -222,12 +222,10 @@ def _evaluate_live(scenario: Scenario, output: Path) -> EvaluationOutcome:
 @contextmanager
 def _training(scenario: Scenario, trial: Path) -> Iterator[DemoTraining]:
     """Start a training, and stop it at the end of the block."""
+    problem = f"Folder {str(trial)!r} exists already. Choose another one: --output DIR."
     with output_errors(trial):
-        try:
+        with restated(OutputError, FileExistsError, sentence=problem):
             trial.mkdir(parents=True)
-        except FileExistsError as err:
-            msg = f"Folder {str(trial)!r} exists already. Choose another one: --output DIR."
-            raise OutputError(msg) from err
         log = trial.with_name(f"{scenario.name}.log").open("wb")
     with log:
         training = DemoTraining(scenario, trial, log)

@@ -18,7 +18,7 @@ from rule_runner.config.defaults import FITTING_RULES
 from rule_runner.config.output_names import OutputTemplate
 from rule_runner.config.request import STDIN, EvaluationRequest, RuleRequest
 from rule_runner.durations import seconds_of
-from rule_runner.errors import EXIT_CLIENT, TrialError, UsageError, translated, unwritable
+from rule_runner.errors import EXIT_CLIENT, TrialError, UsageError, restated, translated, unwritable
 from rule_runner.escape import is_text, print_lines
 from rule_runner.loading.trial_age import changed_since
 from rule_runner.loading.trial_lists import ListedTrial, list_trials
@@ -103,11 +103,9 @@ def _oldest(since: str | None) -> float:
     """
     if since is None:
         return 0.0
-    try:
+    problem = f"Option --since must be a time, such as 12h, 1d or 2w, got {since!r}."
+    with restated(UsageError, ValueError, sentence=problem):
         return SystemClock().time() - seconds_of(since, "hdw")
-    except ValueError as err:
-        msg = f"Option --since must be a time, such as 12h, 1d or 2w, got {since!r}."
-        raise UsageError(msg) from err
 
 
 def _requests(

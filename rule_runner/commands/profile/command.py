@@ -10,7 +10,7 @@ from builtin_rules.reports.profiler.wording import duration, moment
 from rule_core.sources.address import address_of
 from rule_runner.commands.profile.trials import present, reading
 from rule_runner.config.model import check_is_local, default_output
-from rule_runner.errors import TrialError, UsageError, unwritable
+from rule_runner.errors import TrialError, UsageError, restated, unwritable
 from rule_runner.escape import print_lines, printable
 from rule_runner.loading.trials import is_one_file
 from rule_runner.report.tables import Row, TextTable, print_tables
@@ -159,15 +159,13 @@ def timeline(
     print(f"Trace: {printable(merged.path)} ({merged.events:,} events). Open it in Perfetto.")
 
 
-def _bound(option: str, text: str | None, parse: Callable[[str], float]) -> float | None:
-    if text is None:
+def _bound(option: str, bound: str | None, parse: Callable[[str], float]) -> float | None:
+    if bound is None:
         return None
-    try:
-        return parse(text)
-    except (ValueError, OverflowError) as err:
-        what = "epoch seconds or a time in ISO format" if parse is parse_time else "a step"
-        msg = f"Option {option} must be {what}, got {text!r}."
-        raise UsageError(msg) from err
+    kind = "epoch seconds or a time in ISO format" if parse is parse_time else "a step"
+    problem = f"Option {option} must be {kind}, got {bound!r}."
+    with restated(UsageError, ValueError, OverflowError, sentence=problem):
+        return parse(bound)
 
 
 def parse_time(text: str) -> float:

@@ -12,7 +12,7 @@ import msgspec
 from rule_core.profiler.recording.config import parse_config
 from rule_runner.config.documents import read_text
 from rule_runner.config.job_file.python_file import SUFFIX, run_file
-from rule_runner.errors import ClientError, UsageError, translated
+from rule_runner.errors import ClientError, UsageError, restated, translated
 
 LEAST_INTERVAL_MS: Final = 10
 _INTERVAL: Final = re.compile(r"(\d{1,9})(ms|s)")
@@ -156,13 +156,10 @@ def step_range(text: str, option: str) -> tuple[int, int]:
         If an option is neither.
     """
     first, colon, last = text.partition(":")
-    try:
+    problem = f"Option {option} must be a step, or FIRST:LAST without the last, got {text!r}."
+    with restated(UsageError, ValueError, sentence=problem):
         start = parse_step(first)
-        end = parse_step(last) if colon else start + 1
-    except ValueError as err:
-        msg = f"Option {option} must be a step, or FIRST:LAST without the last, got {text!r}."
-        raise UsageError(msg) from err
-    return start, end
+        return start, parse_step(last) if colon else start + 1
 
 
 def parse_step(text: str) -> int:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from rule_core.processes import environment_with, signal_group
 from rule_core.saving.auto_hook import FOLDER, HOOK, PIPE, print_line
-from rule_runner.errors import EXIT_SIGNAL, UsageError
+from rule_runner.errors import EXIT_SIGNAL, UsageError, reason_of, translated
 from rule_runner.escape import printable
 
 SITE: Final = Path(__file__).with_name("site")
@@ -83,14 +83,12 @@ class TrainingScript:
         os.mkfifo(control / PIPE)
         # This makes every Python of the script hook its trainings.
         hooked = environment_with(SITE, {**os.environ, **variables, FOLDER: str(control)})
-        try:
+        python = f" Write: python {command[0]}." if command[0].endswith(".py") else ""
+        problem, remedy = f"{command[0]!r} cannot be started: ", f".{python}"
+        with translated(UsageError, OSError, before=problem, after=remedy, words=reason_of):
             process = await asyncio.create_subprocess_exec(
                 *command, env=hooked, start_new_session=True
             )
-        except OSError as err:
-            python = f" Write: python {command[0]}." if command[0].endswith(".py") else ""
-            msg = f"{command[0]!r} cannot be started: {os.strerror(err.errno or 0)}.{python}"
-            raise UsageError(msg) from err
         return cls(process, control, on_trial)
 
     @property

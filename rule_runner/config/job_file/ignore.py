@@ -9,7 +9,7 @@ import msgspec
 
 from rule_core.rules.evidence import Finding
 from rule_runner.config.job_file.sections import compiled, listed, texts_of
-from rule_runner.errors import JobError
+from rule_runner.errors import JobError, restated
 
 SECTION: Final = "ignore"
 FIELDS: Final = ("rule", "tensor", "run", "reason", "until")
@@ -95,8 +95,6 @@ def _mute(entry: object, where: str) -> Mute:
     for name in ("tensor", "run"):
         compiled(texts.get(name, ""), f"{name} in {where}")
     until = texts.pop("until", None)
-    try:
+    problem = f"until in {where} must be a date such as 2026-12-31, got {until!r:.100}."
+    with restated(JobError, ValueError, sentence=problem):
         return Mute(**texts, until=None if until is None else date.fromisoformat(until))
-    except ValueError as err:
-        msg = f"until in {where} must be a date such as 2026-12-31, got {until!r:.100}."
-        raise JobError(msg) from err

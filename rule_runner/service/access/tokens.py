@@ -13,7 +13,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from rule_runner.errors import ClientError
+from rule_runner.errors import ClientError, restated
 from rule_runner.results.durable_files import output_errors, replace_durably
 
 _BYTES: Final = 32  # of a token: too many to be guessed, so that a plain hash protects it
@@ -131,11 +131,9 @@ class TokenFile:
             created_at=now,
             expires_at=None if lifetime is None else now + lifetime,
         )
-        try:
+        problem = f"Name {name!r:.200} of a token may hold letters, digits, '.', '_', '@' and '-'."
+        with restated(ClientError, msgspec.ValidationError, sentence=problem):
             msgspec.convert(msgspec.to_builtins(token), Token)
-        except msgspec.ValidationError as err:
-            msg = f"Name {name!r:.200} of a token may hold letters, digits, '.', '_', '@' and '-'."
-            raise ClientError(msg) from err
         self._write([*self.tokens(), token])
         return secret
 

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from rule_core.severity import Severity
-from rule_runner.errors import OutputError
+from rule_runner.errors import OutputError, reason_of, translated
 from rule_runner.index.reader import IndexReader
 from rule_runner.watch.alerts.alert import Alert
 
@@ -46,11 +46,9 @@ class OpenAlerts:
         OutputError
             If the index cannot be read.
         """
-        try:
-            self._path.stat()
-        except OSError as err:  # SQLite would not say why
-            msg = f"Database {str(self._path)!r} cannot be used: {err.strerror}."
-            raise OutputError(msg) from err
+        problem = f"Database {str(self._path)!r} cannot be used: "
+        with translated(OutputError, OSError, before=problem, after=".", words=reason_of):
+            self._path.stat()  # SQLite would not say why
         with IndexReader(self._path) as reader, reader.snapshot():
             changes = reader.changes_since(0, limit=0)
             state = changes.removals, changes.revision

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from builtin_rules.statistics.parameters import Declared
 from builtin_rules.statistics.training_kind import TrainingKind, training_kind
 from smdebug.rules import Rule
-from smdebug.rules.extensions import Param, PatternsParam, Severity, set_parameters
+from smdebug.rules.extensions import FloatParam, Param, PatternsParam, Severity, set_parameters
 
 
 class DeclaredRule(Rule):
@@ -65,12 +65,13 @@ class DeclaredRule(Rule):
         """Check the parameters and create the state of the rule; does nothing by default."""
 
     def binds(self, *names: str) -> bool:
-        """Return whether to judge by the documented sentence alone, which a rule must declare.
+        """Return whether to judge by the documented sentence alone, without waits or margins.
 
-        It is so with `literal`, and if the caller gave one of these parameters: no wait, minimum or
-        margin of ours then overrides its value.
+        It is so with `literal`, and if the caller gave one of these parameters; without names, one
+        of those that are numbers.
         """
-        return self.literal or not self.given.isdisjoint(names)
+        numbers = [param.name for param in self.PARAMS if isinstance(param, FloatParam)]
+        return self.literal or not self.given.isdisjoint(names or numbers)
 
     def record(
         self,

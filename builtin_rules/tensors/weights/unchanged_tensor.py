@@ -165,10 +165,10 @@ class UnchangedTensor(SelectingRule):
         names = {*by_name, *parameter_names(trial, step, self.collection_names)}
         if not self._is_bound:
             losses = tensor_names(trial, step, [CollectionKeys.LOSSES], [])
-            names.difference_update(filter(_COUNTED.search, losses))
+            names -= {name for name in losses if _COUNTED.search(name)}
             if parameters := self._parameters(step).intersection(names):
                 trained = TrainedParameters(trial, step)
-                names.difference_update(filter(trained.is_frozen, parameters))
+                names -= {name for name in parameters if trained.is_frozen(name)}
         return sorted(names)
 
     def _parameters(self, step: int) -> set[str]:

@@ -4,18 +4,22 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 import saved
 from click.testing import CliRunner
+from fake_profiler_trial import FakeProfilerTrial
 from parameter_cases import AWAITING_LOSS_RULES, TENSOR_CASES, Case
 from profiler_parameter_cases import CASES
 
 import rule_runner
 from rule_runner.cli import main
 from rule_runner.debugger import Rule, rule_configs
+from rule_runner.loading.loader import load_builtin
+from rule_runner.loading.parameters import bind, construct
 from rule_runner.results.schema import EvaluationResult
 from smdebug.core.writer import TrialWriter
 
@@ -59,6 +63,22 @@ def test_the_page_is_current() -> None:
         [sys.executable, script, "--check"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    "name", ["Dataloader", "LoadBalancing", "LowGPUUtilization", "StepOutlier"]
+)
+def test_defaults_that_the_sdk_writes_do_not_bind(name: str) -> None:
+    sent = getattr(rule_configs, name)().rule_parameters
+    texts = {key: str(value) for key, value in sent.items() if key != "rule_to_invoke"}
+    rule: Any = construct(bind(load_builtin(name), texts), FakeProfilerTrial())
+    names = set(texts) - {"mode"}  # None
+    assert rule.given == names
+    for one in names:
+        assert not rule.binds(one)
+        other = {**texts, one: str(float(texts[one]) + 1)}
+        changed: Any = construct(bind(load_builtin(name), other), FakeProfilerTrial())
+        assert changed.binds(one)
 
 
 # -- in jobs: a weight that stands still for three steps, in evaluation -------------------------

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from builtin_rules.statistics.parameters import Declared
 from builtin_rules.statistics.training_kind import TrainingKind, training_kind
 from smdebug.rules import Rule
-from smdebug.rules.extensions import Param, PatternsParam, Severity, set_parameters
+from smdebug.rules.extensions import FloatParam, Param, PatternsParam, Severity, set_parameters
 
 
 class DeclaredRule(Rule):
@@ -23,6 +23,8 @@ class DeclaredRule(Rule):
         See `Rule`. A warning, unless a rule is surer, or only notes something; its page says why.
     UNSUITED
         Why the rule cannot judge a kind of training, by kind.
+    given
+        The names of the parameters that the caller gave, even if with their defaults.
 
     Raises
     ------
@@ -33,6 +35,8 @@ class DeclaredRule(Rule):
     SEVERITY = Severity.WARNING
     SAVED: ClassVar[tuple[str, ...]] = ()
     UNSUITED: ClassVar[Mapping[TrainingKind, str]] = MappingProxyType({})
+    given: frozenset[str] = frozenset()
+    literal: Declared[bool]
     __signature__: ClassVar[Signature | None]
     _declared: ClassVar[Signature]
 
@@ -55,11 +59,20 @@ class DeclaredRule(Rule):
     def __init__(self, base_trial: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(base_trial)
         _, *params = self._declared.bind(base_trial, *args, **kwargs).arguments.items()
-        set_parameters(self, **dict(params))
+        self.given = set_parameters(self, **dict(params))
         self._prepare()
 
     def _prepare(self) -> None:
         """Check the parameters and create the state of the rule; does nothing by default."""
+
+    def binds(self, *names: str) -> bool:
+        """Return whether to judge by the documented sentence alone, without waits or margins.
+
+        It is so with `literal`, and if the caller gave one of these parameters; without names, one
+        of those that are numbers.
+        """
+        numbers = [param.name for param in self.PARAMS if isinstance(param, FloatParam)]
+        return self.literal or not self.given.isdisjoint(names or numbers)
 
     def record(
         self,

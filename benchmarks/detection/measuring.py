@@ -4,12 +4,14 @@ import functools
 import json
 import multiprocessing
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import numpy as np
 import structlog
 from training_runs import Run, all_runs
 
@@ -33,13 +35,12 @@ JUDGING: Final = tuple(name for name in RULES if name not in NOT_JUDGING)
 # The same for all runs: parameters of rules that have no default for them.
 PARAMETERS: Final[Mapping[str, Mapping[str, str]]] = {
     "AllZero": {"collection_names": "weights,gradients,relu_output"},
-    "TensorVariance": {
-        "collection_names": "weights",
-        "min_threshold": "0.00001",
-        "max_threshold": "10",
-    },
+    "TensorVariance": {"min_threshold": "0.00001", "max_threshold": "10"},
     "UnchangedTensor": {"collection_names": "weights,losses"},
 }
+# Bounds of users apply to every tensor that they select.
+BOUNDED: Final = "TensorVariance"
+LENGTHS: Final = re.compile(r"original0$|weight_g$|magnitude")  # of weight norm, and DoRA
 # Rules about a finished model: asked at the last evaluation, or the last step, not at the start.
 OF_THE_END: Final = frozenset({"Confusion"})
 END_MARK: Final = "training_job_end.ts"
@@ -143,9 +144,30 @@ def _jobs(run: Run, trial: Trial) -> Iterator[RuleJobConfig]:
         if name in run.unsuited or (name == COMPARING and not run.other):
             continue
         loaded = load_builtin(name)
-        parameters = PARAMETERS.get(name, {})
+        parameters = dict(PARAMETERS.get(name, {}))
+        if name == BOUNDED:
+            parameters |= {"tensor_regex": _spread_weights(trial)}
         start = _last_evaluation(trial) if name in OF_THE_END else None
-        yield RuleJobConfig(name, loaded, dict(parameters), start_step=start)
+        yield RuleJobConfig(name, loaded, parameters, start_step=start)
+
+
+def _spread_weights(trial: Trial) -> str:
+    """Return a pattern of the weights to which a lower bound of the variance applies.
+
+    They are matrices, and no lengths of weight norm. Those that start below the bound and have left
+    it ten saved steps later, as heads and LoRA's B do, are left out.
+    """
+    least = float(PARAMETERS[BOUNDED]["min_threshold"])
+    names = []
+    for name in trial.tensor_names(collection="weights"):
+        tensor = trial.tensor(name)
+        first, *later = [
+            value for step in tensor.steps()[:10] if (value := tensor.value(step)) is not None
+        ] or [np.zeros(0)]
+        moves = np.var(first) < least <= np.var(later[-1]) if later and first.size else False
+        if first.ndim > 1 and not LENGTHS.search(name) and not moves:
+            names.append(re.escape(name))
+    return f"^({'|'.join(names)})$" if names else "^$"
 
 
 def _last_evaluation(trial: Trial) -> int:

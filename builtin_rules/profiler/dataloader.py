@@ -36,9 +36,10 @@ class Dataloader(WindowRule):
     than `max_threshold` percent, meets the condition; equality does not. A node is judged in each
     window in which it loads data, once there are more than `patience` such seconds.
 
-    `literal` disables one refinement. On machines with many cores, few processes often load faster
-    than the model trains. So too few processes meet the condition only if iterators take at least
-    20 % of the time for their batches after the first one, or if it is unknown how long they take.
+    `literal`, or a `min_threshold` other than the default, disables one refinement. On machines
+    with many cores, few processes often load faster than the model trains. So too few processes
+    meet the condition only if iterators take at least 20 % of the time for their batches after the
+    first one, or if it is unknown how long they take.
 
     Only PyTorch's loader writes these events. All ranks of a node are combined.
     """
@@ -117,7 +118,7 @@ class Dataloader(WindowRule):
         if waiting is not None:
             note += f" Batches take {waiting:.3g} percent of the time."
         few, many = share < self.min_threshold, share > self.max_threshold
-        few &= self.literal or waiting is None or waiting >= LEAST_WAIT
+        few &= self.binds("min_threshold") or waiting is None or waiting >= LEAST_WAIT
         host = name, LOADERS
         self.measured_on(host, step, FEW, share, self.min_threshold, met=few, note=note)
         self.measured_on(host, step, MANY, share, self.max_threshold, met=many, note=note)

@@ -1,6 +1,7 @@
 """LoadBalancing: the GPUs of a node are unevenly loaded."""
 
 import itertools
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -34,9 +35,10 @@ class LoadBalancing(WindowRule):
     / 2`` and natural logarithms; it is 0 for equal and 0.83 for disjoint histograms. A distance of
     exactly `threshold` does not meet the condition.
 
-    `literal` disables one refinement. The distance cannot distinguish a difference of one point
-    from one of fifty: constant loads of 94 % and 93 % are in different bins. So the loads must also
-    differ by at least 5 points on average (the earth mover's distance of the distributions).
+    `literal`, or a `threshold` that is no default, disables one refinement. The distance cannot
+    distinguish a difference of one point from one of fifty: constant loads of 94 % and 93 % are in
+    different bins. So the loads must also differ by at least 5 points on average (the earth mover's
+    distance of the distributions).
 
     All pairs of a node are compared in each window with samples of the node, once both GPUs have
     more than `patience` data points. GPUs of different nodes are not compared.
@@ -56,6 +58,7 @@ class LoadBalancing(WindowRule):
     patience = patience_of(1000, "data points")
     scan_interval_us = SCAN_INTERVAL
     literal = Declared[bool](LITERAL)
+    DOCUMENTED = MappingProxyType({"threshold": 0.5})
     QUANTITIES = (Quantity(DISTANCE, "distance between two GPUs of a node"),)
 
     required_inputs = (SystemMetric(GPU),)
@@ -100,7 +103,7 @@ class LoadBalancing(WindowRule):
         notes: dict[tuple[str, str], str] = {}
         if max(measured.values()) > self.threshold:
             unequal, gap = distance > self.threshold, gaps(counts)
-            if not self.literal:
+            if not self.binds("threshold"):
                 unequal &= gap >= LEAST_GAP
             used = [f"{name} {_mean(row):.0f} %" for name, row in zip(names, counts, strict=True)]
             notes = {

@@ -30,9 +30,10 @@ class LowGPUUtilization(WindowRule):
     and the 5th percentile is below `threshold_p5`. A GPU whose 95th percentile equals its threshold
     is neither.
 
-    `literal` disables one refinement. One pause, such as a validation of half a minute, may fill
-    5 % of the last data points and is no fluctuation. So the 5th percentile of all data points of
-    the GPU must be below `threshold_p5` too.
+    `literal`, or a `threshold_p5` or `window` other than the default, disables one refinement. One
+    pause, such as a validation of half a minute, may fill 5 % of the last data points and is no
+    fluctuation. So the 5th percentile of all data points of the GPU must be below `threshold_p5`
+    too.
 
     A GPU is judged in each window with samples from it, once there are more than `patience`; if
     `window` is larger, all existing samples are used. Each GPU of each node is judged separately.
@@ -78,7 +79,7 @@ class LowGPUUtilization(WindowRule):
             gpu, step, HIGH, high, self.threshold_p95, met=underused, note="Underused."
         )
         fluctuates = high > self.threshold_p95 and low < self.threshold_p5
-        if fluctuates and not self.literal:
+        if fluctuates and not self.binds("threshold_p5", "window"):
             fluctuates = self._gpus[gpu].has_percentile_below(_LOW, self.threshold_p5)
         note = f"Fluctuates: its 95th percentile is {high:.3g} percent."
         self.measured_on(gpu, step, LOW, low, self.threshold_p5, met=fluctuates, note=note)

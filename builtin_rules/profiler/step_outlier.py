@@ -4,6 +4,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -105,8 +106,9 @@ class StepOutlier(WindowRule):
     limit is not an outlier, and neither is a short step. Besides, the outliers must cost at least
     5 % of the time of all steps: the sum of what they take beyond the median.
 
-    With `literal`, an outlier takes longer than the mean plus `stddev` standard deviations of all
-    steps, including outliers, and the time they cost does not count.
+    With `literal`, or a `stddev` that is no default, an outlier takes longer than the mean plus
+    `stddev` standard deviations of all steps, including outliers. The time they cost does not count
+    then, nor with an `n_outliers` other than the default.
 
     Steps are judged in each window with steps of their kind, once more than 100 are known. The
     latest million of each kind are kept.
@@ -126,6 +128,7 @@ class StepOutlier(WindowRule):
     n_outliers = count("Number of tolerated outliers.", 10, "steps", minimum=0)
     scan_interval_us = SCAN_INTERVAL
     literal = Declared[bool](LITERAL)
+    DOCUMENTED = MappingProxyType({"stddev": 5})
     QUANTITIES = (
         Quantity(OUTLIERS, "steps that take much longer than the others"),
         Quantity(TIME_LOST, "time that these steps take beyond the median (% of all)"),
@@ -182,13 +185,13 @@ class StepOutlier(WindowRule):
     ) -> bool:
         """Judge the steps of one kind, and add the outliers of the window to `slow`."""
         steps = self._groups[group]
-        _, limit = steps.judge(self.stddev, literal=self.literal)
+        _, limit = steps.judge(self.stddev, literal=self.binds("stddev"))
         slow += [
             (event.start_time, event.end_time)
             for event in new
             if event.duration / SECOND_US > limit
         ]
-        costs = self.literal or steps.time_lost >= LEAST_TIME_LOST
+        costs = self.binds("stddev", "n_outliers") or steps.time_lost >= LEAST_TIME_LOST
         met = steps.outliers > self.n_outliers and costs
         if met:
             self.count_violations(steps.outliers, 0)
@@ -217,7 +220,7 @@ class StepOutlier(WindowRule):
 
     def _details_of(self, group: StepGroup) -> dict[str, Any]:
         steps = self._groups[group]
-        durations, limit = steps.judge(self.stddev, literal=self.literal)
+        durations, limit = steps.judge(self.stddev, literal=self.binds("stddev"))
         return {
             "step_stats": {"mean": float(durations.mean()), **summary(durations)},
             "number_of_outliers": steps.outliers,

@@ -163,6 +163,7 @@ class UnitsRule(DeclaredRule):
         # Reset after each judgement.
         self._pools: dict[_Layer, PooledUnits] = {}
         self._bad: dict[_Layer, int] = {}  # judgements in a row
+        self._is_bound = self.binds()
 
     def judge_layers(
         self, step: int, tensors: TensorInput, activity_of: Callable[[str], Activity | None]
@@ -203,22 +204,23 @@ class UnitsRule(DeclaredRule):
     ) -> bool | None:
         """Return whether a layer fails, or None if there are too few samples so far."""
         name, *_ = key = layer[:2]
+        needed = 1 if self._is_bound else MIN_SAMPLES
         if self.literal:
-            units, needed = PooledUnits(), 1
+            units = PooledUnits()
             flat = (shape[0], -1) if len(shape) > 1 else shape
             units.add(name, flags.active(flat))
         else:
-            units, needed = self._pools.setdefault(layer, PooledUnits()), MIN_SAMPLES
+            units = self._pools.setdefault(layer, PooledUnits())
             units.add(name, flags.active(shape), flags.nan(shape))
-        if units.samples < needed or (units.rows < MIN_IMAGE_ROWS and not self.literal):
+        if units.samples < needed or (units.rows < MIN_IMAGE_ROWS and not self._is_bound):
             return None
         lost, judged = units.inactive_share(self.threshold_inactivity, needed)
         note = f"{lost} of {judged} units; samples: {units.samples}, saved steps: {units.steps}."
         units.clear()
         share, limit = 100.0 * lost / judged, self.threshold_layer
-        is_certain = self.literal or share > self.CERTAIN
+        is_certain = self._is_bound or share > self.CERTAIN
         self._bad[layer] = self._bad.get(layer, 0) + 1 if share > limit and is_certain else 0
-        lasts = self.literal or self._bad[layer] >= self.LASTING
+        lasts = self._is_bound or self._bad[layer] >= self.LASTING
         severity = None if is_certain and lasts else Severity.NOTE
         quantity, met = self.QUANTITIES[0].name, share > limit
         return self.record(key, step, quantity, share, limit, met=met, note=note, severity=severity)

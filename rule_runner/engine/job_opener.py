@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from typing import Final
@@ -49,8 +49,7 @@ def open_jobs(
     rules = [(rule, _bound(rule)) for rule in config.rules]
     plans = [_planned(config, rule, bound) for rule, bound in rules]
     fingerprints = {
-        rule.configuration_name: fingerprint(config, rule, bound.parameters)
-        for rule, bound in rules
+        rule.configuration_name: fingerprint(config, rule, bound) for rule, bound in rules
     }
     folder = OutputFolder(config.output, fingerprints, overwrite=config.results.overwrite)
     stack.callback(folder.close)
@@ -107,17 +106,10 @@ def _state(
     return state
 
 
-def fingerprint(
-    config: EvaluationConfig, rule: RuleJobConfig, parameters: Mapping[str, object]
-) -> str:
+def fingerprint(config: EvaluationConfig, rule: RuleJobConfig, bound: BoundRule) -> str:
     """Return the identity of a rule job; a restart may resume it only if both are equal.
 
-    This package's version counts too.
-
-    Parameters
-    ----------
-    parameters
-        Those that the result shows.
+    This package's version counts too, and which parameters were given.
     """
     trials = (config.trial_of(rule), *config.others_of(rule))
     min_coverage = config.min_coverage_of(rule)
@@ -125,7 +117,8 @@ def fingerprint(
         "source": hashlib.sha256(rule.loaded.source_sha256.encode()).hexdigest(),
         "rule": rule.loaded.name,
         "configuration_name": rule.configuration_name,
-        "parameters": {name: repr(value) for name, value in sorted(parameters.items())},
+        "parameters": {name: repr(value) for name, value in sorted(bound.parameters.items())},
+        "given": sorted(bound.arguments),
         "trials": [trial.canonical for trial in trials],
         "range": [rule.start_step, rule.end_step],
         "keep_going": config.results.keep_going,

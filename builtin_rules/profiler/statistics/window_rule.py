@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from builtin_rules.declared_rule import DeclaredRule
@@ -34,11 +35,14 @@ class WindowRule(DeclaredRule):
     REPORTED
         The names of the parameters in `report`, in its order; by default all but the length of
         windows and `literal`.
+    DOCUMENTED
+        Documented defaults that differ from those of the rule, by name of the parameter.
     window_start
         The start of the latest window, in epoch microseconds; 0 before the first one.
     """
 
     REPORTED: ClassVar[tuple[str, ...]] = ()
+    DOCUMENTED: ClassVar["Mapping[str, float]"] = MappingProxyType({})
     scan_interval_us: int
     window_start: int = 0
     _report: dict[str, Any]
@@ -49,6 +53,18 @@ class WindowRule(DeclaredRule):
         if "REPORTED" not in vars(cls) and cls.PARAMS:
             names = (param.name for param in cls.PARAMS)
             cls.REPORTED = tuple(name for name in names if name not in _NOT_REPORTED)
+
+    def binds(self, *names: str) -> bool:
+        """Return whether to judge as documented; see `DeclaredRule.binds`.
+
+        A default counts as not given: the classes of SDKs write every default into a job.
+        """
+        defaults = [
+            *self.DOCUMENTED.items(),
+            *((param.name, param.default) for param in self.PARAMS),
+        ]
+        changed = {name for name in names if (name, getattr(self, name)) not in defaults}
+        return self.literal or bool(changed)
 
     @property
     def report(self) -> dict[str, Any]:

@@ -40,9 +40,9 @@ class DeadRelu(UnitsRule):
     a maximum over points, or of small transformers, have up to four fifths of units that are silent
     for a while.
 
-    NaN is not counted as an output; units with fewer than 100 numbers are left out. With `literal`,
-    each step is judged separately, each position is a unit, NaN is inactive, and nothing is a note.
-    The default patterns exclude LeakyReLU, PReLU and RReLU.
+    NaN is not counted as an output; units with fewer than 100 numbers are left out. If a threshold
+    is given, each step is judged separately, and nothing is a note. With `literal` besides, each
+    position is a unit and NaN is inactive. The default patterns exclude LeakyReLU, PReLU and RReLU.
     """
 
     READS = (

@@ -43,7 +43,8 @@ class SaturatedActivation(UnitsRule):
     between the two bounds of its activation. The activation of a tensor is known from the
     collection sigmoid_input or tanh_input, or else from its name; other tensors are skipped with a
     warning. It is a note until the layer fails at three judgements in a row. Samples, units,
-    pooling and `literal` are as in `DeadRelu`. NaN is not an input, infinity is saturated.
+    pooling, given thresholds and `literal` are as in `DeadRelu`. NaN is not an input, infinity is
+    saturated.
 
     The tensors of `collection_names` and of `tensor_regex` are selected. The default patterns
     exclude Hardtanh, Hardsigmoid and LogSigmoid.

@@ -92,11 +92,12 @@ class CheckInputImages(DeclaredRule):
     with images, once there are `threshold_samples`. Images are along the first axis. NaN and
     infinity are left out. A different number of channels starts over.
 
-    The channel axis is `channel`. If that is the default, the layout is detected: the channel axis
-    is axis 1 or the last one, whichever has 1, 3 or 4 entries; if both have, the last one for Keras
+    The channel axis is `channel`. If that is not given, the layout is detected: the channel axis is
+    axis 1 or the last one, whichever has 1, 3 or 4 entries; if both have, the last one for Keras
     names (with a ``/``, or ``inputs``), axis 1 for others; if neither has, axis 1. Arrays with two
     or three dimensions are then images with a single channel. With `literal`, the channel axis is
-    `channel` regardless of the layout, and deviations do not matter.
+    `channel` regardless of the layout. With `literal`, or if `threshold_mean` is given, deviations
+    and scales do not matter.
 
     Of the tensors selected by the default patterns, only those that look like images are judged:
     with four dimensions, of which axis 1 or the last one has 1, 3 or 4 entries, or with three, of
@@ -169,7 +170,7 @@ class CheckInputImages(DeclaredRule):
     @property
     def _is_literal(self) -> bool:
         """Whether the channel axis is that of the parameter, regardless of the layout."""
-        return self.literal or self.channel != CHANNEL
+        return self.binds("channel")
 
     def _add(self, name: str, images: Any) -> None:
         axis = self.channel if self._is_literal else _channel_axis(name, images.shape)
@@ -192,8 +193,9 @@ class CheckInputImages(DeclaredRule):
         if np.isnan(means).all():
             return None
         limits = np.full_like(means, self.threshold_mean)
-        is_usual = np.full(means.shape, not self.literal and channels.is_scaled)
-        if not self.literal:
+        is_bound = self.binds("threshold_mean")
+        is_usual = np.full(means.shape, not is_bound and channels.is_scaled)
+        if not is_bound:
             deviations = channels.deviations()
             limits = np.maximum(limits, CENTRED_DEVIATIONS * deviations)
             is_usual |= (np.abs(means) < deviations) & (np.hypot(means, deviations) <= SCALED_LIMIT)

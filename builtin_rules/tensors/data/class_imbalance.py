@@ -79,10 +79,11 @@ class ClassImbalance(DeclaredRule):
     mispredictions of a class count only if other classes are learned: if the class is never
     predicted correctly while at most a tenth of the other labels is mispredicted, or if, after at
     least ten steps, the share of all mispredictions has stopped falling and is not above
-    `threshold_misprediction` itself.
+    `threshold_misprediction` itself. If a threshold is given, none of this applies to its
+    condition, except that mispredictions are those of the latest steps; if `samples` is, to either.
 
-    Predictions with one axis more than the labels are scores, of which the largest is taken
-    regardless of `argmax`. A single number per label is rounded, or cut at 0 if it must be a binary
+    Predictions with one axis more than the labels are scores, of which the largest is taken if
+    `argmax` is not given. A single number per label is rounded, or cut at 0 if it must be a binary
     score. Labels of -100, and a single other value without a score, are ignored. With `literal`,
     `argmax` alone decides, every label since the start counts, and labels of all modes are
     combined.
@@ -118,6 +119,9 @@ class ClassImbalance(DeclaredRule):
             by_role("predictions", PREDICTIONS, self.predictions_regex),
         )
         self.required_inputs = self._inputs
+        limits = {IMBALANCE: "threshold_imbalance", MISPREDICTION: "threshold_misprediction"}
+        self._bound = {each for each, name in limits.items() if self.binds(name, "samples")}
+        self._unbalanced: set[str] = set()  # label tensors, by nature
         # By label tensor and mode.
         self._windows: dict[tuple[str, ModeKeys | None], ClassWindow] = {}
 
@@ -130,7 +134,10 @@ class ClassImbalance(DeclaredRule):
             self.base_trial, step, labels, predictions
         ):
             sample = classes(
-                label_tensor, prediction_tensor, step, argmax=self.argmax if self.literal else None
+                label_tensor,
+                prediction_tensor,
+                step,
+                argmax=self.argmax if self.binds("argmax") else None,
             )
             if isinstance(sample, str):
                 reason = sample
@@ -138,7 +145,9 @@ class ClassImbalance(DeclaredRule):
             nature = "" if self.literal else self._unbalanced_by_nature(sample, step)
             if nature:
                 reason = nature
-                continue
+                self._unbalanced.add(label_tensor.name)
+                if not self._bound:
+                    continue
             patience = LASTING_EVALUATIONS if mode is ModeKeys.EVAL else LASTING_STEPS
             window = self._windows.setdefault((label_tensor.name, mode), ClassWindow(patience))
             window.add(sample, None if self.literal else self.samples)
@@ -162,8 +171,11 @@ class ClassImbalance(DeclaredRule):
     def _judge(self, step: int, name: str, window: ClassWindow) -> bool | str:
         """Judge one label tensor, or return why it cannot be judged."""
         counts = window.all
-        if len(window.ever) > (MOST_CLASSES if self.literal else MOST_BALANCED):
-            return TOO_MANY if self.literal else MANY
+        if len(window.ever) > MOST_CLASSES:
+            return TOO_MANY
+        by_nature = name in self._unbalanced or len(window.ever) > MOST_BALANCED
+        if by_nature and not self._bound:
+            return MANY
         if counts.total < self.samples:
             return TOO_FEW
         imbalance = self._imbalance(window.ever, window.ever_repeats)
@@ -173,14 +185,14 @@ class ClassImbalance(DeclaredRule):
             imbalance=latest.measured > self.threshold_imbalance,
             misprediction=learned and wrong.measured > self.threshold_misprediction,
         )
-        if lasting.imbalance:
+        if lasting.imbalance and IMBALANCE not in self._bound:
             imbalance = max(imbalance, latest)
-        is_lasting = lasting.misprediction or self.literal
         met = False
-        for quantity, (measured, note), limit, is_judged in (
+        for quantity, (measured, note), limit, lasts in (
             (IMBALANCE, imbalance, self.threshold_imbalance, True),
-            (MISPREDICTION, wrong, self.threshold_misprediction, is_lasting),
+            (MISPREDICTION, wrong, self.threshold_misprediction, lasting.misprediction),
         ):
+            is_judged = quantity in self._bound or (lasts and not by_nature)
             exceeds = is_judged and measured > limit
             met |= self.record(
                 (name, None), step, quantity, measured, limit, met=exceeds, note=note
@@ -192,7 +204,7 @@ class ClassImbalance(DeclaredRule):
         most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
         large, small = counts[most], counts[least]
         ratio = large / small
-        if not self.literal:
+        if IMBALANCE not in self._bound:
             pairs = len(counts) * (len(counts) - 1) // 2
             share = lower(large / repeats, (large + small) / repeats, pairs)
             ratio = share / (1 - share)
@@ -204,7 +216,7 @@ class ClassImbalance(DeclaredRule):
         repeats = window.latest_repeats
         shares = {
             label: wrong[label] / count
-            if self.literal
+            if MISPREDICTION in self._bound
             else lower(wrong[label] / repeats, count / repeats, len(counts))
             for label, count in counts.items()
         }
@@ -213,5 +225,5 @@ class ClassImbalance(DeclaredRule):
         lost = wrong.total() > self.threshold_misprediction * counts.total()
         stands_out = wrong[worst] == counts[worst] and 0 < other_labels >= wrong_others / GOOD_SHARE
         note = f"{wrong[worst]} of {counts[worst]} labels of class {worst} are mispredicted."
-        is_judged = self.literal or stands_out or (window.settled and not lost)
+        is_judged = stands_out or (window.settled and not lost)
         return WorstClass(shares[worst], note), is_judged

@@ -81,6 +81,8 @@ class Confusion(DeclaredRule):
     again. And all this must already hold one matrix earlier. So a young model is not reported.
     Steps saved before the first judged one count too.
 
+    If `min_diag` or `max_off_diag` is given, this share is judged as with `literal`.
+
     Labels that are not integers are not classes (regression). Samples with label -100 are left out.
     Predictions with NaN are not judged (`ExplodingTensor` reports them).
     """
@@ -130,6 +132,9 @@ class Confusion(DeclaredRule):
         self._predictions = self.predictions, self.predictions_collection, PREDICTIONS_OF_LOSS
         self.required_inputs = (_input(*self._labels), _input(*self._predictions))
         self._limits = ConfusionLimits(self.min_diag, self.max_off_diag)
+        # The sides (on the diagonal or not) whose limits apply to each matrix alone.
+        sides = {True: "min_diag", False: "max_off_diag"}
+        self._alone = {side for side, name in sides.items() if self.binds(name)}
         # By prediction tensor and mode.
         self._histories: dict[tuple[str, ModeKeys], MatrixHistory] = {}
         self._has_started = False
@@ -137,13 +142,16 @@ class Confusion(DeclaredRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the labels and predictions of global step `step`."""
-        if not self._has_started and not self.literal:
+        lasting = len(self._alone) < len(self.QUANTITIES)
+        if not self._has_started and lasting:
             for earlier in self.base_trial.steps():
                 if earlier < step:
                     self._take(earlier, judge=False)
         self._has_started = True
-        answer = self._judge_alone(step) if self.literal else self._take(step, judge=True)
-        return self.not_judged(answer) if isinstance(answer, str) else answer
+        answers = [self._judge_alone(step)] if self._alone else []
+        answers += [self._take(step, judge=True)] if lasting else []
+        judged = [answer for answer in answers if isinstance(answer, bool)]
+        return any(judged) if judged else self.not_judged(str(answers[0]))
 
     def _judge_alone(self, step: int) -> bool | str:
         """Judge the matrix of each worker at one step, or return why there is none."""
@@ -153,7 +161,9 @@ class Confusion(DeclaredRule):
                 reason = sample
                 continue
             shares = block(counted(sample, self._size(sample)), literal=True)
-            for column in worst(shares, self._limits, set()).values():
+            for (_, side), column in worst(shares, self._limits, set()).items():
+                if side not in self._alone:
+                    continue
                 met = self._limits.excess(column, column.bound) > 0
                 answers.append(self._report(step, column, saved.name, saved.worker, met=met))
         return any(answers) if answers else reason
@@ -200,7 +210,11 @@ class Confusion(DeclaredRule):
         judged = history.judge() if judge else []
         if mode is not ModeKeys.EVAL:
             history.close()
-        answers = [self._report(step, column, name, None, met=met) for column, met in judged]
+        answers = [
+            self._report(step, column, name, None, met=met)
+            for column, met in judged
+            if column.on_diagonal not in self._alone
+        ]
         return any(answers) if answers else TOO_FEW
 
     # -- shared by both ----------------------------------------------------------------------------

@@ -53,10 +53,10 @@ class FeatureImportanceOverweight(DeclaredRule):
 
     Data with few features are judged by fewer than `nfeatures`: at most a fifth of all features,
     rounded, and at least one. All features are those used so far; default names tell more (`f29` is
-    the last of at least 30). With the default `threshold`, a share of at most 0.85 is a note. So is
-    one of at most 0.95 at the first judged step, and where it is below that of the judged step
-    before: a young model uses more features from round to round. With `literal`, every step is
-    judged on its own, always by `nfeatures`, and nothing is a note.
+    the last of at least 30). A share of at most 0.85 is a note. So is one of at most 0.95 at the
+    first judged step, and where it is below that of the judged step before: a young model uses more
+    features from round to round. With `literal`, or if `threshold` or `nfeatures` is given, every
+    step is judged on its own, always by `nfeatures`, and nothing is a note.
     """
 
     READS = "the importances that tensor_regex selects, one tensor for each feature."
@@ -127,7 +127,7 @@ class FeatureImportanceOverweight(DeclaredRule):
         self, group: tuple[str, str], importances: dict[SavedTensor, float]
     ) -> int:
         """Return how many of the most important features to add up."""
-        if self.literal:
+        if self.binds():
             return self.nfeatures
         numbered = (_DEFAULT_NAME.match(_feature(saved)) for saved in importances)
         highest = max((1 + int(match[1]) for match in numbered if match), default=0)
@@ -142,14 +142,14 @@ class FeatureImportanceOverweight(DeclaredRule):
         if before is not few:
             since = step
         self._few[group] = (few, since)
-        return self.literal or step - since >= YOUNG_ROUNDS
+        return self.binds() or step - since >= YOUNG_ROUNDS
 
     def _judge(self, group: tuple[str, str], top: TopFeature, step: int) -> bool:
         met = top.share > self.threshold
         before = self._shares.get(group, math.inf)
         self._shares[group] = top.share
         is_usual = top.share <= (CLEAR_SHARE if top.share < before else USUAL_SHARE)
-        is_note = is_usual and self.threshold == _THRESHOLD and not self.literal
+        is_note = is_usual and not self.binds()
         note = f"{', '.join(top.names)}, of {top.used} features used."
         severity, key, limit = Severity.NOTE if is_note else None, top.first.key, self.threshold
         return self.record(

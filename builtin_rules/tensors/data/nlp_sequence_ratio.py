@@ -57,9 +57,9 @@ class _NumbersParam(NamesParam):
 class NLPSequenceRatio(DeclaredRule):
     """Met when a token of `token_values` has more than its percentage of all tokens at a step.
 
-    With the default percentage, the finding is a note up to two thirds of the tokens: that much
-    padding is usual where texts differ in length, and token 0 may stand for something. With
-    `literal`, it never is.
+    Unless `token_thresholds_percent` is given or `literal` is set, the finding is a note up to two
+    thirds of the tokens: that much padding is usual where texts differ in length, and token 0 may
+    stand for something.
 
     Each tensor and each step is judged separately, with the tokens of all workers combined. NaN
     counts as a token that equals no other. Of the tensors selected by the default patterns, only
@@ -138,8 +138,7 @@ class NLPSequenceRatio(DeclaredRule):
 
     def _is_usual(self, share: float) -> bool:
         """Return whether a share in percent is usual for padding, unless users said what is."""
-        is_default = self.token_thresholds_percent == (DEFAULT_PERCENT,)
-        return not self.literal and is_default and share <= USUAL_PERCENT
+        return not self.binds("token_thresholds_percent") and share <= USUAL_PERCENT
 
 
 def _is_whole(array: Any) -> bool:

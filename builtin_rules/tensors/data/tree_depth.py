@@ -46,9 +46,9 @@ class TreeDepth(DeclaredRule):
     `literal`, the depth is ``floor(log2(largest node id + 1))`` of `trees/Node`, which assumes full
     trees.
 
-    While `depth` has its default, trees of up to 6 levels, XGBoost's own default, are only noted,
-    unless `literal`. Each step and each worker is judged separately. A depth equal to `depth` does
-    not meet the condition. Node ids that are negative or not numbers are skipped.
+    Unless `depth` is given or `literal` is set, trees of up to 6 levels, XGBoost's own default, are
+    only noted. Each step and each worker is judged separately. A depth equal to `depth` does not
+    meet the condition. Node ids that are negative or not numbers are skipped.
     """
 
     READS = "the collection trees: ID (or Tree and Node), Yes and No; without them Node alone."
@@ -81,7 +81,7 @@ class TreeDepth(DeclaredRule):
             levels, name, note = (largest + 1).bit_length() - 1, "Node", ESTIMATED
         else:
             return None
-        is_usual = self.depth == _DEPTH and levels <= USUAL_DEPTH and not self.literal
+        is_usual = levels <= USUAL_DEPTH and not self.binds("depth")
         key, limit, severity = columns[name].key, self.depth, Severity.NOTE if is_usual else None
         return self.record(
             key, step, LEVELS, levels, limit, met=levels > limit, note=note, severity=severity

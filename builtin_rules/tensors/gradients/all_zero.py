@@ -45,14 +45,14 @@ class AllZero(SelectingRule):
     and non-numeric tensors are skipped. If only reductions were saved, a threshold of 100 is judged
     by ``abs_max == 0`` or ``min == max == 0``.
 
-    Unless `tensor_regex` selects them by name or `literal` is set, tensors with one element are
-    skipped, and weights and biases that are all zero at their first step: biases, LoRA's B and the
-    last norms of residual blocks start at zero. Gradients and outputs of ReLU must then meet the
-    condition at five saved steps in a row, and more than three times as long as ever before they
-    came back: batches may use only a part of a model. One-dimensional gradients must do so with all
-    others of their layer: a bias that the loss does not depend on learns nothing. Gradients of
-    experts are left out, because some get no tokens (`RouterCollapse`), and so are those of steps
-    whose losses are exactly 0.
+    Unless `threshold` is given or `literal` is set, tensors with one element are skipped, and
+    weights and biases that are all zero at their first step: biases, LoRA's B and the last norms of
+    residual blocks start at zero. Gradients and outputs of ReLU must then meet the condition at
+    five saved steps in a row, and more than three times as long as ever before they came back:
+    batches may use only a part of a model. One-dimensional gradients must do so with all others of
+    their layer: a bias that the loss does not depend on learns nothing. Gradients of experts are
+    left out, because some get no tokens (`RouterCollapse`), and so are those of steps whose losses
+    are exactly 0.
     """
 
     READS = "the selected tensors: values, or the saved reductions abs_max, or min and max."
@@ -73,9 +73,8 @@ class AllZero(SelectingRule):
     def invoke_at_step(self, step: int) -> bool:
         """Judge the selected tensors of global step `step`."""
         trial = self.base_trial
-        by_name = set(tensor_names(trial, step, [], self.tensor_regex))
-        names = sorted(by_name.union(tensor_names(trial, step, self.collection_names, [])))
-        strict = set(names) if self.literal else by_name
+        names = tensor_names(trial, step, self.collection_names, self.tensor_regex)
+        strict = set(names) if self.binds() else set()
         gradients = set(tensor_names(trial, step, [CollectionKeys.GRADIENTS], [])) - strict
         self._gradients = gradients.intersection(names)
         outputs = set(tensor_names(trial, step, ["relu_output"], [])) - strict - gradients

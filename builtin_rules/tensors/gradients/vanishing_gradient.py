@@ -63,8 +63,8 @@ class VanishingGradient(DeclaredRule):
     there are others: if all gradients are small, the training has converged. All may be small if
     they were so at all saved steps, at least ten, and no loss has fallen by a tenth. Means of 0 are
     not judged at steps whose losses are exactly 0, because nothing is left to learn there. Those of
-    experts and routers are not judged: `RouterCollapse` does that. With `literal`, each gradient
-    and each step is judged on its own.
+    experts and routers are not judged: `RouterCollapse` does that. With `literal`, or if
+    `threshold` is given, each gradient and each step is judged on its own.
 
     Every worker is judged separately. A NaN mean never meets the condition; `ExplodingTensor`
     reports non-finite values. If only reductions were saved, the mean of the magnitudes must be
@@ -92,7 +92,7 @@ class VanishingGradient(DeclaredRule):
         means = reductions(self.base_trial, step, saved, "mean", absolute=True)
         if not means:
             return self.not_judged("no gradients at this step" if not names else "no mean of |g|")
-        if self.literal:
+        if self.binds():
             vanished = [key for key, mean in means.items() if mean < self.threshold]
         else:
             if 0 in means.values() or any(map(is_routed, names)):

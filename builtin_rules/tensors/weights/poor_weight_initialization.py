@@ -81,7 +81,8 @@ class PoorWeightInitialization(DeclaredRule):
     immediately if the distance of any gradient is below `distribution_range`, and there is a check
     (c): `patience` steps in a row bring no new minimum of the loss. Losses of several workers are
     averaged, and validation losses are ignored (Keras's ``val_``, XGBoost's sets other than the
-    training set).
+    training set). The same holds for (a) if `threshold` is given, for (b) if `distribution_range`
+    is, and for (c) if `patience` is. No check waits for more than `steps` steps.
     """
 
     READS = (
@@ -120,13 +121,17 @@ class PoorWeightInitialization(DeclaredRule):
 
     def _prepare(self) -> None:
         self._inputs = by_role("activation inputs", INPUTS, self.activation_inputs_regex)
-        losses = LOSSES.collections if self.literal else ()
+        self._bound = {
+            name: self.binds(name) for name in ("threshold", "distribution_range", "patience")
+        }
+        losses = LOSSES.collections if self._bound["patience"] else ()
         self._label = "activation inputs or gradients"
         if losses:
             self._label = "activation inputs, gradients or losses"
         collections = (*self._inputs.collections, *GRADIENTS.collections, *losses)
         self.required_inputs = (TensorInput(self._label, collections, self._inputs.patterns),)
         self.steps = int(self.steps)
+        self._lasting = min(self.patience, self.steps)
         # The number of judged steps; the losses by name; and for how many steps in a row a worker's
         # gradient has been narrow. Losses and gradients are dropped after the last judged step.
         self._judged = 0
@@ -149,16 +154,19 @@ class PoorWeightInitialization(DeclaredRule):
             return self.not_judged("no learning in this mode")
         inputs = self._inputs.names(trial, step)
         gradients = GRADIENTS.names(trial, step)
-        losses = LOSSES.names(trial, step) if self.literal else []
+        losses = LOSSES.names(trial, step) if self._bound["patience"] else []
         if not (inputs or gradients or losses):
             return self.not_judged(f"no {self._label} at this step")
-        reason = "" if self.literal else self.unsuited(trial)
-        if reason:
+        reason = self.unsuited(trial)
+        if reason and not any(self._bound.values()):
             return self.not_judged(reason)
         self._judged += 1
+        fits = not reason
         answers = [
-            *self._judge_variances(step, inputs),
-            *self._judge_spreads(step, gradients),
+            *self._judge_variances(step, inputs if fits or self._bound["threshold"] else []),
+            *self._judge_spreads(
+                step, gradients if fits or self._bound["distribution_range"] else []
+            ),
             *self._judge_losses(step, losses),
         ]
         if self._judged >= self.steps:
@@ -168,7 +176,8 @@ class PoorWeightInitialization(DeclaredRule):
 
     def _judge_variances(self, step: int, names: list[str]) -> Iterator[bool]:
         """Yield for each worker whether variances are too far apart: check (a)."""
-        if not self.literal and TrainedParameters(self.base_trial, step).some_are_frozen():
+        is_bound = self._bound["threshold"]
+        if not is_bound and TrainedParameters(self.base_trial, step).some_are_frozen():
             return
         layers: dict[str, list[_Layer]] = {}
         trial = self.base_trial
@@ -176,48 +185,49 @@ class PoorWeightInitialization(DeclaredRule):
         for key, value in variances(trial, step, inputs, shapes(trial, step, inputs)).items():
             name, worker = key
             if math.isfinite(value) and (
-                self.literal or not _is_normalised(saved_tensor(trial, key), step, value)
+                is_bound or not _is_normalised(saved_tensor(trial, key), step, value)
             ):
                 layers.setdefault(worker, []).append(_Layer(value, name))
         for worker, spreads in layers.items():
             if len(spreads) > 1:
                 spreads.sort()
-                pairs = [(spreads[0], spreads[-1])] if self.literal else [*pairwise(spreads)]
+                pairs = [(spreads[0], spreads[-1])] if is_bound else [*pairwise(spreads)]
                 low, high = max(pairs, key=_ratio)
                 ratio = _ratio((low, high))
                 far = ratio > self.threshold
                 before = self._far.get(worker, 0)
                 self._far[worker] = before + 1 if far and before >= 0 else -1
                 lasts = self._far[worker] >= (
-                    1 if ratio > CLEAR_FACTOR * self.threshold else self.patience
+                    1 if ratio > CLEAR_FACTOR * self.threshold else self._lasting
                 )
-                met, key = far and (lasts or self.literal), (high.name, worker)
+                met, key = far and (lasts or is_bound), (high.name, worker)
                 compared = f"compared with {low.variance:.3g} of {low.name!r}"
                 note = f"Variance {high.variance:.3g}, {compared}."
                 yield self.record(key, step, RATIO, ratio, self.threshold, met=met, note=note)
 
     def _judge_spreads(self, step: int, names: list[str]) -> Iterator[bool]:
         """Yield for each gradient whether its elements are too close together: check (b)."""
+        is_bound = self._bound["distribution_range"]
         spreads = {
             saved: (array.ndim, spread, _equal(array) if spread == 0 else None)
             for saved in saved_tensors(self.base_trial, step, names)
-            if (self.literal or not ROUTED.search(saved.name))
+            if (is_bound or not ROUTED.search(saved.name))
             and (array := numbers(saved, step)) is not None
-            and math.isfinite(spread := _spread(array, whole=self.literal))
+            and math.isfinite(spread := _spread(array, whole=is_bound))
         }
         flat = all(rank < MATRIX_RANK for rank, *_ in spreads.values())
         judged = {
             saved: (spread, note)
             for saved, (rank, spread, note) in spreads.items()
-            if self.literal or flat or rank > 1
+            if is_bound or flat or rank > 1
         }
         limit, are_small = self.distribution_range, True
-        if judged and not self.literal:
+        if judged and not is_bound:
             middle = float(np.median([spread for spread, _ in judged.values()]))
             are_small = middle < SMALL_SHARE * limit
             limit *= min(1.0, middle)
         for saved, (spread, note) in judged.items():
-            narrow = (spread < limit and are_small) or (spread == 0 and not self.literal)
+            narrow = (spread < limit and are_small) or (spread == 0 and not is_bound)
             met = self._lasts(saved, narrow=narrow)
             yield self.record(saved.key, step, SPREAD, spread, limit, met=met, note=note)
 
@@ -225,7 +235,7 @@ class PoorWeightInitialization(DeclaredRule):
         """Return whether a gradient has been narrow for long enough."""
         key = saved.key
         self._narrow[key] = self._narrow.get(key, 0) + 1 if narrow else 0
-        return narrow and (self.literal or self._narrow[key] >= self.patience)
+        return narrow and (self._bound["distribution_range"] or self._narrow[key] >= self._lasting)
 
     def _judge_losses(self, step: int, names: list[str]) -> Iterator[bool]:
         """Yield whether each loss with enough values has no new minimum: check (c) of `literal`."""

@@ -67,11 +67,11 @@ class UnchangedTensor(SelectingRule):
 
     Only values of the same mode are compared. As weights do not change during evaluation, only the
     first step of each evaluation phase, a run of steps of mode EVAL or PREDICT, is judged. Frozen
-    parameters are skipped unless `tensor_regex` selects them by name: those that never required a
-    gradient or, if the hook did not save that, those without a gradient while others have one. So
-    are parameters while the learning rate rises, or before it is above 0 for the first time (of at
-    most 40 saved steps). With a saved learning rate above 0, a parameter must not change by one
-    bit: small rates, as in fine-tunings, change it by less than `rtol`.
+    parameters are skipped: those that never required a gradient or, if the hook did not save that,
+    those without a gradient while others have one. So are parameters while the learning rate rises,
+    or before it is above 0 for the first time (of at most 40 saved steps). With a saved learning
+    rate above 0, a parameter must not change by one bit: small rates, as in fine-tunings, change it
+    by less than `rtol`.
 
     A parameter does not count either at steps of a batch that did not use it: it requires a
     gradient, and got none while others did; while it waits to be thawed; while gradients are not
@@ -83,13 +83,13 @@ class UnchangedTensor(SelectingRule):
 
     A loss that has fallen by 10 % since its first value stands still because it has converged,
     those of adversarial and reinforcement trainings need not move, and metrics that are shares of
-    rows (error, accuracy, AUC) are often equal: all are skipped unless `tensor_regex` selects them.
+    rows (error, accuracy, AUC) are often equal: all are skipped.
 
     A single number with a fraction in half precision, as a loss in bfloat16 is, must be unchanged
     for four times `num_steps` values, since rounding makes neighbours equal.
 
-    With `literal`, each value is compared with the next one only, over all modes, and all
-    parameters are judged at all steps.
+    With `literal`, or if `num_steps`, `rtol` or `atol` is given, each value is compared with the
+    next one only, over all modes, and all selected tensors are judged at all steps.
     """
 
     READS = (
@@ -117,25 +117,26 @@ class UnchangedTensor(SelectingRule):
     def wants(self) -> list[WantedMeasure]:
         """The changes of the selected tensors."""
         measure = Tolerance(self.rtol, self.atol, self.equal_nan)
-        backs = (1,) if self.literal else range(1, self.num_steps)
+        backs = (1,) if self._is_bound else range(1, self.num_steps)
         return [WantedMeasure(measure, self._selected, back) for back in backs]
 
     def _prepare(self) -> None:
         super()._prepare()
+        self._is_bound = self.binds()
         self._parameter_names: set[str] | None = None  # of the current step
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the selected tensors of global step `step`."""
         trial = self.base_trial
         self._parameter_names = None
-        comparable = None if self.literal else ComparableSteps(trial, step)
+        comparable = None if self._is_bound else ComparableSteps(trial, step)
         if comparable is not None and step not in comparable:
             return self.not_judged("not the first step of an evaluation phase")
         names = self._names(step)
         if not names:
             return self.not_judged("none of the selected tensors at this step")
         saved = trial.saved_by(step, names)
-        rounded = set() if self.literal else _rounded(trial, step, saved)
+        rounded = set() if self._is_bound else _rounded(trial, step, saved)
         usual = [key for key in saved if key not in rounded] if rounded else saved
         alike: dict[tuple[int, ...], list[TensorKey]] = {}  # by the steps to compare
         for keys, needed in ((usual, self.num_steps), (rounded, self.num_steps * _HALF_FACTOR)):
@@ -161,15 +162,14 @@ class UnchangedTensor(SelectingRule):
     def _names(self, step: int) -> list[str]:
         """Return the selected tensors of a step, without frozen parameters."""
         trial = self.base_trial
-        by_name = set(tensor_names(trial, step, [], self.tensor_regex))
-        names = by_name.union(parameter_names(trial, step, self.collection_names))
-        parameters = set() if self.literal else self._parameters(step).intersection(names) - by_name
-        if parameters:
-            trained = TrainedParameters(trial, step)
-            names -= {name for name in parameters if trained.is_frozen(name)}
-        if not self.literal:
-            losses = set(tensor_names(trial, step, [CollectionKeys.LOSSES], [])) - by_name
+        by_name = tensor_names(trial, step, [], self.tensor_regex)
+        names = {*by_name, *parameter_names(trial, step, self.collection_names)}
+        if not self._is_bound:
+            losses = tensor_names(trial, step, [CollectionKeys.LOSSES], [])
             names -= {name for name in losses if _COUNTED.search(name)}
+            if parameters := self._parameters(step).intersection(names):
+                trained = TrainedParameters(trial, step)
+                names -= {name for name in parameters if trained.is_frozen(name)}
         return sorted(names)
 
     def _parameters(self, step: int) -> set[str]:
@@ -180,7 +180,7 @@ class UnchangedTensor(SelectingRule):
 
     def _is_met(self, saved: SavedTensor, steps: Sequence[int], change: float) -> bool:
         """Return whether a tensor that stands still at some steps should change."""
-        if self.literal:
+        if self._is_bound:
             return True
         trial, step = self.base_trial, steps[-1]
         if saved.name in self._parameters(step):
@@ -244,7 +244,7 @@ class UnchangedTensor(SelectingRule):
         """
         trial, measure = self.base_trial, Tolerance(self.rtol, self.atol, self.equal_nan)
         last = len(steps) - 1
-        pairs = [(steps[at], steps[at + 1 if self.literal else last]) for at in range(last)]
+        pairs = [(steps[at], steps[at + 1 if self._is_bound else last]) for at in range(last)]
         by_pair = [statistics(trial, later, keys, measure, before) for before, later in pairs]
         changes: dict[TensorKey, float] = {}
         for key in keys:

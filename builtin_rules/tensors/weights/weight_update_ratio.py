@@ -81,7 +81,9 @@ class WeightUpdateRatio(DeclaredRule):
     do not count while a parameter waits to be thawed, of a batch that did not use it (it got no
     gradient, and others did), and between two updates of the optimizer, where the hook saved
     `optimizer/grad_norm`. Nor do small ratios of experts and routers, which `RouterCollapse`
-    judges, and of weights that are clipped to one magnitude. With `literal`, every ratio counts.
+    judges, and of weights that are clipped to one magnitude. With `literal`, every ratio counts. So
+    does every ratio above `large_threshold` or below `small_threshold` if that one is given, and
+    both if `num_steps` or `epsilon` is.
     """
 
     READS = (
@@ -126,6 +128,11 @@ class WeightUpdateRatio(DeclaredRule):
         self._moved: set[TensorKey] = set()
         self._small: dict[TensorKey, int] = {}
         self._trained: TrainedParameters | None = None  # of the current step
+        common = "num_steps", "epsilon"
+        self._is_bound = {
+            LARGE: self.binds("large_threshold", *common),
+            SMALL: self.binds("small_threshold", *common),
+        }
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the weights of global step `step`."""
@@ -185,20 +192,22 @@ class WeightUpdateRatio(DeclaredRule):
     def _judge(self, update: _Update, step: int) -> bool | None:
         """Return whether a weight changed too much or too little, or None if unknown."""
         ratio = update.change / (update.before + self.epsilon)
-        if not math.isfinite(ratio) or (update.before == 0 and not self.literal):
+        if not math.isfinite(ratio):
             return None
-        met = False
+        answers = []
         note = "Not changed at all." if ratio == 0 else None
-        for quantity, limit, outside in (
-            (LARGE, self.large_threshold, self._is_large(update, ratio, step)),
-            (SMALL, self.small_threshold, self._is_small(update, ratio, step)),
+        for quantity, limit, is_outside in (
+            (LARGE, self.large_threshold, self._is_large),
+            (SMALL, self.small_threshold, self._is_small),
         ):
-            met |= self.record(update.key, step, quantity, ratio, limit, met=outside, note=note)
-        return met
+            if update.before or self._is_bound[quantity]:
+                met, key = is_outside(update, ratio, step), update.key
+                answers.append(self.record(key, step, quantity, ratio, limit, met=met, note=note))
+        return any(answers) if answers else None
 
     def _is_large(self, update: _Update, ratio: float, step: int) -> bool:
         """Return whether a weight has changed too much, not just a factor that started small."""
-        if ratio <= self.large_threshold or self.literal:
+        if ratio <= self.large_threshold or self._is_bound[LARGE]:
             return ratio > self.large_threshold
         size = math.prod(value_shape(saved_tensor(self.base_trial, update.key), step) or ())
         return update.change / math.sqrt(size) > SMALL_RMS
@@ -209,7 +218,7 @@ class WeightUpdateRatio(DeclaredRule):
         if ratio >= self.small_threshold:
             self._small.pop(key, None)
             return False
-        if self.literal:
+        if self._is_bound[SMALL]:
             return True
         if LearningRates(self.base_trial, step).is_warm_up(update.since):
             self._small.pop(key, None)

@@ -36,6 +36,8 @@ def constant(value: float) -> list[float]:
         pytest.param(NOISE + 90, NOISE + 90, {**EARLY, "threshold": 0}, [], id="identical-noise"),
         pytest.param(constant(94), constant(93), EARLY, [], id="94-against-93"),
         pytest.param(constant(94), constant(93), {**EARLY, "literal": True}, [0], id="literal"),
+        pytest.param(constant(94), constant(93), {**EARLY, "threshold": 0.5}, [], id="documented"),
+        pytest.param(constant(94), constant(93), {**EARLY, "threshold": "0.4"}, [0], id="given"),
         pytest.param(NOISE + 94, NOISE[::-1] + 93, EARLY, [], id="94-against-93-with-noise"),
         pytest.param(constant(93.9), constant(98), EARLY, [], id="4.1-points"),
         pytest.param(constant(90), constant(95), EARLY, [0], id="exactly-5-points"),

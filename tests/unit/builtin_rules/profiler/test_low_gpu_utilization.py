@@ -13,6 +13,8 @@ from builtin_rules.profiler.statistics.samples import NO_GPU
 EARLY = {"patience": 0, "window": 100}
 BUSY = [95.0] * 120
 IDLE = [5.0] * 120
+SOON = {"patience": 0}
+ONE_PAUSE = [*BUSY * 9, *BUSY[:90], *[0.0] * 30]
 
 
 @pytest.mark.parametrize(
@@ -31,13 +33,11 @@ IDLE = [5.0] * 120
         pytest.param(IDLE * 2, {"patience": 120, "window": 9}, [1], id="exactly-patience"),
         pytest.param(IDLE * 2, {"patience": 119, "window": 9}, [0, 1], id="one-more"),
         pytest.param(IDLE, {"patience": 10, "window": 500}, [0], id="shorter-than-window"),
-        pytest.param([*BUSY * 3, *BUSY[:100], *[0.0] * 20], EARLY, [], id="one-pause"),
-        pytest.param(
-            [*BUSY * 3, *BUSY[:100], *[0.0] * 20],
-            {**EARLY, "literal": True},
-            [3],
-            id="one-pause-literal",
-        ),
+        pytest.param(ONE_PAUSE, SOON, [], id="one-pause"),
+        pytest.param(ONE_PAUSE, {**SOON, "window": 499}, [9], id="in-a-given-window"),
+        pytest.param(ONE_PAUSE, {**SOON, "threshold_p5": 9}, [9], id="below-a-given-threshold"),
+        pytest.param(ONE_PAUSE, {**SOON, "threshold_p5": 10}, [], id="a-default-is-not-given"),
+        pytest.param(ONE_PAUSE, {**SOON, "literal": True}, [9], id="one-pause-literal"),
         pytest.param([*BUSY, *[*BUSY[:100], *[0.0] * 20] * 2], EARLY, [1, 2], id="two-pauses"),
         pytest.param([120.0] * 120, EARLY, [], id="above-100"),
         pytest.param([np.nan, *[95.0] * 119], EARLY, [], id="not-a-number"),

@@ -155,7 +155,8 @@ def test_all_rules_with_those_that_lack_a_parameter(
 def test_a_rule_of_all_is_judged_once_it_has_what_it_lacks(
     requested: EvaluationRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    more = {"rules": (EVERY,), "format": "json", "parameters": ("AllZero.tensor_regex=loss",)}
+    told = ("AllZero.tensor_regex=loss", "AllZero.threshold=100")
+    more = {"rules": (EVERY,), "format": "json", "parameters": told}
     assert evaluate_trial(replace(requested, **more)) == 0
     rules = {one["rule"]: one for one in json.loads(capsys.readouterr().out)["rules"]}
     assert rules["AllZero"]["outcome"] == "NoIssuesFound"

@@ -25,7 +25,7 @@ BEFORE: dict[str, Any] = {
 def fingerprint_of(**fields: Any) -> str:
     config = resolve(EvaluationRequest(**BEFORE | fields))
     (rule,) = config.rules
-    return fingerprint(config, rule, bind(rule.loaded, rule.parameters).parameters)
+    return fingerprint(config, rule, bind(rule.loaded, rule.parameters))
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,7 @@ def fingerprint_of(**fields: Any) -> str:
         {"rules": (RuleRequest("s", "LossNotDecreasing"),)},
         {"parameters": ("num_steps=1",)},
         {"parameters": ("num_steps=2", "diff_percent=2")},
+        {"parameters": (*BEFORE["parameters"], "increase_threshold_percent=5")},
         {"trial": "/u", "other_trials": ("/t",)},
         {"other_trials": ()},
         {"start_step": 0},

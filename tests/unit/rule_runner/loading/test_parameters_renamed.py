@@ -22,7 +22,8 @@ def test_spellings(raw: dict[str, str]) -> None:
     bound = bind(loaded, raw)
     assert (bound.parameters["CPUBottleneck_threshold"], bound.warnings) == (90, ())
     assert bound.parameters["custom_rule_parameters"] is None
-    assert bound.arguments == bound.parameters
+    assert bound.arguments.pop("opt_out_telemetry", True) is True
+    assert bound.arguments == {"CPUBottleneck_threshold": 90}
 
 
 def test_what_the_sdk_sends() -> None:

@@ -270,8 +270,10 @@ def test_in_sequences_the_axis_that_does_not_change_holds_the_units(
 def test_nan_is_no_sample(tmp_path: Path) -> None:
     outputs = layer([0, 0, 0, 50, 50], rows=120)
     outputs[:30, :2] = np.nan  # 90 numbers, all 0: not known
-    found = judged(tmp_path, [outputs], threshold_layer=30)
-    assert [one.note for one in found.findings] == ["1 of 3 units; samples: 120, saved steps: 1."]
+    assert judged(tmp_path / "unknown", [outputs]).met == []
+    outputs[20:30, :2] = 0.0
+    [finding] = judged(tmp_path / "known", [outputs]).findings
+    assert finding.note == "3 of 5 units; samples: 120, saved steps: 1."
 
 
 def test_nan_alone_is_not_judged(tmp_path: Path) -> None:

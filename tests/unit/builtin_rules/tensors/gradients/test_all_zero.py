@@ -80,6 +80,7 @@ def test_each_worker_is_judged(tmp_path: Path) -> None:
 
 BY_COLLECTION = {"collection_names": "weights,biases"}
 BY_NAME = {"collection_names": None, "tensor_regex": "fc"}
+GIVEN = {"threshold": "100"}
 LITERAL = {"literal": "true"}
 
 
@@ -88,10 +89,12 @@ LITERAL = {"literal": "true"}
     [
         pytest.param("fc.weight", [[0.0]], BY_COLLECTION, [], id="scalar"),
         pytest.param("fc.weight", [0.0], BY_COLLECTION, [], id="scalar-without-dimensions"),
-        pytest.param("fc.weight", [[0.0]], BY_NAME, [0], id="scalar-by-name"),
+        pytest.param("fc.weight", [[0.0]], BY_NAME, [], id="scalar-by-name"),
+        pytest.param("fc.weight", [[0.0]], GIVEN, [0], id="scalar-and-a-threshold"),
+        pytest.param("fc.bias", [[0.0, 0.0]] * 2, GIVEN, [0, 1], id="bias-and-a-threshold"),
         pytest.param("fc.weight", [[0.0]], LITERAL, [0], id="scalar-to-the-letter"),
         pytest.param("fc.bias", [[0.0, 0.0]] * 3, BY_COLLECTION, [1, 2], id="bias-at-its-start"),
-        pytest.param("fc.Bias", [[0.0, 0.0]] * 2, BY_NAME, [0, 1], id="bias-by-name"),
+        pytest.param("fc.Bias", [[0.0, 0.0]] * 2, BY_NAME, [1], id="bias-by-name"),
         pytest.param("fc.bias", [[0.0, 0.0]] * 2, LITERAL, [0, 1], id="bias-to-the-letter"),
         pytest.param("fc.bias", [None, [0.0, 0.0]], BY_COLLECTION, [], id="bias-that-starts-late"),
         pytest.param("fc.weight", [[0.0, 0.0]] * 2, BY_COLLECTION, [1], id="weights-of-zeros"),
@@ -156,7 +159,8 @@ def test_gradients_of_a_loss_of_zero_are_not_judged(tmp_path: Path) -> None:
     steps = {step: {"gradient/a": np.zeros(2), "loss": np.zeros(1)} for step in range(6)}
     found = judge(AllZero, save(tmp_path, steps), collection_names="gradients")
     assert (found.met, [*found.skipped]) == ([], [*range(6)])
-    assert judge(AllZero, tmp_path, tensor_regex="^gradient").met == [*range(6)]
+    assert judge(AllZero, tmp_path, tensor_regex="^gradient").met == []
+    assert judge(AllZero, tmp_path, tensor_regex="^gradient", threshold=100).met == [*range(6)]
 
 
 def test_what_is_passed_over_is_not_judged(tmp_path: Path) -> None:
@@ -177,7 +181,8 @@ def test_what_is_passed_over_is_not_judged(tmp_path: Path) -> None:
 def test_selectors_are_united(params: dict[str, str], tensors: list[str], tmp_path: Path) -> None:
     names = ("loss", "gradient/a.weight", "a.weight")
     root = save(tmp_path, {0: dict.fromkeys(names, np.zeros(2))})
-    assert [one.tensor for one in judge(AllZero, root, **params).findings] == tensors
+    found = judge(AllZero, root, threshold=100, **params)
+    assert [one.tensor for one in found.findings] == tensors
 
 
 # -- reductions only -----------------------------------------------------------------------------

@@ -69,11 +69,18 @@ def test_variances_of_activation_inputs(
 
 
 def test_the_threshold_is_open(tmp_path: Path) -> None:
-    steps = always(5, inputs(1, 16))
+    for variance, met in ((10, []), (10.1, [4]), (20, [4]), (20.1, [0, 1, 2, 3, 4])):
+        steps = always(5, inputs(1, variance))
+        assert judged(tmp_path / str(variance), steps).met == met, variance
+
+
+def test_a_given_threshold_binds_at_once(tmp_path: Path) -> None:
+    steps = always(2, inputs(1, 16))
     assert judged(tmp_path / "at", steps, threshold=16).met == []
-    assert judged(tmp_path / "below", steps, threshold="15.99").met == [4]
-    assert judged(tmp_path / "half", steps, threshold=8).met == [4]
-    assert judged(tmp_path / "below-half", steps, threshold="7.99").met == [0, 1, 2, 3, 4]
+    assert judged(tmp_path / "below", steps, threshold="15.99").met == [0, 1]
+    assert judged(
+        tmp_path / "largest-and-smallest", always(1, inputs(1, 4, 16)), threshold=10
+    ).met == [0]
 
 
 def test_variances_must_be_far_apart_from_the_first_step_on(tmp_path: Path) -> None:

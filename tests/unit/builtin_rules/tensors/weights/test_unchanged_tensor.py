@@ -179,7 +179,8 @@ def test_later_steps_of_a_phase_say_why_they_are_skipped(tmp_path: Path) -> None
         pytest.param(["gradient/head.bias"], {}, [2], id="all-weights-frozen"),
         pytest.param(["gradient/head.lora_A"], {}, [], id="frozen-beside-an-adapter"),
         pytest.param(["gradient/head.weight"], {"literal": True}, [2], id="frozen-to-the-letter"),
-        pytest.param(["gradient/head.weight"], {"tensor_regex": "fc"}, [2], id="frozen-by-name"),
+        pytest.param(["gradient/head.weight"], {"tensor_regex": "fc"}, [], id="frozen-by-name"),
+        pytest.param(["gradient/head.weight"], {"num_steps": 3}, [2], id="frozen-and-num_steps"),
     ],
 )
 def test_parameters_without_a_gradient_are_frozen_where_others_have_one(

@@ -309,7 +309,7 @@ import pathlib, rule_runner
 with open({log!r}, "a") as log:
     log.write("training ")
 rules = [{{"RuleConfigurationName": "zero", "RuleEvaluatorImage": "x",
-          "RuleParameters": {{"rule_to_invoke": "AllZero", "tensor_regex": "loss"}}}}]
+          "RuleParameters": {{"rule_to_invoke": "ExplodingTensor"}}}}]
 found = rule_runner.evaluate({trial!r}, rules, isolate="process", rule_timeout=60)
 with open({log!r}, "a") as log:
     log.write(found.rules[0].outcome)

@@ -57,12 +57,12 @@ def is_between_updates(trial: Any, steps: Sequence[int]) -> bool:
     return since <= max(ROWS_BACK, 3 * usual)
 
 
-def has_fallen(saved: SavedTensor, step: int) -> bool:
-    """Return whether a loss is one number and clearly below its first value, or 0 since then."""
+def has_fallen(saved: SavedTensor, step: int, share: float = FALLEN_SHARE) -> bool:
+    """Return whether a loss is one number and below its first value by more than a share of it."""
     latest, start = only_number(saved, step), only_number(saved, saved.tensor.first_step)
     if latest is None or start is None:
         return False
-    return start - latest > FALLEN_SHARE * abs(start)
+    return start - latest > share * abs(start)
 
 
 def is_clipped(saved: SavedTensor, step: int) -> bool:

@@ -43,6 +43,8 @@ _ATTENTION: Final = re.compile(
 )
 # If all gradients are small, none has vanished on the way from layer to layer.
 SHARE_OF_LARGEST: Final = 1e-3
+SOLVED_SHARE: Final = 0.98  # of the first loss, by which that of a solved task has fallen
+SOLVED: Final = "gradients are small because the task is solved"
 FROM_START: Final = 10  # rows that tell that all gradients are small from the start
 
 
@@ -62,7 +64,8 @@ class VanishingGradient(DeclaredRule):
     A mean must also be less than a thousandth of the largest one of its worker at the step, if
     there are others: if all gradients are small, the training has converged. All may be small if
     they were so at all saved steps, at least ten, and no loss has fallen by a tenth. Means of 0 are
-    not judged at steps whose losses are exactly 0, because nothing is left to learn there. Those of
+    not judged at steps whose losses are exactly 0, because nothing is left to learn there. Nor are
+    others once a loss has fallen to a fiftieth of its first value: the task is solved. Those of
     experts and routers are not judged: `RouterCollapse` does that. With `literal`, or if
     `threshold` is given, each gradient and each step is judged on its own.
 
@@ -100,6 +103,8 @@ class VanishingGradient(DeclaredRule):
             if not means:
                 return self.not_judged(IDLE)
             vanished = self._lasting(means, step)
+            if vanished and self._is_solved(step):
+                return self.not_judged(SOLVED)
             if vanished:
                 vanished = self._without_flat(vanished, means, step)
         zeros = {key: ZERO for key in vanished if means[key] == 0}
@@ -172,6 +177,10 @@ class VanishingGradient(DeclaredRule):
             return False
         losses = saved_tensors(self.base_trial, step, LOSSES.names(self.base_trial, step))
         return bool(losses) and not any(has_fallen(loss, step) for loss in losses)
+
+    def _is_solved(self, step: int) -> bool:
+        losses = saved_tensors(self.base_trial, step, LOSSES.names(self.base_trial, step))
+        return any(has_fallen(loss, step, SOLVED_SHARE) for loss in losses)
 
     def _without_flat(
         self, vanished: list[TensorKey], judged: Collection[TensorKey], step: int

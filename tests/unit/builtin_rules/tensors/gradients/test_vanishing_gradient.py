@@ -313,3 +313,19 @@ def test_all_gradients_may_be_small_from_the_start(
         )
     }
     assert judge(VanishingGradient, save(tmp_path, steps)).met == met
+
+
+@pytest.mark.parametrize(
+    ("loss", "met"),
+    [pytest.param(0.03, [8, 9], id="falls"), pytest.param(0.01, [], id="solved")],
+)
+def test_a_solved_task_has_small_gradients(loss: float, met: list[int], tmp_path: Path) -> None:
+    steps = {
+        at: {
+            NAME: matrix(1e-9 if at >= 8 else 1e-3),
+            "gradient/head.weight": matrix(1e-3),
+            "loss": np.array([loss if at >= 5 else 1.0]),
+        }
+        for at in range(10)
+    }
+    assert judge(VanishingGradient, save(tmp_path, steps)).met == met

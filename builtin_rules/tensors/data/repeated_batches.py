@@ -42,7 +42,7 @@ class _Batches:
 
     recent: deque[frozenset[int]] = field(default_factory=lambda: deque(maxlen=JUDGED_BATCHES))
     repeats: deque[bool] = field(default_factory=lambda: deque(maxlen=JUDGED_BATCHES))
-    known: deque[float] = field(default_factory=lambda: deque(maxlen=JUDGED_BATCHES))
+    repeat_shares: deque[float] = field(default_factory=lambda: deque(maxlen=JUDGED_BATCHES))
     trained: SeenRows = field(default_factory=SeenRows)
     evaluated: SeenRows = field(default_factory=SeenRows)
     clean: int = 0  # evaluated rows in batches that were not trained with as a whole
@@ -57,8 +57,8 @@ class _Batches:
 
         Rows that are drawn at random come back before all were seen once.
         """
-        known = rows * sum(self.known) / max(1, len(self.known))
-        return hits == rows or abs(hits - known) < PURPOSE_SHARE * known
+        expected = rows * sum(self.repeat_shares) / max(1, len(self.repeat_shares))
+        return hits == rows or abs(hits - expected) < PURPOSE_SHARE * expected
 
 
 class RepeatedBatches(DeclaredRule):
@@ -148,7 +148,7 @@ class RepeatedBatches(DeclaredRule):
         earlier = frozenset().union(*batches.recent)
         batches.repeats.append(len(batch & earlier) >= enough)
         batches.recent.append(batch)
-        batches.known.append(sum(row in batches.trained for row in batch) / max(len(batch), 1))
+        batches.repeat_shares.append(sum(row in batches.trained for row in batch) / max(len(batch), 1))
         batches.trained.add(rows)
         if len(batches.repeats) < JUDGED_BATCHES:
             return None

@@ -11,9 +11,10 @@ import torch
 from torch import nn
 from torch.nn.modules.loss import _Loss
 
-from rule_core.frameworks.pytorch import loss_graph, modules
+from rule_core.frameworks.pytorch import modules
 from rule_core.frameworks.pytorch.callback import Callback
 from rule_core.frameworks.pytorch.hook import Hook
+from rule_core.frameworks.pytorch.measures import loss_graph
 from rule_core.modes import ModeKeys
 from rule_core.saving.auto_hook import AUTO, call_after
 from rule_core.saving.presets import CLASSES, EMBEDDINGS, LOSS_INPUTS, OF_LOSS
@@ -111,8 +112,8 @@ class AutoHook(Hook):
                 self._measured.add(CLASSES, "classes/labels", classes.labels)
                 self._measured.add(CLASSES, "classes/predictions", classes.predictions)
         if self.wants(EMBEDDINGS):
-            for number, spread in enumerate(loss_graph.spreads(loss)):
-                self._measured.add(EMBEDDINGS, f"embeddings/{number}/spread", spread)
+            for index, spread in enumerate(loss_graph.spreads(loss)):
+                self._measured.add(EMBEDDINGS, f"embeddings/{index}/spread", spread)
 
     def _record_all(self, prefix: str, value: Any, place: str) -> None:
         if place == "loss input" and self._is_too_large(f"{prefix}_0", value):

@@ -10,12 +10,13 @@ import torch
 from torch import distributed
 
 from rule_core.exceptions import SMDebugTypeError
-from rule_core.frameworks.pytorch import fingerprints, modules
+from rule_core.frameworks.pytorch import modules
 from rule_core.frameworks.pytorch.callback import Callback
 from rule_core.frameworks.pytorch.collection import Collection
 from rule_core.frameworks.pytorch.deferred_values import DeferredValues
 from rule_core.frameworks.pytorch.loss_scaling import LossScaling
-from rule_core.frameworks.pytorch.module_probes import (
+from rule_core.frameworks.pytorch.measures import fingerprints
+from rule_core.frameworks.pytorch.measures.module_probes import (
     ModuleProbes,
     Probed,
     has_attention_or_router,

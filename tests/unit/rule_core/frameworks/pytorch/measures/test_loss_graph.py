@@ -2,11 +2,11 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="torch is not installed.")
 
 from torch.nn import functional
 
-from rule_core.frameworks.pytorch.loss_graph import compared_classes, spreads
+from rule_core.frameworks.pytorch.measures.loss_graph import compared_classes, spreads
 
 
 def scores(*shape: int) -> Any:

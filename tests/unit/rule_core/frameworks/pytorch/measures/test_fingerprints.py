@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed.")
 
-from rule_core.frameworks.pytorch.fingerprints import batch_hashes, row_hashes, split_batch
+from rule_core.frameworks.pytorch.measures.fingerprints import batch_hashes, row_hashes, split_batch
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool])

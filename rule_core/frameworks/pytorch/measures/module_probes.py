@@ -10,8 +10,9 @@ from typing import Any, Final, NamedTuple
 import torch
 from torch import nn
 
-from rule_core.frameworks.pytorch import attention, modules
+from rule_core.frameworks.pytorch import modules
 from rule_core.frameworks.pytorch.callback import Callback
+from rule_core.frameworks.pytorch.measures import attention
 from rule_core.frameworks.pytorch.patches import remove_all
 from rule_core.saving.presets import ACTIVATION_STATISTICS, ATTENTION, MODEL, ROUTER
 

@@ -41,7 +41,7 @@ def compared_classes(loss: Any) -> Classes | None:
                     (labels > HALF).short().reshape(-1), (scores > 0).short().reshape(-1)
                 )
             continue
-        is_kept = labels != node._saved_ignore_index  # noqa: SLF001 - PyTorch's documented access
+        is_kept = labels != saved(node, "ignore_index")
         if scores.ndim == RANK and scores.shape[1] <= MOST_CLASSES and bool(is_kept.any()):
             if torch.equal(labels, torch.arange(len(labels), device=labels.device)):
                 continue
@@ -66,19 +66,19 @@ def spreads(loss: Any) -> Iterator[Any]:
 
 def nodes_of(loss: Any, *kinds: str) -> Iterator[Any]:
     """Yield the nodes of some kinds among those of the graph that are nearest to a loss."""
-    waiting, seen = deque([loss.grad_fn]), set[Any]()
-    while waiting and len(seen) < MOST_NODES:
+    waiting, visited = deque([loss.grad_fn]), set[Any]()
+    while waiting and len(visited) < MOST_NODES:
         node = waiting.popleft()
-        if node is None or node in seen:
+        if node is None or node in visited:
             continue
-        seen.add(node)
+        visited.add(node)
         if type(node).__name__ in kinds:
             yield node
         waiting.extend(source for source, _ in node.next_functions)
 
 
 def saved(node: Any, name: str) -> Any:
-    """Return a tensor that a node keeps for its backward, or None if it is no longer there."""
+    """Return what a node keeps for its backward, or None if it is no longer there."""
     with contextlib.suppress(RuntimeError):  # freed, or changed in place since
         return getattr(node, f"_saved_{name}")
     return None

@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
+from rule_core.named_texts import NamedTexts
 from rule_runner.errors import OutputError
 from rule_runner.index.leases import Lease, holder
 from rule_runner.index.reader import IndexReader
@@ -13,76 +14,7 @@ from rule_runner.index.records import RuleRecord
 from rule_runner.index.states import WatchState
 from rule_runner.results.durable_files import open_regular, output_errors
 
-_SCHEMA: Final = (
-    """
-    CREATE TABLE trials (
-        id INTEGER PRIMARY KEY,
-        path TEXT NOT NULL UNIQUE,
-        root TEXT NOT NULL,
-        tensors INTEGER NOT NULL,
-        profiler INTEGER NOT NULL,
-        output TEXT NOT NULL,
-        state TEXT NOT NULL,
-        outcome TEXT NOT NULL DEFAULT '',
-        restarts INTEGER NOT NULL DEFAULT 0,
-        not_before REAL NOT NULL DEFAULT 0,
-        problem TEXT NOT NULL DEFAULT '',
-        mark TEXT NOT NULL DEFAULT '',
-        final INTEGER NOT NULL DEFAULT 0,
-        removed INTEGER NOT NULL DEFAULT 0,
-        discovered_at REAL NOT NULL,
-        changed_at REAL NOT NULL,
-        started_at REAL,
-        ended_at REAL,
-        revision INTEGER NOT NULL DEFAULT 0,
-        undelivered INTEGER NOT NULL DEFAULT 0
-    )
-    """,
-    "CREATE INDEX trials_by_state ON trials (state, changed_at)",
-    "CREATE INDEX trials_by_output ON trials (output)",
-    "CREATE INDEX trials_by_revision ON trials (revision)",
-    "CREATE TABLE changes (revision INTEGER NOT NULL, removals INTEGER NOT NULL)",
-    "INSERT INTO changes VALUES (0, random() & 0xffffffff)",  # no two indexes count alike
-    """
-    CREATE TRIGGER trial_added AFTER INSERT ON trials BEGIN
-        UPDATE changes SET revision = revision + 1;
-        UPDATE trials SET revision = (SELECT revision FROM changes) WHERE id = NEW.id;
-    END
-    """,
-    """
-    CREATE TRIGGER trial_changed AFTER UPDATE ON trials WHEN NEW.revision = OLD.revision BEGIN
-        UPDATE changes SET revision = revision + 1;
-        UPDATE trials SET revision = (SELECT revision FROM changes) WHERE id = NEW.id;
-    END
-    """,
-    """
-    CREATE TRIGGER trial_removed AFTER DELETE ON trials BEGIN
-        UPDATE changes SET revision = revision + 1, removals = removals + 1;
-    END
-    """,
-    """
-    CREATE TABLE rule_jobs (
-        trial INTEGER NOT NULL REFERENCES trials (id) ON DELETE CASCADE,
-        name TEXT NOT NULL,
-        rule TEXT NOT NULL,
-        mode TEXT NOT NULL,
-        outcome TEXT NOT NULL,
-        severity TEXT,
-        step INTEGER,
-        judged INTEGER NOT NULL,
-        findings INTEGER NOT NULL,
-        known INTEGER NOT NULL,
-        skipped INTEGER NOT NULL,
-        last_step INTEGER,
-        rule_time REAL NOT NULL,
-        acknowledged INTEGER NOT NULL,
-        counted_severity TEXT,
-        PRIMARY KEY (trial, name)
-    ) WITHOUT ROWID
-    """,
-    "CREATE INDEX rule_jobs_by_name ON rule_jobs (name, outcome)",
-    f"PRAGMA user_version = {IndexReader.schema_version}",
-)
+_SQL: Final = NamedTexts(Path(__file__).with_suffix(".sql"))
 # An index that was made without it gets it.
 _BY_TURN: Final = "CREATE INDEX IF NOT EXISTS trials_by_turn ON trials (state, revision)"
 _APPLICATION: Final = 0x72727768  # "rrwh" in the header of the file
@@ -90,13 +22,6 @@ _HEADER: Final = b"SQLite format 3\0"
 _HEADER_SIZE: Final = 100
 _CLOSED: Final = (0, 0)  # the identity of no file
 _APPLICATION_BYTES: Final = slice(68, 72)
-_ADD: Final = """
-    INSERT INTO trials (path, root, tensors, profiler, output, state, discovered_at, changed_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (path) DO UPDATE
-    SET root = excluded.root, tensors = excluded.tensors, profiler = excluded.profiler
-    WHERE root = ''
-"""
 _ADD_RULE: Final = "INSERT INTO rule_jobs VALUES"
 _UPDATE: Final = "UPDATE trials SET"
 
@@ -141,7 +66,7 @@ class WatchDatabase(IndexReader):
             self.execute("PRAGMA journal_mode = WAL")
             self.execute("PRAGMA synchronous = NORMAL")
             self.execute("PRAGMA foreign_keys = ON")
-            self.make_tables(_SCHEMA)
+            self.make_tables(_SQL["tables"])
             with self.transaction():
                 self.execute(_BY_TURN)
             self._file = _identity(path)
@@ -213,7 +138,7 @@ class WatchDatabase(IndexReader):
         """
         rows = [(*trial, WatchState.DISCOVERED, now, now) for trial in trials]
         with self.transaction():
-            return self.connection.executemany(_ADD, rows).rowcount
+            return self.connection.executemany(_SQL["add"], rows).rowcount
 
     def update(self, number: int, **fields: Any) -> None:
         """Change fields of a trial."""

@@ -3,10 +3,12 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from rule_core.named_texts import NamedTexts
 from rule_core.severity import Severity
 from rule_runner.index.records import IndexChanges, RuleRecord, TrialFilter, TrialRecord
 from rule_runner.index.sqlite_file import SqliteFile
@@ -14,6 +16,7 @@ from rule_runner.index.states import WatchState
 from rule_runner.loading.profile_paths import profile_paths, trial_paths
 
 LONGEST_PAUSE_S: Final = 60.0  # before an evaluation is started
+_SQL: Final = NamedTexts(Path(__file__).with_suffix(".sql"))
 _TRIALS: Final = "SELECT * FROM trials"
 _COUNT: Final = "SELECT count(*) FROM trials"
 _RULES: Final = "SELECT * FROM rule_jobs"
@@ -147,8 +150,7 @@ class IndexReader(SqliteFile):
             Whether they are trials that have never been started, or the others.
         """
         return self._trials(
-            "WHERE state = ? AND (not_before <= ? OR not_before > ?) AND (started_at IS NULL) = ? "
-            "ORDER BY revision LIMIT ?",
+            _SQL["startable"],
             *(WatchState.QUEUED, now, now + LONGEST_PAUSE_S, is_new, limit),
         )
 
@@ -174,19 +176,12 @@ class IndexReader(SqliteFile):
 
         Muted findings do not count.
         """
-        text = (
-            "SELECT DISTINCT counted_severity FROM rule_jobs "
-            "WHERE counted_severity IS NOT NULL AND mode = 'enforce'"
-        )
-        return any(Severity(word).rank >= severity.rank for (word,) in self.execute(text))
+        words = self.execute(_SQL["severities"])
+        return any(Severity(word).rank >= severity.rank for (word,) in words)
 
     def acknowledged(self) -> list[int]:
         """Return the ids of trials with an issue that somebody acknowledged or muted."""
-        text = (
-            "SELECT DISTINCT trial FROM rule_jobs "
-            "WHERE acknowledged OR (outcome = 'IssuesFound' AND counted_severity IS NULL)"
-        )
-        return [number for (number,) in self.execute(text)]
+        return [number for (number,) in self.execute(_SQL["acknowledged"])]
 
     def undelivered(self) -> dict[int, int]:
         """Return the number of undelivered events by trial, of trials that have any."""
@@ -219,12 +214,8 @@ class IndexReader(SqliteFile):
 
     def rule_work(self) -> dict[str, tuple[int, int, float]]:
         """Return the steps judged, those of running trials that wait, and the seconds, by rule."""
-        text = (
-            "SELECT rule, sum(judged), sum(CASE WHEN trials.state = 'running' THEN "
-            "max(0, known - judged - skipped) ELSE 0 END), sum(rule_time) FROM rule_jobs "
-            "JOIN trials ON trials.id = rule_jobs.trial GROUP BY rule"
-        )
-        return {rule: (steps, waiting, spent) for rule, steps, waiting, spent in self.execute(text)}
+        rows = self.execute(_SQL["rule_work"])
+        return {rule: (steps, waiting, spent) for rule, steps, waiting, spent in rows}
 
     def restarts(self) -> int:
         """Return how often evaluations of the trials were restarted."""

@@ -1,7 +1,7 @@
 """SqliteFile: a database in a file, whose errors are sentences."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -82,8 +82,8 @@ class SqliteFile(Closing):
             self.connection.execute("BEGIN IMMEDIATE")
             yield
 
-    def make_tables(self, statements: Iterable[str]) -> None:
-        """Make the tables of a new database.
+    def make_tables(self, statements: str) -> None:
+        """Make the tables of a new database by statements that empty lines separate.
 
         Raises
         ------
@@ -91,8 +91,10 @@ class SqliteFile(Closing):
             If it has those of another version.
         """
         with self.transaction():
-            for statement in statements if self.version() == 0 else ():
-                self.execute(statement)
+            if self.version() == 0:
+                for statement in statements.split("\n\n"):
+                    self.execute(statement)
+                self.execute(f"PRAGMA user_version = {self.schema_version}")
         self.check_version()
 
     def version(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from builtin_rules.profiler.statistics.parameters import SECOND_US
 from builtin_rules.profiler.statistics.report_file import OUTPUT_FOLDER, write_report
 from builtin_rules.reports.page_template import template
-from builtin_rules.reports.profiler import charts, details, findings, notebook, tables
+from builtin_rules.reports.profiler import charts, details, findings, tables
 from builtin_rules.reports.profiler.charts import RangePlot
 from builtin_rules.reports.profiler.moments import by_node
 from builtin_rules.reports.profiler.report_data import ReportData
@@ -16,6 +16,7 @@ from builtin_rules.reports.profiler.wording import counted, duration, moment, st
 from smdebug.rules.extensions import LocalOutput, Plot, publish
 
 NAME: Final = "profiler-report.html"
+NOTEBOOK: Final = "profiler-report.ipynb"  # the file beside this module, and the one written
 MAX_ADVICE: Final = 5
 MAX_PROBLEMS: Final = 10
 
@@ -128,6 +129,14 @@ def _loading_chart(data: ReportData) -> RangePlot | None:
     )
 
 
+def notebook(path: str) -> dict[str, Any]:
+    """Return the notebook that opens the profiler data at `path` in pandas, without outputs."""
+    document: dict[str, Any] = json.loads(Path(__file__).with_name(NOTEBOOK).read_text("utf-8"))
+    for cell in document["cells"]:
+        cell["source"] = "".join(cell["source"]).replace("'PATH'", repr(path))
+    return document
+
+
 def write(folder: Path, data: ReportData) -> Path:
     """Write all files of the report below a folder, each atomically, and return the page.
 
@@ -139,8 +148,8 @@ def write(folder: Path, data: ReportData) -> Path:
     for rule in data.rules:
         write_report(folder, rule.name, rule.report)
     output = LocalOutput(folder)
-    text = json.dumps(notebook.document(data.path), indent=1)
-    publish(output, f"{OUTPUT_FOLDER}/{notebook.NAME}", text.encode())
+    text = json.dumps(notebook(data.path), indent=1)
+    publish(output, f"{OUTPUT_FOLDER}/{NOTEBOOK}", text.encode())
     html = render(data).encode("utf-8", "replace")  # names may not be valid Unicode
     publish(output, f"{OUTPUT_FOLDER}/{NAME}", html)
     return folder / OUTPUT_FOLDER / NAME

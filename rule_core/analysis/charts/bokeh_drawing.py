@@ -1,5 +1,6 @@
 """html_page: a chart as a self-contained, interactive page."""
 
+from pathlib import Path
 from typing import Any, Final, assert_never
 
 from rule_core.analysis.charts.chart import (
@@ -11,6 +12,7 @@ from rule_core.analysis.charts.chart import (
     Spans,
     printable,
 )
+from rule_core.named_texts import NamedTexts
 from rule_core.optional_imports import import_bokeh
 
 FRAME: Final = 60  # pixels above and below the panels
@@ -20,35 +22,7 @@ _TIMES: Final = "%Y-%m-%d %H:%M:%S"
 _NUMBERS: Final = "0,0.[0000]"
 _FEW: Final = 3  # ticks of a narrow axis with large numbers
 _TOOLS: Final = "pan,xwheel_zoom,box_zoom,reset,save"
-_STYLE: Final = """{% block preamble %}<style>
-:root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff}
-@media (prefers-color-scheme:dark){:root{--ink:#e4e8ed;--paper:#14181d}}
-html body{margin:0;
-padding:8px 12px;background:var(--paper);color:var(--ink);font:14px/1.5 system-ui,sans-serif}
-h1{font-size:16px;margin:0;overflow-wrap:anywhere}p{margin:0}
-</style>{% endblock %}
-{% block inner_body %}<h1>{{ heading|e }}</h1>{% if note %}<p>{{ note|e }}</p>{% endif %}
-{{ super() }}{% endblock %}"""
-# A canvas takes its colours from the model, not from the page's style.
-_INK: Final = """
-const dark = matchMedia("(prefers-color-scheme: dark)").matches
-const [ink, grid] = dark ? ["#e4e8ed", "#3a424c"] : ["#1b1f24", "#dfe3e8"]
-for (const one of axes)
-    one.setv({axis_label_text_color: ink, major_label_text_color: ink, axis_line_color: grid,
-              major_tick_line_color: grid, minor_tick_line_color: null})
-for (const one of titles) one.text_color = ink
-for (const one of grids) one.grid_line_color = grid
-for (const one of bars) {one.title_text_color = ink; one.major_label_text_color = ink}
-for (const one of says) one.styles = {color: ink}
-"""
-_SELECTED: Final = """
-const {x0, x1} = cb_obj.geometry
-const {x, index} = source.data
-let first = null, last = null
-for (let at = 0; at < x.length; at++)
-    if (x[at] >= x0 && x[at] <= x1) {first ??= index[at]; last = index[at]}
-says.text = first == null ? "Nothing is selected." : `Selected indexes: [${first}, ${last}]`
-"""
+_CALLBACKS: Final = NamedTexts(Path(__file__).with_name("callbacks.js"))
 
 
 def html_page(chart: PanelChart) -> str:
@@ -73,7 +47,7 @@ def html_page(chart: PanelChart) -> str:
         document,
         bk.resources.INLINE,
         title=printable(chart.title),
-        template=_STYLE,
+        template=Path(__file__).with_name("page.html.jinja").read_text("utf-8"),
         template_variables={"heading": printable(chart.title), "note": chart.note},
         suppress_callback_warning=True,
     )
@@ -233,7 +207,9 @@ def _selection(bk: Any, figures: list[Any]) -> Any:
     for figure in figures:
         figure.x_range = figures[0].x_range
         source = figure.select_one({"name": "line"})
-        code = bk.models.CustomJS(args={"source": source, "says": text}, code=_SELECTED)
+        code = bk.models.CustomJS(
+            args={"source": source, "says": text}, code=_CALLBACKS["selected"]
+        )
         figure.js_on_event("selectiongeometry", code)
     return text
 
@@ -247,7 +223,7 @@ def _ink(bk: Any, figures: list[Any], texts: list[Any]) -> Any:
         "bars": [bar for figure in figures for bar in figure.right],
         "says": texts,
     }
-    return bk.models.CustomJS(args=arguments, code=_INK)
+    return bk.models.CustomJS(args=arguments, code=_CALLBACKS["ink"])
 
 
 def _plain(text: str) -> str:

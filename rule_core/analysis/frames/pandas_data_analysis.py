@@ -1,12 +1,13 @@
 """PandasFrameAnalysis: statistics of a training job from frames of its metrics."""
 
 import math
+from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rule_core.analysis.frames.frame_statistics import Range, put, samples_of, spread, usage
 from rule_core.analysis.frames.step_intervals import (
     NO_STEP,
     phase_intervals,
@@ -20,6 +21,8 @@ from rule_core.optional_imports import data_frame, import_pandas
 if TYPE_CHECKING:
     import pandas as pd
 
+Range = tuple[float, float]
+_PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _FIRST_STEPS: Final = ("Step:ModeKeys.TRAIN", "Step:ModeKeys.GLOBAL")
 _RANGES: Final[list[Range]] = [(90, 100), (10, 90), (0, 10)]
 
@@ -79,9 +82,9 @@ class PandasFrameAnalysis:
         self.sys_metrics_df = system_df
         self.framework_metrics_df = framework_df
         durations = framework_df["end_time_us"] - framework_df["start_time_us"]
-        put(framework_df, "duration_us", durations.to_numpy())
+        _put(framework_df, "duration_us", durations.to_numpy())
         self.step_time_df = step_times(framework_df)
-        put(framework_df, "step", step_numbers(framework_df, self.step_time_df))
+        _put(framework_df, "step", step_numbers(framework_df, self.step_time_df))
 
     def get_job_statistics(self) -> JobStats:
         """Return the times and durations of the job and its parts.
@@ -162,7 +165,7 @@ class PandasFrameAnalysis:
             rows = rows[rows[column].str.contains("Step:ModeKeys").to_numpy(bool)]
         steps = rows.groupby(["step", column]).agg({"start_time_us": "min", "end_time_us": "max"})
         durations = (steps["end_time_us"] - steps["start_time_us"]).astype(np.float64)
-        statistics = spread(durations.groupby(level=column), "duration_{}_us")
+        statistics = _spread(durations.groupby(level=column), "duration_{}_us")
         return statistics.rename(columns={column: by.value})
 
     def get_utilization_stats(
@@ -203,14 +206,14 @@ class PandasFrameAnalysis:
             intervals = self.get_training_phase_intervals(phase)
             if intervals is None:
                 return None
-            put(self.sys_metrics_df, "phase", phases_of_samples(self.sys_metrics_df, intervals))
+            _put(self.sys_metrics_df, "phase", phases_of_samples(self.sys_metrics_df, intervals))
             keys = ["phase", "nodeID"]
         tables = []
         names = [resource.value for resource in resources]
         for name in names:
-            rows = self.sys_metrics_df[samples_of(self.sys_metrics_df, [name])]
+            rows = self.sys_metrics_df[_samples_of(self.sys_metrics_df, [name])]
             if not rows.empty:
-                table = spread(rows.groupby(keys)["value"], "utilization_{}")
+                table = _spread(rows.groupby(keys)["value"], "utilization_{}")
                 table.insert(0, "Resource", name)
                 tables.append(table)
         if not tables:
@@ -244,7 +247,7 @@ class PandasFrameAnalysis:
             _log(f"Resources and a list of ranges are needed, got {device!r} and {ranges!r}.")
             return data_frame()
         types = [resource.value for resource in devices]
-        return usage(self.sys_metrics_df, types, [(start, end) for start, end in ranges])
+        return _usage(self.sys_metrics_df, types, [(start, end) for start, end in ranges])
 
     def get_training_phase_intervals(self, phase: Any = None) -> "pd.DataFrame | None":
         """Return the intervals of training phases, and of the gaps before, between and after them.
@@ -296,3 +299,72 @@ def _resources(value: object, default: list[Resource]) -> list[Resource] | None:
     if isinstance(resources, list) and all(isinstance(item, Resource) for item in resources):
         return resources
     return None
+
+
+def _put(frame: "pd.DataFrame", name: str, values: NDArray[Any]) -> None:
+    """Set a column in place, also of a frame that was cut out of another."""
+    if name in frame:
+        frame.isetitem([*frame.columns].index(name), values)
+    else:
+        frame.insert(len(frame.columns), name, values)
+
+
+def _samples_of(system: "pd.DataFrame", types: Sequence[str]) -> "pd.Series[bool]":
+    """Return which samples have a type that contains one of `types`."""
+    kinds = [str(kind) for kind in system["type"].unique()]
+    return system["type"].isin([kind for kind in kinds if any(text in kind for text in types)])
+
+
+def _spread(groups: Any, name: str) -> "pd.DataFrame":
+    """Return mean, extremes and percentiles of groups.
+
+    Parameters
+    ----------
+    groups
+        Groups of one column of numbers.
+    name
+        Name of the columns, with ``{}`` for ``mean``, ``min``, ``max``, ``p50``, ``p95``, ``p99``.
+
+    Returns
+    -------
+    DataFrame
+        The group keys, ascending, then the six columns as ``float64``.
+    """
+    statistics = groups.agg(["mean", "min", "max"])
+    for percentile, part in _PERCENTILES.items():
+        statistics[percentile] = groups.quantile(part)
+    frame: pd.DataFrame = statistics.astype(np.float64).rename(columns=name.format).reset_index()
+    return frame
+
+
+def _usage(system: "pd.DataFrame", types: Sequence[str], ranges: Sequence[Range]) -> "pd.DataFrame":
+    """Count samples by the first range that contains them, and record the range of each.
+
+    Parameters
+    ----------
+    system
+        Samples; their range is stored in column ``ranges``, ``()`` for none.
+    types
+        See `_samples_of`.
+    ranges
+        The ranges, both ends included.
+
+    Returns
+    -------
+    DataFrame
+        ``type``, ``nodeID``, and a column for each range that occurs, ascending.
+    """
+    values = system["value"].to_numpy(np.float64)
+    inside = [(start <= values) & (values <= end) for start, end in ranges]
+    numbers = np.select(inside, list(range(len(ranges))), -1)
+    labels = np.empty(len(ranges) + 1, object)
+    labels[:] = [*ranges, ()]
+    _put(system, "ranges", labels[numbers])
+    counted = _samples_of(system, types).to_numpy(bool) & (numbers >= 0)
+    rows = system[counted]
+    table = import_pandas().crosstab([rows["type"], rows["nodeID"]], numbers[counted])
+    table = table[sorted(table.columns, key=ranges.__getitem__)]
+    pairs = [ranges[number] for number in table.columns]
+    counts: pd.DataFrame = table.reset_index()
+    counts.columns = import_pandas().Index(["type", "nodeID", *pairs], dtype=object, name="ranges")
+    return counts

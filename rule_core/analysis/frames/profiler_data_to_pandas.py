@@ -2,13 +2,13 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from rule_core.analysis.frames.event_sums import Sums, intervals_of, shares, sums_at, sums_between
 from rule_core.analysis.frames.frame_rows import (
     DATALOADER_COLUMNS,
     FRAMEWORK_COLUMNS,
@@ -30,13 +30,15 @@ from rule_core.profiler.readers.system_reader import (
     SystemMetricsReader,
 )
 from rule_core.profiler.system.source import SystemSource
-from rule_core.profiler.traces.event import TraceEvent
+from rule_core.profiler.traces.event import Number, TraceEvent
 from rule_core.profiler.traces.source import CACHED_BYTES, TraceSource
 from rule_core.storage.uri import is_s3, open_store
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Sums = dict[str, Number]
+EventSums = tuple[Sums, Sums]  # microseconds by phase, and by name of event without steps
 EVER_US: Final = (0, 1 << 53)  # up to the year 2255
 
 
@@ -281,10 +283,10 @@ class PandasFrame:
             raise IndexError(msg)
         self._files.refresh()
         events = self._events_between(times[0], times[-1], selected_framework_metrics)
-        phases, names = sums_at(times, events)
+        phases, names = _sums_at(times, events)
         steps = {name: value for name, value in phases.items() if "Step" in name}
         outside = {name: value for name, value in phases.items() if name not in steps}
-        return shares(outside), names, steps
+        return _shares(outside), names, steps
 
     def get_framework_metrics_by_begin_and_end_timesteps(
         self,
@@ -316,11 +318,11 @@ class PandasFrame:
         begins, ends = (
             list(map(epoch_us, times)) for times in (begin_timestep_list, end_timestep_list)
         )
-        intervals = intervals_of(begins, ends)
+        intervals = _intervals_of(begins, ends)
         self._files.refresh()
         events = self._events_between(min(begins), max(ends), selected_framework_metrics)
-        phases, names = sums_between(intervals, events)
-        return shares(phases), shares(names)
+        phases, names = _sums_between(intervals, events)
+        return _shares(phases), _shares(names)
 
     def convert_datetime_to_timestamp(self, timestamp: Time) -> int:
         """Convert a time to epoch microseconds, exactly.
@@ -341,3 +343,82 @@ class PandasFrame:
 
 def _names_of(event: TraceEvent) -> set[str]:
     return {event.event_name, event.event_phase}
+
+
+def _sums_at(times_us: Sequence[int], events: Iterable[TraceEvent]) -> EventSums:
+    """Sum the durations of events that run at `times_us`, once per time.
+
+    Parameters
+    ----------
+    times_us
+        Ascending epoch microseconds; the start and end of an event are not within it.
+    events
+        Each event once.
+    """
+    return _sums(
+        (event, bisect_left(times_us, event.end_time) - bisect_right(times_us, event.start_time))
+        for event in events
+    )
+
+
+def _sums_between(intervals: Sequence[tuple[int, int]], events: Iterable[TraceEvent]) -> EventSums:
+    """Sum the durations of events that overlap `intervals`, once per interval.
+
+    Parameters
+    ----------
+    intervals
+        Starts and ends in epoch microseconds; touching counts as overlapping.
+    events
+        Each event once; steps are ignored.
+    """
+    begins, ends = map(sorted, zip(*intervals, strict=True))
+    return _sums(
+        (event, bisect_right(begins, event.end_time) - bisect_left(ends, event.start_time))
+        for event in events
+        if not _is_step(event)
+    )
+
+
+def _sums(counted_events: Iterable[tuple[TraceEvent, int]]) -> EventSums:
+    """Sum the durations of events, each as many times as it counts."""
+    phases: Sums = {}
+    names: Sums = {}
+    for event, count in counted_events:
+        if count > 0:
+            duration = count * (event.end_time - event.start_time)
+            phases[event.event_phase] = phases.get(event.event_phase, 0) + duration
+            if not _is_step(event):
+                names[event.event_name] = names.get(event.event_name, 0) + duration
+    return phases, names
+
+
+def _is_step(event: TraceEvent) -> bool:
+    return "Step" in event.event_name
+
+
+def _intervals_of(begins: Sequence[int], ends: Sequence[int]) -> list[tuple[int, int]]:
+    """Return intervals from their starts and ends.
+
+    Raises
+    ------
+    ValueError
+        If they are not intervals.
+    """
+    intervals = list(zip(begins, ends, strict=False))
+    if not intervals or len(begins) != len(ends) or any(end < begin for begin, end in intervals):
+        msg = (
+            "Intervals need as many begins as ends, one at least, and no end before its begin, "
+            f"got {list(begins)!r} and {list(ends)!r} in epoch microseconds."
+        )
+        raise ValueError(msg)
+    return intervals
+
+
+def _shares(sums: Sums) -> dict[str, float]:
+    """Return sums as fractions of the largest one.
+
+    >>> _shares({"a": 5, "b": 20})
+    {'a': 0.25, 'b': 1.0}
+    """
+    largest = float(max(sums.values(), default=0)) or 1.0
+    return {name: value / largest for name, value in sums.items()}

@@ -5,21 +5,13 @@ from typing import Final
 
 import msgspec
 
+from rule_core.named_texts import NamedTexts
 from rule_core.severity import Severity
 from rule_runner.errors import OutputError, reason_of, translated
 from rule_runner.index.reader import IndexReader
 from rule_runner.watch.alerts.alert import Alert
 
-_OPEN: Final = """
-    SELECT trials.id, path, output, name, rule_jobs.outcome,
-        coalesce(counted_severity, 'error'), step, ''
-    FROM rule_jobs JOIN trials ON trials.id = trial
-    WHERE mode = 'enforce' AND NOT acknowledged
-        AND (counted_severity IS NOT NULL OR rule_jobs.outcome = 'Error')
-    UNION ALL
-    SELECT id, path, output, '', outcome, 'error', NULL, problem
-    FROM trials WHERE state = 'judged' AND outcome = 'Error' AND problem != ''
-"""
+_SQL: Final = NamedTexts(Path(__file__).with_suffix(".sql"))
 
 
 class OpenAlerts:
@@ -54,7 +46,7 @@ class OpenAlerts:
             state = changes.removals, changes.revision
             if state == self._state:
                 return None
-            rows = reader.execute(_OPEN)
+            rows = reader.execute(_SQL["open"])
         alerts = [
             msgspec.convert(dict(zip(Alert.__struct_fields__, row, strict=True)), Alert)
             for row in rows

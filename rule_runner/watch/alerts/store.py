@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from rule_core.failures import OnError
+from rule_core.named_texts import NamedTexts
 from rule_runner.index.sqlite_file import SqliteFile
 from rule_runner.notify.messenger import Message
 from rule_runner.results.durable_files import output_errors
@@ -15,34 +16,7 @@ from rule_runner.watch.alerts.alert import Alert
 
 HOUR_S: Final = 3600.0
 LONGEST_PAUSE_S: Final = 3600.0  # between two attempts
-_SCHEMA: Final = (
-    """
-    CREATE TABLE messages (
-        id INTEGER PRIMARY KEY,
-        content TEXT NOT NULL,
-        is_digest INTEGER NOT NULL,
-        made_at REAL NOT NULL
-    )
-    """,
-    """
-    CREATE TABLE alerts (
-        key TEXT PRIMARY KEY,
-        content TEXT NOT NULL,
-        found_at REAL NOT NULL,
-        message INTEGER REFERENCES messages (id)
-    ) WITHOUT ROWID
-    """,
-    """
-    CREATE TABLE deliveries (
-        message INTEGER NOT NULL REFERENCES messages (id),
-        service TEXT NOT NULL,
-        attempts INTEGER NOT NULL DEFAULT 0,
-        not_before REAL NOT NULL DEFAULT 0,
-        PRIMARY KEY (message, service)
-    ) WITHOUT ROWID
-    """,
-    "PRAGMA user_version = 1",
-)
+_SQL: Final = NamedTexts(Path(__file__).with_suffix(".sql"))
 
 
 class UnsentMessage(NamedTuple):
@@ -94,7 +68,7 @@ class AlertStore(SqliteFile):
         with OnError(self.close):
             self.execute("PRAGMA journal_mode = WAL")
             self.execute("PRAGMA synchronous = FULL")
-            self.make_tables(_SCHEMA)
+            self.make_tables(_SQL["tables"])
 
     def keep_open(self, alerts: Collection[Alert], now: float) -> None:
         """Add the alerts that are new, and forget waiting ones that are not open any more."""
@@ -149,14 +123,11 @@ class AlertStore(SqliteFile):
 
         A pause far in the future is one of before the clock was set back.
         """
-        text = (
-            "SELECT message, service, content, attempts, made_at FROM deliveries "
-            "JOIN messages ON id = message WHERE not_before <= ? OR not_before > ? "
-            "ORDER BY message, service"
-        )
         return [
             UnsentMessage(number, service, msgspec.json.decode(content, type=Message), *rest)
-            for number, service, content, *rest in self.execute(text, now, now + LONGEST_PAUSE_S)
+            for number, service, content, *rest in self.execute(
+                _SQL["due"], now, now + LONGEST_PAUSE_S
+            )
         ]
 
     def count_undelivered(self) -> int:
@@ -169,8 +140,4 @@ class AlertStore(SqliteFile):
 
     def postpone(self, delivery: UnsentMessage, until: float) -> None:
         """Record that a service did not take a message, and when to try again."""
-        self.execute(
-            "UPDATE deliveries SET attempts = attempts + 1, not_before = ? "
-            "WHERE message = ? AND service = ?",
-            *(until, *delivery[:2]),
-        )
+        self.execute(_SQL["postpone"], until, *delivery[:2])

@@ -13,7 +13,8 @@ from fake_profiler_trial import FakeProfilerTrial, event, judge_windows
 from profiler_writer import cpu, gpu, io_wait, memory
 
 from builtin_rules.profiler_table import ProfilerReport
-from builtin_rules.reports.profiler import charts, findings, notebook, tables
+from builtin_rules.reports.profiler import charts, findings, tables
+from builtin_rules.reports.profiler.page import notebook
 from builtin_rules.reports.profiler.wording import moment
 
 HOSTILE = "</script><script>hit()</script><img src=x onerror=hit()>{{ 7 * 7 }}"
@@ -209,7 +210,7 @@ def test_times_that_no_calendar_has() -> None:
 
 
 def test_the_notebook_is_one_and_its_code_compiles() -> None:
-    document = notebook.document("/a/'b'\n")
+    document = notebook("/a/'b'\n")
     assert (document["nbformat"], document["nbformat_minor"]) == (4, 5)
     assert json.loads(json.dumps(document)) == document
     cells = [one for one in document["cells"] if one["cell_type"] == "code"]

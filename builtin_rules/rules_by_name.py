@@ -51,5 +51,4 @@ class RulesByName(Mapping[str, type[AnyRule_co]], Generic[AnyRule_co]):
         """
         if name in self:
             return self[name]
-        msg = f"module {module!r} has no attribute {name!r}"
-        raise AttributeError(msg)
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")

@@ -23,10 +23,8 @@ def absent_names(module: str, replacements: Mapping[str, str]) -> Callable[[str]
 
     def get(name: str) -> Any:
         if name in replacements:
-            msg = f"{module}.{name} is not offered: use {replacements[name]}."
-            raise ImportError(msg)
-        msg = f"module {module!r} has no attribute {name!r}"
-        raise AttributeError(msg)
+            raise ImportError(f"{module}.{name} is not offered: use {replacements[name]}.")
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     return get
 

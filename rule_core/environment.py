@@ -42,8 +42,9 @@ def number(name: str, default: float, unit: str, environ: Mapping[str, str] | No
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        msg = f"The environment's {name} must be a number of {unit} >= 0, got {text!r}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(
+            f"The environment's {name} must be a number of {unit} >= 0, got {text!r}."
+        )
     return value
 
 
@@ -72,8 +73,9 @@ def size(name: str, default: int, environ: Mapping[str, str] | None = None) -> i
         return default
     match = _SIZE.fullmatch(text)
     if match is None:
-        msg = f"The environment's {name} must be a size such as 10GiB, got {text!r}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(
+            f"The environment's {name} must be a size such as 10GiB, got {text!r}."
+        )
     digits, letter, binary = match.groups()
     power = _POWERS.index((letter or " ").upper())
     return int(digits) * int((1024 if binary else 1000) ** power)

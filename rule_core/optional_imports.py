@@ -19,11 +19,10 @@ def _required(package: str, purpose: str) -> Iterator[None]:
     try:
         yield
     except ImportError as err:
-        msg = (
+        raise SMDebugRuntimeError(
             f"{purpose} need {package}, which the variant 'full' of the image has. "
             "Install it with pip install 'rule-runner[profiler]'."
-        )
-        raise SMDebugRuntimeError(msg) from err
+        ) from err
 
 
 def import_pandas() -> Any:

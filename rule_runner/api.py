@@ -153,8 +153,9 @@ def evaluate(
             measurements=None if measurements is None else os.fspath(measurements),
         )
         if request.trial is None and request.profiler_trial is None:
-            msg = f"No trial was given, and {definition.place} does not say where one is saved."
-            raise UsageError(msg)
+            raise UsageError(
+                f"No trial was given, and {definition.place} does not say where one is saved."
+            )
         config = resolve(request)
         outcome = with_report(config, run(config, sinks=event_sinks(sinks)))
         tagged(config, outcome.result)
@@ -169,11 +170,10 @@ def _place(trial: Place | Trial | None, definition: JobDefinition) -> tuple[str 
     if not isinstance(trial, Trial):
         return os.fspath(trial), None
     if trial.range_steps is not None:
-        msg = (
+        raise UsageError(
             f"Trial {trial.path!r} must be whole, got one with range_steps={trial.range_steps!r}. "
             "Give start_step and end_step instead."
         )
-        raise UsageError(msg)
     return trial.path, trial.name
 
 

@@ -33,9 +33,8 @@ def seconds_of(text: str, units: str = "smhdw") -> int:
     match = _TEXT.fullmatch(text)
     if match is None or match[2] not in units:
         fitting = [example for example in _EXAMPLES if example[-1] in units]
-        msg = (
+        raise ValueError(
             f"must be a whole number with a unit, such as {', '.join(fitting[:-1])} or "
             f"{fitting[-1]}, got {text!r:.100}"
         )
-        raise ValueError(msg)
     return int(match[1]) * _SECONDS[match[2]]

@@ -172,8 +172,7 @@ def translated(
     try:
         yield
     except causes as err:
-        msg = f"{before}{words(err)}{after}"
-        raise error(msg) from err
+        raise error(f"{before}{words(err)}{after}") from err
 
 
 def restated(

@@ -39,8 +39,9 @@ def require(rules: int, *, processes: bool, remote: bool) -> None:
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
             return
-        msg = f"The evaluation needs up to {needed} open files, got a limit of {soft}. {REMEDY}."
-        raise ClientError(msg)
+        raise ClientError(
+            f"The evaluation needs up to {needed} open files, got a limit of {soft}. {REMEDY}."
+        )
 
 
 def raise_limit() -> int:

@@ -38,13 +38,11 @@ def read_regular_file(
         restated(error, *absent, sentence=absence),
     ):
         if not stat.S_ISREG(path.stat().st_mode):
-            msg = f"{subject} is not a regular file."
-            raise error(msg)
+            raise error(f"{subject} is not a regular file.")
         with path.open("rb") as stream:
             content = stream.read(-1 if limit is None else limit + 1)
     if limit is not None and len(content) > limit:
-        msg = f"{subject} is too large: the limit is {limit:,} bytes."
-        raise error(msg)
+        raise error(f"{subject} is too large: the limit is {limit:,} bytes.")
     return content
 
 
@@ -61,5 +59,4 @@ def decoded(content: bytes, subject: str, error: type[ClientError]) -> str:
     except UnicodeDecodeError as err:
         line = content.count(b"\n", 0, err.start) + 1
         byte = content[err.start]
-        msg = f"{subject} is not UTF-8 text: byte {byte:#04x} in line {line}."
-        raise error(msg) from err
+        raise error(f"{subject} is not UTF-8 text: byte {byte:#04x} in line {line}.") from err

@@ -31,5 +31,4 @@ def __getattr__(name: str) -> Any:
         from rule_core.trials.create_trial import create_trial
 
         return create_trial
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

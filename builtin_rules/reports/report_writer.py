@@ -45,8 +45,7 @@ class ReportWriter:
         """
         reason = self._try_to_write()
         if reason and not self._has_written:
-            msg = f"No report could be written to {str(folder)!r}: {reason}."
-            raise SMDebugRuntimeError(msg)
+            raise SMDebugRuntimeError(f"No report could be written to {str(folder)!r}: {reason}.")
         return not reason
 
     def _try_to_write(self) -> str:

@@ -38,11 +38,10 @@ class SelectingRule(DeclaredRule):
             self._selected = selection_input(self.collection_names, self.tensor_regex)
             self.required_inputs = (self._selected,)
         elif not self.ALL_BY_DEFAULT:
-            msg = (
+            raise SMDebugValueError(
                 f"Rule {self.rule_name!r} needs parameter 'collection_names' or 'tensor_regex', "
                 "and neither was given."
             )
-            raise SMDebugValueError(msg)
 
     @property
     def wants(self) -> list[WantedMeasure] | None:

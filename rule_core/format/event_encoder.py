@@ -210,8 +210,7 @@ def _type(dtype: "np.dtype[np.generic]") -> tuple[int, "np.dtype[np.generic]"]:
     written = dtype.newbyteorder("<") if dtype.kind in "iufc" else dtype
     number = NUMBERS.get(written)
     if number is None:
-        msg = f"The trial format has no data type for {dtype}."
-        raise SMDebugTypeError(msg)
+        raise SMDebugTypeError(f"The trial format has no data type for {dtype}.")
     return number, written
 
 
@@ -226,8 +225,9 @@ def _prefix(name: str, number: int, shape: tuple[int, ...], nbytes: int) -> byte
 
 def _strings(name: str, array: NDArray[np.generic]) -> bytes:
     if array.ndim != 1:
-        msg = f"Strings must be one-dimensional to be saved, got shape {array.shape}."
-        raise SMDebugTypeError(msg)
+        raise SMDebugTypeError(
+            f"Strings must be one-dimensional to be saved, got shape {array.shape}."
+        )
     texts = b"".join(encode_bytes(8, _utf8(text)) for text in array.tolist())
     return encode_bytes(1, name.encode()) + encode_bytes(8, _shape(name, array.shape) + texts)
 
@@ -247,5 +247,4 @@ def _utf8(text: object) -> bytes:
         return text
     if isinstance(text, str):
         return text.encode()
-    msg = f"A tensor of strings must hold strings only, got {text!r}."
-    raise SMDebugTypeError(msg)
+    raise SMDebugTypeError(f"A tensor of strings must hold strings only, got {text!r}.")

@@ -142,8 +142,7 @@ class Collection(JsonText):
     @tensor_names.setter
     def tensor_names(self, names: Iterable[str]) -> None:
         if not isinstance(names, (list, set, frozenset, tuple)):
-            msg = f"Tensor names must be a list or a set, got {names!r}."
-            raise SMDebugTypeError(msg)
+            raise SMDebugTypeError(f"Tensor names must be a list or a set, got {names!r}.")
         self.fixed_names = set(names)
 
     @property
@@ -249,8 +248,9 @@ class Collection(JsonText):
             If `params` is not such an object.
         """
         if not isinstance(params.get("name"), str):
-            msg = f"A collection must be an object with a name, got {params!r:.200}."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(
+                f"A collection must be an object with a name, got {params!r:.200}."
+            )
         return cls(
             **{key: params[key] for key in _CollectionJson.__struct_fields__ if key in params}
         )

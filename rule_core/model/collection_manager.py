@@ -68,8 +68,7 @@ class CollectionManager:
         """
         if name not in self._collections:
             if not create:
-                msg = f"Collection {name!r} was not created."
-                raise SMDebugError(msg)
+                raise SMDebugError(f"Collection {name!r} was not created.")
             self._collections[name] = self.collection_type(name)
         return self._collections[name]
 
@@ -90,6 +89,7 @@ class CollectionManager:
             If it is less than 1.
         """
         if num_workers < 1:
-            msg = f"The number of workers must be at least 1, got {num_workers!r}."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(
+                f"The number of workers must be at least 1, got {num_workers!r}."
+            )
         self._num_workers = num_workers

@@ -41,6 +41,7 @@ class JsonText(ABC):
         except (TypeError, ValueError, RecursionError):
             params = None
         if not isinstance(params, dict):
-            msg = f"The JSON text of a {cls.__name__} must hold an object, got {json_str!r:.200}."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(
+                f"The JSON text of a {cls.__name__} must hold an object, got {json_str!r:.200}."
+            )
         return cls.from_dict(params)

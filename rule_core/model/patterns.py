@@ -39,14 +39,14 @@ def compiled(pattern: str) -> Pattern:
 
     parts = len(pattern) * math.prod(max(int(count), 1) for count in _COUNT.findall(pattern))
     if parts > MOST_PARTS:
-        msg = f"Pattern {_brief(pattern)} repeats too much: {parts} parts."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(f"Pattern {_brief(pattern)} repeats too much: {parts} parts.")
     try:
         re.compile(pattern)  # for its error messages; `regex` has its own error class
         return regex.compile(_BRACE.sub(lambda match: match[1] or r"\{", pattern))
     except (regex.error, RecursionError, OverflowError) as err:
-        msg = f"Pattern {_brief(pattern)} cannot be used: {str(err).rstrip('.')}."
-        raise SMDebugValueError(msg) from err
+        raise SMDebugValueError(
+            f"Pattern {_brief(pattern)} cannot be used: {str(err).rstrip('.')}."
+        ) from err
 
 
 def _brief(pattern: str) -> str:
@@ -75,11 +75,10 @@ def search(pattern: str, name: str) -> bool:
     """
     matches = _search(pattern, name)
     if matches is None:
-        msg = (
+        raise SMDebugValueError(
             f"Pattern {_brief(pattern)} takes more than {TIME_LIMIT_S} s on a name of {len(name)} "
             "characters. Write it without nested repetitions."
         )
-        raise SMDebugValueError(msg)
     return matches
 
 
@@ -95,8 +94,7 @@ def flatten(patterns: object) -> list[str]:
         return [patterns]
     if isinstance(patterns, (list, tuple, set, frozenset)):
         return [pattern for part in patterns for pattern in flatten(part)]
-    msg = f"A pattern must be a string or a list of strings, got {patterns!r}."
-    raise TypeError(msg)
+    raise TypeError(f"A pattern must be a string or a list of strings, got {patterns!r}.")
 
 
 def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:

@@ -34,8 +34,7 @@ def flag(key: str, value: object) -> bool:
     """
     truth = TRUTHS.get(str(value).casefold())
     if truth is None:
-        msg = f"{key} must be true or false, got {value!r}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(f"{key} must be true or false, got {value!r}.")
     return truth
 
 
@@ -118,8 +117,7 @@ class ReductionConfig(JsonText):
         if name in _ALLOWED:
             value = _among(_ALLOWED[name], name, value)
         elif name in _BOOLEANS and not isinstance(value, bool):
-            msg = f"{name} must be True or False, got {value!r}."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(f"{name} must be True or False, got {value!r}.")
         object.__setattr__(self, name, value)
 
     def __eq__(self, other: object) -> bool:
@@ -206,16 +204,16 @@ class ReductionConfig(JsonText):
             return obj
         if isinstance(obj, Mapping):
             return cls.from_dict(obj)
-        msg = f"A reduction configuration must be a ReductionConfig or a dictionary, got {obj!r}."
-        raise SMDebugTypeError(msg)
+        raise SMDebugTypeError(
+            f"A reduction configuration must be a ReductionConfig or a dictionary, got {obj!r}."
+        )
 
 
 def _texts(key: str, names: object) -> list[str]:
     try:
         return split(names)
     except TypeError:
-        msg = f"{key} must be a list of names, got {names!r}."
-        raise SMDebugValueError(msg) from None
+        raise SMDebugValueError(f"{key} must be a list of names, got {names!r}.") from None
 
 
 _ALLOWED: Final = {
@@ -232,6 +230,5 @@ def _among(allowed: tuple[str, ...], key: str, names: object) -> list[str]:
     texts = _texts(key, names)
     for name in texts:
         if name not in allowed:
-            msg = f"{key} must be among {', '.join(allowed)}, got {name!r}."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(f"{key} must be among {', '.join(allowed)}, got {name!r}.")
     return list(dict.fromkeys(texts))

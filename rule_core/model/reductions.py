@@ -119,14 +119,11 @@ def _of_whole(array: Array, operation: str, absolute: bool) -> np.generic:
 
 def _check(array: Array, operation: str) -> None:
     if operation not in OPERATIONS:
-        msg = f"Reduction {operation!r} must be one of {', '.join(OPERATIONS)}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(f"Reduction {operation!r} must be one of {', '.join(OPERATIONS)}.")
     if array.dtype.kind not in "biufcV":
-        msg = f"A tensor of type {array.dtype} has no reductions."
-        raise SMDebugTypeError(msg)
+        raise SMDebugTypeError(f"A tensor of type {array.dtype} has no reductions.")
     if not array.size and operation in NEED_ELEMENTS:
-        msg = f"A tensor without elements has no {operation}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(f"A tensor without elements has no {operation}.")
 
 
 def _moments(piece: Piece, absolute: bool) -> tuple[int, float, float]:

@@ -29,16 +29,14 @@ def parse_integer(key: str, value: object) -> int:
             return int(value)
         return int(value) if isinstance(value, str) else int(operator.index(cast("Any", value)))
     except (TypeError, ValueError):
-        msg = f"{key} must be an integer, got {value!r}."
-        raise SMDebugValueError(msg) from None
+        raise SMDebugValueError(f"{key} must be an integer, got {value!r}.") from None
 
 
 def interval(key: str, value: object) -> int:
     """Convert `value` to an integer other than 0."""
     number = parse_integer(key, value)
     if number == 0:
-        msg = f"{key} must be an integer other than 0, got {value!r}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(f"{key} must be an integer other than 0, got {value!r}.")
     return number
 
 
@@ -47,8 +45,7 @@ def listed_steps(key: str, value: object) -> list[int]:
     try:
         return [int(operator.index(step)) for step in cast("Iterable[Any]", value)]
     except TypeError:
-        msg = f"{key} must be a list of integers, got {value!r}."
-        raise SMDebugValueError(msg) from None
+        raise SMDebugValueError(f"{key} must be a list of integers, got {value!r}.") from None
 
 
 @dataclass(slots=True, init=False)
@@ -200,11 +197,10 @@ class SaveConfig(JsonText):
         """
         config = self.mode_save_configs[mode]
         if config is None:
-            msg = (
+            raise SMDebugValueError(
                 f"The save configuration has no mode {mode.name}, got {self!r}. "
                 "Merge it with a default."
             )
-            raise SMDebugValueError(msg)
         return config
 
     def set_save_config(self, mode: ModeKeys, save_config_mode: SaveConfigMode | None) -> None:
@@ -218,11 +214,10 @@ class SaveConfig(JsonText):
         # Training scripts are rarely type-checked.
         untyped: tuple[object, object] = (mode, save_config_mode)
         if not isinstance(untyped[0], ModeKeys) or not isinstance(untyped[1], SaveConfigMode):
-            msg = (
+            raise SMDebugValueError(
                 "A save configuration maps ModeKeys to SaveConfigMode, "
                 f"got {mode!r}: {untyped[1]!r}."
             )
-            raise SMDebugValueError(msg)
         self.mode_save_configs[mode] = save_config_mode
 
     def merge_default_save_config(self, default_save_config: "SaveConfig") -> None:
@@ -273,8 +268,9 @@ class SaveConfig(JsonText):
             return cls.from_save_config_mode(obj)
         if isinstance(obj, Mapping):
             return cls.from_dict(obj)
-        msg = f"A save configuration must be a SaveConfig or a dictionary by mode, got {obj!r}."
-        raise SMDebugTypeError(msg)
+        raise SMDebugTypeError(
+            f"A save configuration must be a SaveConfig or a dictionary by mode, got {obj!r}."
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SaveConfig) and self.mode_save_configs == other.mode_save_configs
@@ -292,8 +288,7 @@ def _mode(key: object) -> ModeKeys:
     if isinstance(key, str) and key in ModeKeys.__members__:
         return ModeKeys[key]
     names = ", ".join(ModeKeys.__members__)
-    msg = f"A mode of a save configuration must be one of {names}, got {key!r}."
-    raise SMDebugValueError(msg)
+    raise SMDebugValueError(f"A mode of a save configuration must be one of {names}, got {key!r}.")
 
 
 def _mode_config(value: object) -> SaveConfigMode | None:
@@ -301,5 +296,4 @@ def _mode_config(value: object) -> SaveConfigMode | None:
         return SaveConfigMode.from_dict(value)
     if value is None or isinstance(value, SaveConfigMode):
         return value
-    msg = f"A save configuration of a mode must be a dictionary, got {value!r}."
-    raise SMDebugValueError(msg)
+    raise SMDebugValueError(f"A save configuration of a mode must be a dictionary, got {value!r}.")

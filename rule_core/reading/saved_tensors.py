@@ -311,12 +311,12 @@ class SavedTensors:
         if before is not None:
             earlier = self.value(name, before, self._like_part(name, before, worker))
         if array.dtype.kind not in "biufV" or not array.size:
-            msg = f"Tensor {name!r} holds no real numbers at step {step_text(step)}."
-            raise SMDebugTypeError(msg)
+            raise SMDebugTypeError(
+                f"Tensor {name!r} holds no real numbers at step {step_text(step)}."
+            )
         if earlier is not None and (earlier.shape, earlier.dtype) != (array.shape, array.dtype):
             where = "" if before is None else f" at step {step_text(before)}"
-            msg = f"Tensor {name!r} is of another shape or type{where}."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(f"Tensor {name!r} is of another shape or type{where}.")
         return measure(array, [statistic], earlier)[statistic]
 
     def _like_part(self, name: str, step: int, part: str) -> str:

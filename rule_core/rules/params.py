@@ -85,8 +85,7 @@ class Param:
         if is_given(raw):
             return self._parse_given(raw)
         if self.required:
-            msg = f"Parameter {self.name!r} is required: {self.expected}."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(f"Parameter {self.name!r} is required: {self.expected}.")
         return self.default
 
     def _parse_given(self, raw: object) -> Any:
@@ -95,8 +94,9 @@ class Param:
         except SMDebugValueError:
             raise
         except (ValueError, TypeError, ArithmeticError):
-            msg = f"Parameter {self.name!r} must be {self.expected}, got {raw!r}."
-            raise SMDebugValueError(msg) from None
+            raise SMDebugValueError(
+                f"Parameter {self.name!r} must be {self.expected}, got {raw!r}."
+            ) from None
 
     def _read(self, raw: object) -> Any:
         """Return the value of `raw`, or raise ValueError, TypeError or ArithmeticError."""
@@ -293,8 +293,9 @@ class PatternsParam(NamesParam):
             patterns.matching((), [part])
         except (re.error, SMDebugValueError) as err:
             reason = str(err).rstrip(".")
-            msg = f"Parameter {self.name!r} must be {self.expected}, got {part!r}: {reason}."
-            raise SMDebugValueError(msg) from err
+            raise SMDebugValueError(
+                f"Parameter {self.name!r} must be {self.expected}, got {part!r}: {reason}."
+            ) from err
         return part
 
 
@@ -332,8 +333,7 @@ def parse_params(
                 else "It has no parameters."
             )
             hint = did_you_mean(name, by_name)
-            msg = f"Unknown parameter {name!r} of rule {rule!r}.{hint} {names}"
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(f"Unknown parameter {name!r} of rule {rule!r}.{hint} {names}")
     return {name: param.parse(raw.get(name)) for name, param in by_name.items()}
 
 

@@ -151,8 +151,9 @@ class Hook(BaseHook):
             self.tensorboard_dir = tensorboard_dir or f"{self.out_dir.rstrip('/')}/tensorboard"
         self.save_all = save_all
         if max_queue_bytes < 1:
-            msg = f"Argument 'max_queue_bytes' must be at least 1, got {max_queue_bytes!r}."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(
+                f"Argument 'max_queue_bytes' must be at least 1, got {max_queue_bytes!r}."
+            )
         policy = SavePolicy(
             self.DEFAULT_COLLECTIONS,
             self.DEFAULT_INCLUDED,
@@ -228,8 +229,7 @@ class Hook(BaseHook):
     def set_mode(self, mode: ModeKeys) -> None:
         """Set the mode of the steps that begin from now on."""
         if mode not in list(ModeKeys):
-            msg = f"A mode must be one of smdebug.modes, got {mode!r}."
-            raise SMDebugTypeError(msg)
+            raise SMDebugTypeError(f"A mode must be one of smdebug.modes, got {mode!r}.")
         self.mode = mode
 
     def save_scalar(
@@ -257,8 +257,7 @@ class Hook(BaseHook):
             check_names(full_name)
             array = self.access.copy(value)
             if array.size != 1:
-                msg = f"A scalar must have one element, got shape {array.shape}."
-                raise SMDebugTypeError(msg)  # noqa: TRY301 - handled like a value that cannot be copied
+                raise SMDebugTypeError(f"A scalar must have one element, got shape {array.shape}.")  # noqa: TRY301 - handled like a value that cannot be copied
         except SMDebugTypeError as err:
             if self._raises:
                 raise
@@ -336,8 +335,7 @@ class Hook(BaseHook):
             If the first step has already started.
         """
         if self._has_started:
-            msg = "The state of a hook must be loaded before its first step."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError("The state of a hook must be loaded before its first step.")
         self.mode = ModeKeys[state["mode"]]
         self.global_step = int(state["global_step"])
         self._loaded = True
@@ -347,6 +345,7 @@ class Hook(BaseHook):
 def check_choice(valid: Sequence[str], name: str, value: str) -> str:
     """Return an argument if it is one of the valid values."""
     if value not in valid:
-        msg = f"Argument {name!r} must be one of {', '.join(valid)}, got {value!r}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(
+            f"Argument {name!r} must be one of {', '.join(valid)}, got {value!r}."
+        )
     return value

@@ -142,8 +142,9 @@ def load_hook_config(
     try:
         return _hook_config(path, _read(path), save_interval)
     except (SMDebugError, msgspec.DecodeError, RecursionError) as err:
-        msg = f"Hook configuration {path!r} cannot be used: {str(err).rstrip('.')}."
-        raise SMDebugValueError(msg) from err
+        raise SMDebugValueError(
+            f"Hook configuration {path!r} cannot be used: {str(err).rstrip('.')}."
+        ) from err
 
 
 def _read(path: str) -> Json:
@@ -159,8 +160,7 @@ def _of_type(kind: type[T], label: str, value: object) -> T:
     if isinstance(value, kind):
         return value
     names = {dict: "an object", list: "a list", str: "a string"}
-    msg = f"{label} must be {names[kind]}, got {value!r}."
-    raise SMDebugValueError(msg)
+    raise SMDebugValueError(f"{label} must be {names[kind]}, got {value!r}.")
 
 
 def _hook_config(path: str, document: Json, save_interval: int) -> HookConfig:
@@ -195,8 +195,7 @@ def _collections(path: str, entries: object, hook: "_Section") -> tuple[Collecti
         entry.warn_of_unknown(_ENTRY_KEYS)
         name = entry.params.get("CollectionName")
         if not isinstance(name, str) or not name:
-            msg = f"CollectionName of {label} must be a name, got {name!r}."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(f"CollectionName of {label} must be a name, got {name!r}.")
         params = _Section.of(path, f"collection {name!r}", entry.params.get("CollectionParameters"))
         params.warn_of_unknown(_COLLECTION_KEYS)
         collections.append(
@@ -257,8 +256,9 @@ class _Section:
         try:
             return split(self.params.get(key))
         except TypeError:
-            msg = f"{self.label(key)} must be a string, got {self.params[key]!r}."
-            raise SMDebugValueError(msg) from None
+            raise SMDebugValueError(
+                f"{self.label(key)} must be a string, got {self.params[key]!r}."
+            ) from None
 
     def workers(self) -> str:
         value = self.params.get("include_workers")
@@ -267,8 +267,9 @@ class _Section:
     def preset(self) -> Preset:
         value = self.params.get("preset") or "none"
         if value not in PRESETS:
-            msg = f"{self.label('preset')} must be one of {', '.join(PRESETS)}, got {value!r}."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(
+                f"{self.label('preset')} must be one of {', '.join(PRESETS)}, got {value!r}."
+            )
         return cast("Preset", value)
 
     def reduction_config(self) -> ReductionConfig | None:
@@ -276,8 +277,7 @@ class _Section:
             try:
                 return ReductionConfig.from_dict(self.params)
             except SMDebugValueError as err:
-                msg = f"{self.name}: {err}"
-                raise SMDebugValueError(msg) from None
+                raise SMDebugValueError(f"{self.name}: {err}") from None
         for key in ("save_raw_tensor", "save_shape"):
             if key in self.params:
                 self.warn(key, "has no effect without reductions.")

@@ -307,8 +307,9 @@ def _names(names: str | Iterable[str] | None) -> list[str]:
     try:
         return patterns.flatten(names if isinstance(names, str) else list(names))
     except TypeError:
-        msg = f"Patterns and collection names must be a list of strings, got {names!r}."
-        raise SMDebugTypeError(msg) from None
+        raise SMDebugTypeError(
+            f"Patterns and collection names must be a list of strings, got {names!r}."
+        ) from None
 
 
 def _check_patterns(collection: Collection) -> None:
@@ -317,7 +318,6 @@ def _check_patterns(collection: Collection) -> None:
             patterns.search(pattern, "")
         except (re.error, SMDebugValueError) as err:
             reason = str(err).rstrip(".")
-            msg = (
+            raise SMDebugValueError(
                 f"Collection {collection.name!r} has an invalid pattern, got {pattern!r}: {reason}."
-            )
-            raise SMDebugValueError(msg) from err
+            ) from err

@@ -155,5 +155,6 @@ def to_array(value: ArrayLike) -> NDArray[np.generic]:
         return np.atleast_1d(np.asarray(value))
     except Exception as err:  # `__array__` of foreign types may raise anything
         reason = str(err).rstrip(".")
-        msg = f"A value of type {type(value).__name__} cannot be converted to an array: {reason}."
-        raise SMDebugTypeError(msg) from err
+        raise SMDebugTypeError(
+            f"A value of type {type(value).__name__} cannot be converted to an array: {reason}."
+        ) from err

@@ -77,8 +77,7 @@ def check_names(*names: object) -> None:
     """Raise `SMDebugTypeError` if the format does not support one of the names."""
     for name in names:
         if not isinstance(name, str) or not is_text(name):
-            msg = f"Names must be text that UTF-8 can encode, got {name!r}."
-            raise SMDebugTypeError(msg)
+            raise SMDebugTypeError(f"Names must be text that UTF-8 can encode, got {name!r}.")
 
 
 def check(array: Array) -> None:
@@ -89,5 +88,6 @@ def check(array: Array) -> None:
         plain = array.dtype.newbyteorder("<") if array.dtype.kind in "iufc" else array.dtype
         is_supported = plain in NUMBERS
     if not is_supported:
-        msg = f"The trial format cannot hold {array.dtype} of shape {array.shape}."
-        raise SMDebugTypeError(msg)
+        raise SMDebugTypeError(
+            f"The trial format cannot hold {array.dtype} of shape {array.shape}."
+        )

@@ -84,12 +84,12 @@ class TrialWriter:
         self.num_workers = num_workers
         self.end_job = end_job
         if num_workers < 1:
-            msg = f"The number of workers must be at least 1, got {num_workers}."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(f"The number of workers must be at least 1, got {num_workers}.")
         parsed = paths.parse_index_key(paths.index_key(0, worker))
         if parsed is None or parsed.worker != worker or paths.worker_of(worker) != worker:
-            msg = f"The worker's name must be valid in file names, got {worker!r}."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(
+                f"The worker's name must be valid in file names, got {worker!r}."
+            )
         if isinstance(collections, Mapping):
             collections = [Collection(name, regex) for name, regex in collections.items()]
         self.collections: dict[str, Collection] = {item.name: item for item in collections}
@@ -291,11 +291,10 @@ def reject_existing_trial(output: TrialOutput, worker: str) -> None:
     elif _has_key(output, paths.collections_key(worker)) or any(_steps(output, worker)):
         existing = f"a trial that {worker} has written to"
     if existing is not None:
-        msg = (
+        raise SMDebugRuntimeError(
             f"Folder '{output.uri}' holds {existing}. "
             "Choose another folder, remove this one, or pass resume=True to continue it."
         )
-        raise SMDebugRuntimeError(msg)
 
 
 def _has_key(output: TrialOutput, key: str) -> bool:
@@ -312,14 +311,12 @@ def _steps(output: TrialOutput, worker: str) -> Iterator[tuple[int, str]]:
 
 def _reduction_name(name: str, operation: str, absolute: bool) -> str:
     if operation not in OPERATIONS:
-        msg = f"Reduction {operation!r} must be one of {', '.join(OPERATIONS)}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(f"Reduction {operation!r} must be one of {', '.join(OPERATIONS)}.")
     return paths.reduction_record_name(name, operation, absolute)
 
 
 def _check_step(step: int) -> int:
     """Convert a step of any integer type to int, if file names can represent it."""
     if not 0 <= step < paths.SORTABLE_STEPS:
-        msg = f"A step must be >= 0 and < {paths.SORTABLE_STEPS}, got {step}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(f"A step must be >= 0 and < {paths.SORTABLE_STEPS}, got {step}.")
     return operator.index(step)

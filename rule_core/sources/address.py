@@ -109,11 +109,11 @@ def parse_address(text: str) -> TrialAddress:
                 return TrialAddress("", text)
             close = get_close_matches(kind, sorted(kinds), n=1)
             hint = f"Did you mean {close[0]!r}?" if close else ""
-            msg = f"No format is called {kind!r}, got {text!r}. {hint or _listed(kinds)}"
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(
+                f"No format is called {kind!r}, got {text!r}. {hint or _listed(kinds)}"
+            )
     if not path.strip():
-        msg = f"A path must follow {kind + ':'!r}, got {text!r}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(f"A path must follow {kind + ':'!r}, got {text!r}.")
     return TrialAddress(kind, path)
 
 

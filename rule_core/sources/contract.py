@@ -265,8 +265,7 @@ def _number(index: SourceIndex, name: str, step: int) -> float:
     for part, file in (index.files.get(step) or {}).items():
         if name in file.entries:
             return float(index.tensors.value(name, step, part).reshape(-1)[0])
-    msg = f"{name!r} is absent at step {step}"
-    raise AssertionError(msg)
+    raise AssertionError(f"{name!r} is absent at step {step}")
 
 
 def _same(values: Sequence[float], others: Sequence[float] | None) -> bool:

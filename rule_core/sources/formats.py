@@ -116,5 +116,4 @@ def format_named(kind: str) -> "SourceFormat":
     available = formats()
     if kind in available.by_kind:
         return available.by_kind[kind]
-    msg = available.problems.get(kind, f"Format {kind!r} is not installed.")
-    raise SMDebugValueError(msg)
+    raise SMDebugValueError(available.problems.get(kind, f"Format {kind!r} is not installed."))

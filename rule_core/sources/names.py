@@ -217,11 +217,11 @@ def _left_by_right(options: Iterable[str], form: str) -> dict[str, str]:
     for option in options:
         value, _, key = option.partition("=")
         if not (value and key):
-            msg = f"{option!r} must have the form {form}."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(f"{option!r} must have the form {form}.")
         if sides.setdefault(key, value) != value:
-            msg = f"{key!r} is given both {sides[key]!r} and {value!r}. Choose one."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(
+                f"{key!r} is given both {sides[key]!r} and {value!r}. Choose one."
+            )
     return sides
 
 
@@ -231,8 +231,9 @@ def _mode(word: str, glob: str) -> ModeKeys:
         return modes[word.lower()]
     near = get_close_matches(word.lower(), modes, n=1)
     hint = f" Did you mean '{near[0]}={glob}'?" if near else ""
-    msg = f"The mode of series {glob!r} must be one of {', '.join(modes)}, got {word!r}.{hint}"
-    raise SMDebugValueError(msg)
+    raise SMDebugValueError(
+        f"The mode of series {glob!r} must be one of {', '.join(modes)}, got {word!r}.{hint}"
+    )
 
 
 def _existing(name: str, names: AbstractSet[str]) -> str:
@@ -268,12 +269,14 @@ def check_name_rule(rule: NameRule) -> None:
         for pattern in (rule.pattern, whole(rule.pattern)):
             patterns.search(pattern, "")
     except re.error as err:
-        msg = f"Pattern {rule.pattern!r} is not a regular expression: {err}."
-        raise SMDebugValueError(msg) from err
+        raise SMDebugValueError(
+            f"Pattern {rule.pattern!r} is not a regular expression: {err}."
+        ) from err
     if rule.mode is not None and rule.mode not in ModeKeys.__members__:
         modes = ", ".join(ModeKeys.__members__)
-        msg = f"The mode of {rule.pattern!r} must be one of {modes}, got {rule.mode!r}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(
+            f"The mode of {rule.pattern!r} must be one of {modes}, got {rule.mode!r}."
+        )
 
 
 def whole(pattern: str) -> str:

@@ -244,8 +244,7 @@ class SafetensorsFormat:
         name = recognized.key.rpartition("/")[2]
         if name and not name.endswith((SUFFIX, INDEX_SUFFIX)):
             reason = refusal([name]) or f"It does not end in {SUFFIX!r}."
-            msg = f"{recognized.key!r} cannot be read as safetensors. {reason}"
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(f"{recognized.key!r} cannot be read as safetensors. {reason}")
         return SafetensorsSource(store, recognized.key, recognized.reason)
 
 

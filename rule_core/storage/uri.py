@@ -59,15 +59,13 @@ def open_output(uri: str | os.PathLike[str]) -> TrialOutput:
 def _local_path(uri: str | os.PathLike[str], verb: str) -> str:
     text = os.fspath(uri).strip()
     if not text:
-        msg = "The path of a trial must not be empty."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError("The path of a trial must not be empty.")
     scheme, slashes, _ = text.partition("://")
     if not slashes or os.sep in scheme:
         return text
     if scheme.lower() == "file":
         return unquote(urlsplit(text).path)
-    msg = (
+    raise SMDebugValueError(
         f"Trials at {scheme}:// addresses cannot be {verb} yet, got {text!r}. "
         "Copy the trial to a local folder and give its path."
     )
-    raise SMDebugValueError(msg)

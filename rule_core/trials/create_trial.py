@@ -223,10 +223,9 @@ def _check_range(range_steps: Range | None) -> None:
     bounds: tuple[object, ...] = range_steps
     valid = all(bound is None or (isinstance(bound, int) and bound >= 0) for bound in bounds)
     if not valid or (begin is not None and end is not None and begin >= end):
-        msg = (
+        raise ValueError(
             f"range_steps must be (begin, end) with 0 <= begin < end or None, got {range_steps!r}."
         )
-        raise ValueError(msg)
 
 
 def _wait_for_collections(

@@ -225,5 +225,4 @@ def _check_young(location: TrialPlace, address: TrialAddress, recognition: Recog
     file = folder_of(location.store, "", (location.file,), lambda _: ())
     reason = unread_files(file, refused, every=True)[location.file]
     state = f"is in no format that is read as a trial: {reason}" if status.size else "is empty"
-    msg = f"File {str(address)!r} {state}. {LOOKED_FOR}"
-    raise SMDebugValueError(msg)
+    raise SMDebugValueError(f"File {str(address)!r} {state}. {LOOKED_FOR}")

@@ -51,8 +51,7 @@ def parse_list_from_str(arg: object, delimiter: str = ",") -> list[str]:
         return [part.strip() for part in arg.split(delimiter) if part.strip()]
     if isinstance(arg, (list, tuple)):
         return [str(part) for part in arg]
-    msg = f"A list must be a string with {delimiter!r} between its parts, got {arg!r}."
-    raise TypeError(msg)
+    raise TypeError(f"A list must be a string with {delimiter!r} between its parts, got {arg!r}.")
 
 
 def parse_bool(arg: object, default: bool = False) -> bool:
@@ -68,6 +67,5 @@ def parse_bool(arg: object, default: bool = False) -> bool:
     """
     truth = default if arg is None else TRUTHS.get(str(arg).strip().lower())
     if truth is None:
-        msg = f"A boolean must be true or false, got {arg!r}."
-        raise ValueError(msg)
+        raise ValueError(f"A boolean must be true or false, got {arg!r}.")
     return truth

@@ -248,8 +248,7 @@ class Tensor:
             If `n` is negative.
         """
         if n is not None and n < 0:
-            msg = f"The number of previous steps must be >= 0, got {n}."
-            raise ValueError(msg)
+            raise ValueError(f"The number of previous steps must be >= 0, got {n}.")
         return [*islice(self.steps_back(step, mode), n)][::-1]
 
     def steps_back(self, step: int, mode: ModeKeys | None = ModeKeys.GLOBAL) -> Iterator[int]:
@@ -263,8 +262,9 @@ class Tensor:
 
     def step(self, *_: object, **__: object) -> NoReturn:
         """Raise an error: this method was removed from the API."""
-        msg = "Tensor.step was removed. Call value, reduction_value or shape."
-        raise SMDebugNotImplementedError(msg)
+        raise SMDebugNotImplementedError(
+            "Tensor.step was removed. Call value, reduction_value or shape."
+        )
 
     def _raise_unavailable(
         self, step: int, mode: ModeKeys | None, location: TensorLocation

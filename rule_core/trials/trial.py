@@ -150,8 +150,7 @@ class Trial(TrialView):
         if step is None and not isinstance(first, bool):
             step = first
         if regex is not None and collection is not None:
-            msg = "Select tensor names by regex or by collection, not by both."
-            raise ValueError(msg)
+            raise ValueError("Select tensor names by regex or by collection, not by both.")
         if step is None:
             self.maybe_refresh()
         elif self.dynamic_refresh:
@@ -164,8 +163,7 @@ class Trial(TrialView):
             if isinstance(collection, str):
                 queried = self.collection(collection)
             if not isinstance(queried, Collection):
-                msg = f"A collection must be a name or a Collection, got {collection!r}."
-                raise TypeError(msg)
+                raise TypeError(f"A collection must be a name or a Collection, got {collection!r}.")
             selected, kind, query = self._members(queried, names), "collection", queried.name
         else:
             return [*names]

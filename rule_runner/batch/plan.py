@@ -31,14 +31,16 @@ class PlanLine(NamedTuple):
             If the line is not a request with an output.
         """
         if not self.text.startswith("{"):  # `read_request` takes paths too
-            msg = f"Line {self.number} of the plan is not a JSON object, got {self.text[:60]!r}."
-            raise UsageError(msg)
+            raise UsageError(
+                f"Line {self.number} of the plan is not a JSON object, got {self.text[:60]!r}."
+            )
         problem = f"Line {self.number} of the plan is no request. "
         with translated(UsageError, UsageError, before=problem):
             request = read_request(self.text)
         if request.output is None:
-            msg = f"Line {self.number} of the plan has no 'output', so it could not be resumed."
-            raise UsageError(msg)
+            raise UsageError(
+                f"Line {self.number} of the plan has no 'output', so it could not be resumed."
+            )
         return request
 
 

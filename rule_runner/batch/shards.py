@@ -56,20 +56,21 @@ def find_shard(option: str | None, count: int | None, environment: Mapping[str, 
     """
     if option is not None:
         if count is not None:
-            msg = "Options --shard and --shards cannot be combined: --shard I/N has both numbers."
-            raise UsageError(msg)
+            raise UsageError(
+                "Options --shard and --shards cannot be combined: --shard I/N has both numbers."
+            )
         return _parsed(option)
     present = [name for name in _ENGINES if name in environment]
     if len(present) > 1:
-        msg = f"{' and '.join(present)} are set, so the shard is unclear. Give --shard I/N."
-        raise UsageError(msg)
+        raise UsageError(
+            f"{' and '.join(present)} are set, so the shard is unclear. Give --shard I/N."
+        )
     if not present:
         if count is not None and count > 1:
-            msg = (
+            raise UsageError(
                 f"--shards {count} needs the index of this process: give --shard I/{count}, or run "
                 f"where {KUBERNETES}, {BATCH} or {SLURM} is set."
             )
-            raise UsageError(msg)
         return WHOLE
     (name,) = present
     index = _number(environment, name)
@@ -83,47 +84,43 @@ def _parsed(text: str) -> Shard:
     """Return the shard that ``I/N`` means."""
     match = _SHARD.fullmatch(text)
     if match is None:
-        msg = f"Option --shard must be I/N, such as 0/4 for the first of four, got {text!r}."
-        raise UsageError(msg)
+        raise UsageError(
+            f"Option --shard must be I/N, such as 0/4 for the first of four, got {text!r}."
+        )
     return _checked(int(match[1]), int(match[2]), f"Shard {text!r}")
 
 
 def _checked(index: int, count: int, subject: str) -> Shard:
     """Return a shard whose index and number fit."""
     if count < 1:
-        msg = f"{subject} is none: there must be at least one shard."
-        raise UsageError(msg)
+        raise UsageError(f"{subject} is none: there must be at least one shard.")
     if index >= count:
         last = f"the last of {count} shards is {count - 1}" if count > 1 else "the only shard is 0"
-        msg = f"{subject} does not exist: shards count from 0, and {last}."
-        raise UsageError(msg)
+        raise UsageError(f"{subject} does not exist: shards count from 0, and {last}.")
     return Shard(index, count)
 
 
 def _number(environment: Mapping[str, str], name: str) -> int:
     text = environment[name]
     if not (text.isascii() and text.isdigit()):
-        msg = f"Environment variable {name} must be a whole number >= 0, got {text!r}."
-        raise UsageError(msg)
+        raise UsageError(f"Environment variable {name} must be a whole number >= 0, got {text!r}.")
     return int(text)
 
 
 def _of_kubernetes(environment: Mapping[str, str], index: int) -> tuple[int, int]:
     del environment
-    msg = (
+    raise UsageError(
         f"{KUBERNETES} is {index}, but Kubernetes does not say how many there are. "
         "Give --shards N, the job's number of completions."
     )
-    raise UsageError(msg)
 
 
 def _of_batch(environment: Mapping[str, str], index: int) -> tuple[int, int]:
     if BATCH_SIZE not in environment:
-        msg = (
+        raise UsageError(
             f"{BATCH} is {index}, but {BATCH_SIZE} is not set. Give --shards N, the size of the "
             "array."
         )
-        raise UsageError(msg)
     return index, _number(environment, BATCH_SIZE)
 
 
@@ -131,16 +128,16 @@ def _of_slurm(environment: Mapping[str, str], task: int) -> tuple[int, int]:
     names = [f"SLURM_ARRAY_TASK_{name}" for name in ("COUNT", "MIN", "STEP")]
     missing = [name for name in names[:2] if name not in environment]
     if missing:
-        msg = f"{SLURM} is {task}, but {' and '.join(missing)} are not set. Give --shards N."
-        raise UsageError(msg)
+        raise UsageError(
+            f"{SLURM} is {task}, but {' and '.join(missing)} are not set. Give --shards N."
+        )
     size, first, step = (_number({names[2]: "1", **environment}, name) for name in names)
     index, remainder = divmod(task - first, max(step, 1))
     if remainder or not 0 <= index < size:
-        msg = (
+        raise UsageError(
             f"{SLURM}={task} has no place in its array of {size} tasks from {first} in steps of "
             f"{step}. Give --shards N: then the index is the task's ID."
         )
-        raise UsageError(msg)
     return index, size
 
 

@@ -321,8 +321,9 @@ def _check_stdout(request: "EvaluationRequest") -> None:
 
     kind = writes_to_stdout(request.sinks)
     if kind:
-        msg = f"--sink {kind} and --format {request.format} both write to stdout. Choose one."
-        raise UsageError(msg)
+        raise UsageError(
+            f"--sink {kind} and --format {request.format} both write to stdout. Choose one."
+        )
 
 
 def _definition(values: dict[str, Any], form: str) -> "JobDefinition | None":
@@ -330,13 +331,13 @@ def _definition(values: dict[str, Any], form: str) -> "JobDefinition | None":
     if values.get("job") is None:
         for name, option in _JOB_ONLY.items():
             if values.get(name):
-                msg = f"Option {option} requires --job."
-                raise UsageError(msg)
+                raise UsageError(f"Option {option} requires --job.")
         return None
     for name, option in _NOT_WITH_JOB.items():
         if values[name]:
-            msg = f"Options --job and {option} cannot be combined: give the rules by one of them."
-            raise UsageError(msg)
+            raise UsageError(
+                f"Options --job and {option} cannot be combined: give the rules by one of them."
+            )
     from rule_runner.commands.evaluate_job_file import read_job
 
     return read_job(

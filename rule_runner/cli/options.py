@@ -68,8 +68,7 @@ def _use(_context: click.Context, _option: click.Parameter, url: str | None) -> 
     if url is None:
         return
     if not _is_endpoint(url):
-        msg = f"an endpoint must be http://host or https://host, got {url!r}."
-        raise click.BadParameter(msg)
+        raise click.BadParameter(f"an endpoint must be http://host or https://host, got {url!r}.")
     os.environ[ENDPOINT] = url
 
 

@@ -55,8 +55,7 @@ def watch(
 
     fails_on = EvaluationRequest(fail_on=fail_on, fail_on_issues=fail_on_issues).fails_on
     if fails_on is not None and not once:
-        msg = "Options --fail-on and --fail-on-issues require --once."
-        raise UsageError(msg)
+        raise UsageError("Options --fail-on and --fail-on-issues require --once.")
     request = command.WatchRequest(roots, config, database, sources, rebuild)
     return command.watch(request, once=once, fails_on=fails_on)
 
@@ -135,8 +134,9 @@ def serve(
     except ModuleNotFoundError as err:
         if err.name not in _EXTRA:
             raise
-        msg = "Command 'serve' needs more packages: pip install 'rule-runner[serve]'."
-        raise UsageError(msg) from err
+        raise UsageError(
+            "Command 'serve' needs more packages: pip install 'rule-runner[serve]'."
+        ) from err
     settings = ServiceSettings(
         host=host,
         port=port,

@@ -145,8 +145,9 @@ def _retention(request: EvaluationRequest) -> "Retention | None":
     from rule_runner.results.retention import parse_retention
 
     if is_s3(request.output or ""):
-        msg = "Option --retention needs a local output folder. In S3, use lifecycle rules."
-        raise UsageError(msg)
+        raise UsageError(
+            "Option --retention needs a local output folder. In S3, use lifecycle rules."
+        )
     return parse_retention(request.retention)
 
 

@@ -49,17 +49,16 @@ def read_job(
     from rule_runner.config.job_file.reader import is_code, read_job_file
 
     if allow_code and not check:
-        msg = "Option --allow-code requires --check: an evaluation runs the code anyway."
-        raise UsageError(msg)
+        raise UsageError(
+            "Option --allow-code requires --check: an evaluation runs the code anyway."
+        )
     if check and is_code(path) and not allow_code:
-        msg = (
+        raise UsageError(
             f"Job file {printable(path)} is a program, and checking it runs it. "
             "Give --allow-code to allow that."
         )
-        raise UsageError(msg)
     if check and form != "table":
-        msg = f"Option --check cannot be combined with --format {form}."
-        raise UsageError(msg)
+        raise UsageError(f"Option --check cannot be combined with --format {form}.")
     with redirect_stdout(sys.stderr):  # of a program
         definition = read_job_file(path)
     return choose(definition, only, exclude)

@@ -56,11 +56,10 @@ def replay(folder: Path, texts: Sequence[str], *, again: bool, seconds: float) -
 def _sinks(texts: Sequence[str]) -> list[EventSink]:
     names = texts or sinks_in(os.environ)
     if not names:
-        msg = (
+        raise UsageError(
             f"No sink was given: give --sink as for the evaluation, or set {SINKS} in the "
             "environment."
         )
-        raise UsageError(msg)
     return parse_sinks(names, sys.stdout)
 
 
@@ -126,8 +125,9 @@ def outbox_of(folder: Path) -> Path:
         return folder
     folders = sorted(path.parent for path in folder.glob(f"*/{EVENTS}") if path.is_file())
     if not folders:
-        msg = f"Folder {str(folder)!r} has no events. Give the output folder of an evaluation."
-        raise OutputError(msg)
+        raise OutputError(
+            f"Folder {str(folder)!r} has no events. Give the output folder of an evaluation."
+        )
     return max(folders, key=lambda path: (feeds_sinks(path), (path / EVENTS).stat().st_size))
 
 

@@ -100,8 +100,9 @@ class _Repository:
     def _variable(self, name: str) -> str:
         value = self._environment.get(name)
         if not value:
-            msg = f"The variable {name} is not set: a workflow of GitHub sets it, or its 'env'."
-            raise UsageError(msg)
+            raise UsageError(
+                f"The variable {name} is not set: a workflow of GitHub sets it, or its 'env'."
+            )
         return value
 
     def _read_event(self) -> Mapping[str, Any]:
@@ -170,8 +171,7 @@ class _Repository:
                 answer = pool.request(method, self._url + path, json=body, headers=headers)
             except urllib3.exceptions.HTTPError as err:
                 reason = type(getattr(err, "reason", err)).__name__
-                msg = f"GitHub cannot be reached at {self._url!r}: {reason}."
-                raise ClientError(msg) from err
+                raise ClientError(f"GitHub cannot be reached at {self._url!r}: {reason}.") from err
         if answer.status in _OK:
             return json.loads(answer.data or b"null")
         msg = f"GitHub answered {answer.status} to {method} {path.partition('?')[0]}."

@@ -50,8 +50,9 @@ def measure_trial(request: EvaluationRequest, shard: Shard, folder: str) -> None
     check_is_there(trial)
     index = trial.index
     if not isinstance(index, NativeIndex):
-        msg = f"Trial {trial.path!r} is in a format that only 'rule-runner evaluate' measures."
-        raise TrialError(msg)
+        raise TrialError(
+            f"Trial {trial.path!r} is in a format that only 'rule-runner evaluate' measures."
+        )
     declared, undeclared = _declared(config, trial)
     with translated(TrialError, SMDebugError), unwritable(f"Folder {folder!r}"):
         own = _own_parts(index, shard, declared)

@@ -48,21 +48,20 @@ def record(
         patterns.compiled(tensors)
     target = Path(output)
     if target.exists():
-        msg = f"Output {output!r} exists. Choose another path, or remove it."
-        raise OutputError(msg)
+        raise OutputError(f"Output {output!r} exists. Choose another path, or remove it.")
     index, _ = read_index(path, sources)
     omissions = Omissions()
     case = SavedCase()
     for saved in saved_parts(index, omissions):
         if first <= saved.own_step and (end is None or saved.own_step < end):
             if segment_of(saved.step):
-                msg = f"Trial {path!r} was resumed: choose steps before its steps go back."
-                raise TrialError(msg)
+                raise TrialError(
+                    f"Trial {path!r} was resumed: choose steps before its steps go back."
+                )
             _add(case, saved, tensors)
     names = case.tensor_names
     if not names:
-        msg = f"No tensor of trial {path!r} matches {tensors!r} at steps {steps!r}."
-        raise TrialError(msg)
+        raise TrialError(f"No tensor of trial {path!r} matches {tensors!r} at steps {steps!r}.")
     case.collections = members_of(index.collections, sorted(names))
     with unwritable(f"Output {output!r}"):
         save_npz(case, target)
@@ -76,8 +75,9 @@ def _steps(text: str) -> tuple[int, int | None]:
     """Return the bounds of ``A:B``; None for a missing end."""
     bounds = re.fullmatch(r"(\d*):(\d*)", text, re.ASCII)
     if bounds is None:
-        msg = f"Option --steps must be A:B, whole numbers that may be missing, got {text!r}."
-        raise UsageError(msg)
+        raise UsageError(
+            f"Option --steps must be A:B, whole numbers that may be missing, got {text!r}."
+        )
     return int(bounds[1] or 0), int(bounds[2]) if bounds[2] else None
 
 

@@ -58,14 +58,14 @@ def results_at(places: Sequence[str]) -> Saved:
     """
     for place in places:
         if not (is_s3(place) or Path(place).is_dir()):
-            msg = f"Folder {place!r} does not exist. {_GIVE}"
-            raise ClientError(msg)
+            raise ClientError(f"Folder {place!r} does not exist. {_GIVE}")
     saved = read(places)
     for place in places:
         if not (saved.runs or saved.problems) or (len(places) > 1 and read([place]) == _NOTHING):
             kind = "Address" if is_s3(place) else "Folder"
-            msg = f"{kind} {place!r} holds no {RESULTS}, nor do the folders in it. {_GIVE}"
-            raise ClientError(msg)
+            raise ClientError(
+                f"{kind} {place!r} holds no {RESULTS}, nor do the folders in it. {_GIVE}"
+            )
     return saved
 
 

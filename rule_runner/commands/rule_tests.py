@@ -180,8 +180,9 @@ def _edit(table: RuleTable, number: int, expected: Expectation) -> tuple[int, in
     case, key = spans[case_path], table.document.keys.get(path)
     new = f"expect: {expected.to_yaml()}"
     if case.is_alias or (key is not None and spans[path].is_alias):
-        msg = f"{table.where(*path)}: An alias cannot be updated: write the expectation out."
-        raise TableError(msg)
+        raise TableError(
+            f"{table.where(*path)}: An alias cannot be updated: write the expectation out."
+        )
     if key is not None:
         return key.start, spans[path].end, new
     if case.is_flow:

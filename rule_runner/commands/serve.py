@@ -117,8 +117,9 @@ def serve(request: WatchRequest, settings: ServiceSettings, *, is_watching: bool
     if not is_watching:
         database = request.database
         if database is None or request.roots or request.config or request.rebuild:
-            msg = "Option --no-watch needs --database FILE, and takes no ROOT and no --config."
-            raise UsageError(msg)
+            raise UsageError(
+                "Option --no-watch needs --database FILE, and takes no ROOT and no --config."
+            )
         service = Service(settings=settings, database=Path(database), clock=SystemClock())
         service.series.sources = request.sources
         return _serve(service, None)

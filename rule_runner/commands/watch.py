@@ -162,13 +162,15 @@ def _config(request: WatchRequest) -> WatchConfig:
         sources=request.sources.over(config.sources),
     )
     if not config.roots:
-        msg = "No root was given: give a folder or s3:// address with trials, or --config FILE."
-        raise UsageError(msg)
+        raise UsageError(
+            "No root was given: give a folder or s3:// address with trials, or --config FILE."
+        )
     parse_sinks(config.sinks, sys.stdout)
     kind = writes_to_stdout(config.sinks)
     if kind:
-        msg = f"Sink {kind!r} cannot be used by watch: its evaluations run in the background."
-        raise UsageError(msg)
+        raise UsageError(
+            f"Sink {kind!r} cannot be used by watch: its evaluations run in the background."
+        )
     for assignment in config.judge:
         rule_jobs(
             EvaluationRequest(
@@ -197,8 +199,7 @@ def _retention(config: WatchConfig) -> Retention | None:
     if config.retention is None:
         return None
     if is_s3(config.output):
-        msg = "Field 'retention' needs a local output folder. In S3, use lifecycle rules."
-        raise JobError(msg)
+        raise JobError("Field 'retention' needs a local output folder. In S3, use lifecycle rules.")
     names = "Option --retention", "Field 'retention'"
     with translated(JobError, UsageError, words=lambda err: str(err).replace(*names)):
         return parse_retention(str(config.retention))

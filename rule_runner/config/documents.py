@@ -121,13 +121,11 @@ def parse_json(text: str) -> Any:
     try:
         value = json.loads(text)
     except RecursionError as err:
-        msg = "it is nested too deeply"
-        raise TextError(msg) from err
+        raise TextError("it is nested too deeply") from err
     except json.JSONDecodeError as err:
         raise TextError(err.msg, err.lineno) from err
     except ValueError as err:  # an integer with thousands of digits
-        msg = f"{err}".partition(";")[0]
-        raise TextError(msg) from err
+        raise TextError(f"{err}".partition(";")[0]) from err
     _check_keys(text)
     return value
 
@@ -216,13 +214,11 @@ class _Unfinished:
 
     def _checked(self, key: Any, line: int) -> str:
         if not isinstance(key, str):
-            msg = "a key must be text"
-            raise TextError(msg, line)
+            raise TextError("a key must be text", line)
         if key in self.value:
             raise _twice(key, line)
         if key == _MERGE:
-            msg = "merging mappings with '<<' is not supported"
-            raise TextError(msg, line)
+            raise TextError("merging mappings with '<<' is not supported", line)
         return key
 
 
@@ -250,8 +246,7 @@ class _YamlBuilder:
                 self._add(event.value, 1, span, event.anchor)
             case yaml.AliasEvent():
                 if event.anchor not in self._anchored:
-                    msg = f"alias '*{event.anchor}' is not defined before it"
-                    raise TextError(msg, span.line)
+                    raise TextError(f"alias '*{event.anchor}' is not defined before it", span.line)
                 self._add(*self._anchored[event.anchor], span)
             case yaml.CollectionStartEvent():
                 _check_tag(event, span.line)
@@ -264,15 +259,13 @@ class _YamlBuilder:
             case yaml.DocumentStartEvent():
                 self._documents += 1
                 if self._documents > 1:
-                    msg = "a second document begins"
-                    raise TextError(msg, span.line)
+                    raise TextError("a second document begins", span.line)
             case _:
                 pass
 
     def _begin(self, event: yaml.CollectionStartEvent, span: TextSpan) -> None:
         if len(self._open) >= DEPTH:
-            msg = "it is nested too deeply"
-            raise TextError(msg, span.line)
+            raise TextError("it is nested too deeply", span.line)
         self._nodes += 1
         value: dict[str, Any] | list[Any] = [] if isinstance(event, yaml.SequenceStartEvent) else {}
         path = self._open[-1].next_path if self._open else ()
@@ -282,8 +275,7 @@ class _YamlBuilder:
         """Add a finished value to what it stands in."""
         self._nodes += size
         if self._nodes > NODES:
-            msg = f"it expands to more than {NODES:,} values"
-            raise TextError(msg, span.line)
+            raise TextError(f"it expands to more than {NODES:,} values", span.line)
         if anchor is not None:
             self._anchored[anchor] = (value, size)
         if not self._open:
@@ -311,5 +303,4 @@ def _span(event: yaml.Event) -> TextSpan:
 
 def _check_tag(event: yaml.ScalarEvent | yaml.CollectionStartEvent, line: int) -> None:
     if event.tag not in (None, _STRING):
-        msg = f"tag {str(event.tag)[:100]!r} cannot be used"
-        raise TextError(msg, line)
+        raise TextError(f"tag {str(event.tag)[:100]!r} cannot be used", line)

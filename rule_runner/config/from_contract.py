@@ -73,8 +73,9 @@ def _load(contract: Contract, *, run: bool) -> LoadedRule:
     if source:
         return load_from(source, name or None, run=run)
     if not name:
-        msg = f"No rule is named. Give {RULE!r}, the class name of a rule, as a parameter."
-        raise ParameterError(msg)
+        raise ParameterError(
+            f"No rule is named. Give {RULE!r}, the class name of a rule, as a parameter."
+        )
     return load_named(name, run=run)
 
 

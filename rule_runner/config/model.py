@@ -223,8 +223,7 @@ def check_is_local(place: str | Path, option: str) -> None:
         If `place` is such an address.
     """
     if _S3.match(str(place)):
-        msg = f"{option} must be a folder of this machine, got {str(place)!r}."
-        raise UsageError(msg)
+        raise UsageError(f"{option} must be a folder of this machine, got {str(place)!r}.")
 
 
 def default_output(trial: str, now: datetime | None = None) -> Path:

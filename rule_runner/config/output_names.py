@@ -49,8 +49,7 @@ class OutputTemplate:
         if not fields:
             place += "/{name}-{id}"
         elif fields == {"name"}:
-            msg = f"{text!r} needs {{id}}: trials of one name would share a folder"
-            raise ValueError(msg)
+            raise ValueError(f"{text!r} needs {{id}}: trials of one name would share a folder")
         self._text = place
         parts = place.split("/")
         first = next(number for number, part in enumerate(parts) if _fields(part))
@@ -87,6 +86,7 @@ def _fields(text: str) -> set[str]:
     with translated(ValueError, ValueError, before=problem, after=remedy):
         fields = {field for _, field, *_ in Formatter().parse(text) if field is not None}
     if unknown := fields.difference(FIELDS):
-        msg = f"{text!r} has the field {min(unknown)!r}. It may have {{name}} and {{id}}"
-        raise ValueError(msg)
+        raise ValueError(
+            f"{text!r} has the field {min(unknown)!r}. It may have {{name}} and {{id}}"
+        )
     return fields

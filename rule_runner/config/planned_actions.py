@@ -37,8 +37,9 @@ def planned(
         own = [*Actions(job.actions, name).actions, *Actions(declared, name).actions]
     actions = [_named(action, name, training_job) for action in (*own, *job.operator_actions)]
     if len(actions) > LIMIT:
-        msg = f"Rule {job.configuration_name!r} takes at most {LIMIT} actions, got {len(actions)}."
-        raise ParameterError(msg)
+        raise ParameterError(
+            f"Rule {job.configuration_name!r} takes at most {LIMIT} actions, got {len(actions)}."
+        )
     return tuple(actions)
 
 
@@ -49,9 +50,8 @@ def _named(action: "Action", rule: str, training_job: str | None) -> "Action":
     if not isinstance(action, StopTrainingAction) or action.training_job_prefix:
         return action
     if not training_job:
-        msg = (
+        raise ParameterError(
             f"Rule {rule!r} is to stop a training job, and its name is not known. "
             "Give it to the action, or as --training-job-name."
         )
-        raise ParameterError(msg)
     return replace(action, training_job_prefix=training_job, exact=True)

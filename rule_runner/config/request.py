@@ -206,11 +206,11 @@ class EvaluationRequest(
         """
         ways = [bool(self.rules), self.job is not None, self.container is not None]
         if not any(ways):
-            msg = "No rule was given: give --rule NAME, --source FILE or both."
-            raise UsageError(msg)
+            raise UsageError("No rule was given: give --rule NAME, --source FILE or both.")
         if sum(ways) > 1:
-            msg = "A request has 'rules', a 'job' or a 'container', not several of them."
-            raise UsageError(msg)
+            raise UsageError(
+                "A request has 'rules', a 'job' or a 'container', not several of them."
+            )
 
     def check_measuring(self) -> None:
         """Check that the rules run where the measures arrive.
@@ -221,16 +221,16 @@ class EvaluationRequest(
             If they run in processes of their own, or measures come from two places.
         """
         if self.measure_on is not None and self.measurements is not None:
-            msg = "Options --measure-on and --measurements cannot be combined. Choose one."
-            raise UsageError(msg)
+            raise UsageError(
+                "Options --measure-on and --measurements cannot be combined. Choose one."
+            )
         option = "--measurements" if self.measure_on is None else "--measure-on"
         if (self.measure_on or self.measurements) is not None and self.own_processes:
             what = "--rule-timeout" if self.isolate is Isolation.NONE else "--isolate process"
-            msg = (
+            raise UsageError(
                 f"Option {option} cannot be combined with {what}, which lets each rule read "
                 "the trial itself. Leave one of them out."
             )
-            raise UsageError(msg)
 
     @property
     def fails_on(self) -> Severity | None:
@@ -283,8 +283,7 @@ def read_request(text: str) -> EvaluationRequest:
             content = text if is_json else _content(text)
         return msgspec.json.decode(content, type=EvaluationRequest)
     except (msgspec.DecodeError, UnicodeDecodeError) as err:
-        msg = f"Request{source} is not valid: {str(err).rstrip('.')}."
-        raise UsageError(msg) from err
+        raise UsageError(f"Request{source} is not valid: {str(err).rstrip('.')}.") from err
 
 
 def _content(path: str) -> bytes:

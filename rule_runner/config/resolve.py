@@ -109,8 +109,7 @@ def _fitting(request: EvaluationRequest) -> "RuleChoice | None":
     )
     if choice.rules:
         return choice
-    msg = f"No built-in rule fits trial {request.any_trial!r}. {choice.note()}"
-    raise TrialError(msg)
+    raise TrialError(f"No built-in rule fits trial {request.any_trial!r}. {choice.note()}")
 
 
 def _requested_jobs(
@@ -149,8 +148,9 @@ def _window() -> int:
     """Return the wait window that the environment sets, in steps."""
     text = os.environ.get(WINDOW) or str(DEFAULT_WINDOW)
     if not (text.isascii() and text.isdigit()):
-        msg = f"Environment variable {WINDOW} must be a whole number >= 0, got {text!r}."
-        raise UsageError(msg)
+        raise UsageError(
+            f"Environment variable {WINDOW} must be a whole number >= 0, got {text!r}."
+        )
     return int(text)
 
 
@@ -162,11 +162,10 @@ def _stop_files(request: EvaluationRequest, trial: TrialAddress) -> tuple[Path, 
     folder = trial.folder
     if folder is None and not Path(stop_file).is_absolute():
         place = "in S3" if trial.is_in_s3 else "on a server"
-        msg = (
+        raise UsageError(
             f"Environment variable {STOP_FILE} must be an absolute path on this machine, since "
             f"trial {str(trial)!r} is {place}, got {stop_file!r}."
         )
-        raise UsageError(msg)
     return ((folder or Path()) / stop_file,)
 
 

@@ -29,11 +29,10 @@ def parse_requests(rules: Sequence[str], sources: Sequence[str]) -> list[RuleReq
     free_names = sum(rule_id is None for rule_id, _ in names)
     free_files = sum(rule_id is None for rule_id, _ in files)
     if free_names and free_files and (free_names, free_files) != (1, 1):
-        msg = (
+        raise UsageError(
             f"{free_names} rules and {free_files} source files have no ID, so which "
             "belong together is ambiguous. Give IDs: --rule ID=NAME --source ID=FILE."
         )
-        raise UsageError(msg)
     name_of, file_of = dict(names), dict(files)
     requests = [RuleRequest(rule_id, name, file_of.get(rule_id)) for rule_id, name in names]
     return requests + [
@@ -52,16 +51,14 @@ def _split_id(text: str, option: str) -> tuple[str | None, str]:
     if not equals or (option == "--source" and not _ID.fullmatch(rule_id)):
         rule_id, rest = "", text
     if not rest:
-        msg = f"Option {option} needs a value after {text!r}."
-        raise UsageError(msg)
+        raise UsageError(f"Option {option} needs a value after {text!r}.")
     return rule_id or None, rest
 
 
 def _check_ids(ids: Sequence[str | None], option: str) -> None:
     for rule_id in ids:
         if rule_id is not None and ids.count(rule_id) > 1:
-            msg = f"ID {rule_id!r} is given to two {option} options. IDs must differ."
-            raise UsageError(msg)
+            raise UsageError(f"ID {rule_id!r} is given to two {option} options. IDs must differ.")
 
 
 def parse_parameters(texts: Sequence[str], ids: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -75,18 +72,17 @@ def parse_parameters(texts: Sequence[str], ids: Sequence[str]) -> dict[str, dict
     """
     for rule_id in ids:
         if ids.count(rule_id) > 1:
-            msg = f"Two rule jobs are called {rule_id!r}. Give IDs: --rule first={rule_id}."
-            raise UsageError(msg)
+            raise UsageError(
+                f"Two rule jobs are called {rule_id!r}. Give IDs: --rule first={rule_id}."
+            )
     parameters: dict[str, dict[str, str]] = {rule_id: {} for rule_id in ids}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key:
-            msg = f"A parameter must be key=value, got {text!r}."
-            raise UsageError(msg)
+            raise UsageError(f"A parameter must be key=value, got {text!r}.")
         rule_id, name = _owner(key, ids)
         if name in parameters[rule_id]:
-            msg = f"Parameter {name!r} of rule {rule_id!r} is given twice."
-            raise UsageError(msg)
+            raise UsageError(f"Parameter {name!r} of rule {rule_id!r} is given twice.")
         parameters[rule_id][name] = value
     return parameters
 
@@ -98,11 +94,10 @@ def _owner(key: str, ids: Sequence[str]) -> tuple[str, str]:
             return rule_id, key[len(rule_id) + 1 :]
     if len(ids) == 1:
         return ids[0], key
-    msg = (
+    raise UsageError(
         f"Parameter {key!r} does not name its rule. "
         f"Write ID.{key.rpartition('.')[2]}=value with an ID of {', '.join(map(repr, ids))}."
     )
-    raise UsageError(msg)
 
 
 def parse_modes(texts: Sequence[str], ids: Sequence[str]) -> dict[str, RuleMode]:
@@ -123,12 +118,12 @@ def parse_modes(texts: Sequence[str], ids: Sequence[str]) -> dict[str, RuleMode]
             from rule_core.rules.params import did_you_mean
 
             hint, names = did_you_mean(rule_id, ids), ", ".join(map(repr, ids))
-            msg = f"Mode {text!r} names no rule of this evaluation.{hint} Its IDs: {names}."
-            raise UsageError(msg)
+            raise UsageError(
+                f"Mode {text!r} names no rule of this evaluation.{hint} Its IDs: {names}."
+            )
         if rule_id in modes:
             whose = "all rules" if rule_id is None else f"rule {rule_id!r}"
-            msg = f"The mode of {whose} is given twice."
-            raise UsageError(msg)
+            raise UsageError(f"The mode of {whose} is given twice.")
         modes[rule_id] = _mode(word)
     default = modes.get(None, RuleMode.ENFORCE)
     return {rule_id: modes.get(rule_id, default) for rule_id in ids}
@@ -149,5 +144,4 @@ def _mode(word: str) -> RuleMode:
     try:
         return RuleMode(word)
     except ValueError:
-        msg = f"A mode must be 'enforce' or 'observe', got {word!r}."
-        raise UsageError(msg) from None
+        raise UsageError(f"A mode must be 'enforce' or 'observe', got {word!r}.") from None

@@ -191,8 +191,9 @@ class Contract:
         try:
             return RuleMode(text)
         except ValueError:
-            msg = f"Parameter {MODE!r} must be 'enforce' or 'observe', got {text!r}."
-            raise ParameterError(msg) from None
+            raise ParameterError(
+                f"Parameter {MODE!r} must be 'enforce' or 'observe', got {text!r}."
+            ) from None
 
     def step(self, name: str) -> int | None:
         """Return a global step, or None if it is not given.
@@ -207,8 +208,7 @@ class Contract:
             return None
         if text.isascii() and text.isdigit():
             return int(text)
-        msg = f"Parameter {name!r} must be a whole number >= 0, got {text!r}."
-        raise ParameterError(msg)
+        raise ParameterError(f"Parameter {name!r} must be a whole number >= 0, got {text!r}.")
 
     @property
     def min_coverage(self) -> float | None:
@@ -236,8 +236,7 @@ class Contract:
         except ValueError:
             number = -1.0
         if not 0 <= number < float("inf"):
-            msg = f"Parameter {name!r} must be a finite number >= 0, got {text!r}."
-            raise ParameterError(msg)
+            raise ParameterError(f"Parameter {name!r} must be a finite number >= 0, got {text!r}.")
         return number
 
     def _text(self, name: str) -> str | None:
@@ -258,8 +257,7 @@ def parse_share(value: object, what: str) -> float:
     except ValueError:
         share = -1.0
     if isinstance(value, bool) or not 0 <= share <= 1:
-        msg = f"{what} must be a number from 0 to 1, got {value!r:.100}."
-        raise ParameterError(msg)
+        raise ParameterError(f"{what} must be a number from 0 to 1, got {value!r:.100}.")
     return share
 
 
@@ -288,8 +286,7 @@ def read_contract() -> Contract:
     except (FileNotFoundError, NotADirectoryError):
         return contract
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as err:
-        msg = f"Job configuration '{path}' cannot be read: {err}."
-        raise ParameterError(msg) from err
+        raise ParameterError(f"Job configuration '{path}' cannot be read: {err}.") from err
     if not job.environment.get(RULE):
         return Contract(contract.root, os.environ, None, job)
     return Contract(contract.root, {**os.environ, **job.environment}, job.environment, job)

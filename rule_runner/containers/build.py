@@ -34,12 +34,11 @@ def build_image(
     """
     root = root or ROOT
     if not (root / "Dockerfile").is_file():
-        msg = (
+        raise UsageError(
             "The image is built from a checkout of rule-runner, but this is an installed package. "
             "Run 'rule-runner docker build' in a checkout, or 'docker pull' an image and pass its "
             "name to 'rule-runner docker run --image'."
         )
-        raise UsageError(msg)
     arguments = {"VARIANT": variant} | _arguments(build_arg)
     if base_image:
         arguments["BASE_IMAGE"] = base_image
@@ -48,8 +47,9 @@ def build_image(
     for message in Engine().build(root, tag, arguments, network):
         sys.stderr.write(printable_lines(str(message.get("stream", ""))))
         if message.get("error"):
-            msg = f"The image could not be built: {' '.join(str(message['error']).split())}"
-            raise ClientError(msg)
+            raise ClientError(
+                f"The image could not be built: {' '.join(str(message['error']).split())}"
+            )
     print(tag)
 
 
@@ -68,7 +68,6 @@ def _arguments(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not (equals and name):
-            msg = f"A build argument must be KEY=VALUE, got {text!r}."
-            raise UsageError(msg)
+            raise UsageError(f"A build argument must be KEY=VALUE, got {text!r}.")
         arguments[name] = value
     return arguments

@@ -44,10 +44,9 @@ class Engine(Closing):
         if tuple(map(int, api.split("."))) < OLDEST_API:
             self.close()
             oldest = ".".join(map(str, OLDEST_API))
-            msg = (
+            raise errors.EngineError(
                 f"The engine is too old: it supports API {api}. Install one that supports {oldest}."
             )
-            raise errors.EngineError(msg)
 
     def close(self) -> None:
         """Close the connection."""
@@ -83,11 +82,10 @@ class Engine(Closing):
         with _refusals():
             names = {network.name for network in self._client.networks.list()}
         if not names & _BRIDGES:
-            msg = (
+            raise errors.EngineError(
                 "The engine has no bridge network, and this evaluation needs a network. "
                 "Choose one that the engine has: --network host."
             )
-            raise errors.EngineError(msg)
         return "bridge"
 
     def find_image(self, name: str, *, pull: bool) -> None:
@@ -106,11 +104,10 @@ class Engine(Closing):
             try:
                 self._client.images.get(name)
             except NotFound:
-                msg = (
+                raise errors.EngineError(
                     f"The engine has no image {name!r}. Build it with 'rule-runner docker build "
                     f"--tag {name}', or pull it from a registry with --pull."
-                )
-                raise errors.EngineError(msg) from None
+                ) from None
 
     def create(self, plan: ContainerPlan) -> "RunningContainer":
         """Create a container without starting it.

@@ -62,8 +62,9 @@ class Ecr:
             token = ""
         username, colon, password = token.partition(":")
         if not colon:
-            msg = f"ECR in region {self.region!r} returned a login without user and password."
-            raise ImageError(msg)
+            raise ImageError(
+                f"ECR in region {self.region!r} returned a login without user and password."
+            )
         return Login(host, username, password)
 
     def _checked(self, endpoint: str) -> str:
@@ -73,11 +74,10 @@ class Ecr:
         )
         match = re.fullmatch(own, endpoint)
         if match is None:
-            msg = (
+            raise ImageError(
                 f"ECR in region {self.region!r} returned a login for a foreign host, "
                 f"got {endpoint!r}. The login is not used."
             )
-            raise ImageError(msg)
         return match[1]
 
     def require_repository(self, name: str, *, create: bool) -> None:
@@ -97,11 +97,10 @@ class Ecr:
         if description is not None:
             return
         if not create:
-            msg = (
+            raise ImageError(
                 f"ECR in region {self.region!r} has no repository {name!r}. "
                 "Create it with --create, or choose another with --repository."
             )
-            raise ImageError(msg)
         self._ask(
             lambda: self._client.create_repository(repositoryName=name),
             f"create the repository {name!r}",

@@ -32,8 +32,9 @@ def present(translated: ContainerRequest, output: str) -> Iterator[Mount]:
         elif waits and has_parent:
             yield replace(mount, folder=folder.parent)
         else:
-            msg = f"Folder {str(folder)!r} does not exist. Check the path of the trial or rule."
-            raise ClientError(msg)
+            raise ClientError(
+                f"Folder {str(folder)!r} does not exist. Check the path of the trial or rule."
+            )
 
 
 def make_writable(written: Collection[Path], output: Path) -> tuple[int, int]:
@@ -79,9 +80,8 @@ def aws_folder() -> str:
     """
     folder = Path.home() / ".aws"
     if not folder.is_dir():
-        msg = (
+        raise ClientError(
             f"--aws-config needs the folder {str(folder)!r}. Run 'aws configure', or omit the "
             "option."
         )
-        raise ClientError(msg)
     return str(folder)

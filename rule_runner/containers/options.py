@@ -129,11 +129,10 @@ def translate(request: EvaluationRequest, home: Path) -> ContainerRequest:
         If an action would run a command, or a folder cannot be mounted.
     """
     if "command" in _action_kinds(request):
-        msg = (
+        raise UsageError(
             "An action 'command:' would run inside the container, without the programs of this "
             "machine. Use 'rule-runner evaluate' for actions that run commands."
         )
-        raise UsageError(msg)
     paths = _Paths()
     request = replace(
         request,
@@ -214,17 +213,15 @@ def _names_cloud(parameter: str) -> bool:
 def _check_mountable(folder: Path, home: Path) -> None:
     """Reject folders that hide folders of the image, and those that contain a home folder."""
     if any(path.is_relative_to(folder) or folder.is_relative_to(path) for path in _OF_THE_IMAGE):
-        msg = (
+        raise UsageError(
             f"Folder {str(folder)!r} cannot be mounted into a container: the image has its own "
             "there. Move the files to a folder of their own."
         )
-        raise UsageError(msg)
     if home.is_relative_to(folder):
-        msg = (
+        raise UsageError(
             f"Folder {str(folder)!r} would expose a whole home folder to the rules. "
             "Move the files to a folder of their own."
         )
-        raise UsageError(msg)
 
 
 def split(

@@ -104,8 +104,9 @@ def parse_size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     size = int(float(match[1]) * _UNITS[match[2].lower()]) if match else 0
     if size < _SMALLEST:
-        msg = f"Memory must be a size of at least 64m, such as 4g or 512m, got {text!r}."
-        raise UsageError(msg)
+        raise UsageError(
+            f"Memory must be a size of at least 64m, such as 4g or 512m, got {text!r}."
+        )
     return size
 
 
@@ -140,11 +141,10 @@ def check_endpoints(urls: Iterable[str], network: str) -> None:
     """
     hosts = {urlsplit(url).hostname for url in urls}
     if network != "host" and any(is_loopback(host or "") for host in hosts):
-        msg = (
+        raise UsageError(
             "The endpoint of AWS is an address of this machine alone, which a container on network "
             f"{network!r} does not reach. Use --network host."
         )
-        raise UsageError(msg)
 
 
 def is_loopback(host: str) -> bool:

@@ -62,8 +62,7 @@ def push_all(options: Push, regions: Sequence[str], to: str | None) -> Iterator[
     """
     names = [name.strip() for text in regions for name in text.split(",") if name.strip()]
     if (to is None) != bool(names):
-        msg = "Give either --region, once or more, or --to HOST/REPOSITORY."
-        raise UsageError(msg)
+        raise UsageError("Give either --region, once or more, or --to HOST/REPOSITORY.")
     return push_to_regions(options, names) if to is None else iter([push_to_registry(options, to)])
 
 
@@ -115,8 +114,7 @@ def push_to_registry(options: Push, name: str) -> str:
     """
     place_in_registry = parse_place(name)
     if place_in_registry.digest is not None:
-        msg = f"--to must be HOST/REPOSITORY or HOST/REPOSITORY:TAG, got {name!r}."
-        raise UsageError(msg)
+        raise UsageError(f"--to must be HOST/REPOSITORY or HOST/REPOSITORY:TAG, got {name!r}.")
     to = options.to(place_in_registry.host, place_in_registry.repository, place_in_registry.tag)
     with PushingEngine() as engine, _progress(to) as progress:
         return str(engine.push(options.image, to, None, progress))
@@ -163,8 +161,9 @@ class PushingEngine(Engine):
             If the engine fails.
         """
         if login is not None and login.host != to.host:
-            msg = f"Login for {login.host!r} must not go to another registry, got {to.host!r}."
-            raise ImageError(msg)
+            raise ImageError(
+                f"Login for {login.host!r} must not go to another registry, got {to.host!r}."
+            )
         sdk_image = self.find(image)
         account = {"username": login.username, "password": login.password} if login else None
         status = _PushStatus()
@@ -178,8 +177,7 @@ class PushingEngine(Engine):
                 if status.update(answer):
                     progress(*status.size)
         if status.digest is None:
-            msg = f"The engine did not report the digest of {to.name!r}. Push it again."
-            raise ImageError(msg)
+            raise ImageError(f"The engine did not report the digest of {to.name!r}. Push it again.")
         return ImageUri(to.host, to.repository, digest=status.digest)
 
     def find(self, image: str) -> Any:
@@ -198,11 +196,10 @@ class PushingEngine(Engine):
             except OSError as err:  # the base class of the SDK's HTTP errors
                 if getattr(err, "status_code", None) != _NOT_FOUND:
                     raise
-                msg = (
+                raise ImageError(
                     f"The engine has no image {image!r}. Build one with "
                     f"'rule-runner docker build', or choose another with --image."
-                )
-                raise ImageError(msg) from err
+                ) from err
 
 
 class _PushStatus:

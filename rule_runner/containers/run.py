@@ -90,12 +90,12 @@ def _isolated(request: EvaluationRequest, output: str) -> dict[str, EvaluationRe
     kind = writes_to_stdout(request.sinks)
     if request.format == "sarif" or kind:
         what = "--format sarif" if request.format == "sarif" else f"--sink {kind}"
-        msg = f"{what} cannot be combined with --isolate. Leave one of them out."
-        raise UsageError(msg)
+        raise UsageError(f"{what} cannot be combined with --isolate. Leave one of them out.")
     builtin = {rule.name for rule in request.rules if rule.source is None}
     for group in builtin & {EVERY_RULE, FITTING_RULES}:
-        msg = f"--rule {group} cannot be combined with --isolate. Name the rules, or leave one out."
-        raise UsageError(msg)
+        raise UsageError(
+            f"--rule {group} cannot be combined with --isolate. Name the rules, or leave one out."
+        )
     names = [safe_name(_name(rule)) for rule in request.rules]
     return split(replace(request, format="json"), names, output)
 
@@ -109,8 +109,7 @@ def _name(request: RuleRequest) -> str:
 
         return load_named(request.name or "", run=False).name
     if is_s3(str(request.source)):
-        msg = f"Give the rule of {str(request.source)!r} an ID: --source ID=s3://..."
-        raise UsageError(msg)
+        raise UsageError(f"Give the rule of {str(request.source)!r} an ID: --source ID=s3://...")
     from rule_runner.loading.rule_file import read_rule_file
 
     return read_rule_file(Path(request.source)).choose(None)
@@ -122,11 +121,10 @@ def _plan(
     """Return the plan of one container, and create its output folder."""
     output = translated.request.output or ""
     if engine.remote and translated.mounts:
-        msg = (
+        raise EngineError(
             f"The engine of {HOST} is on another machine, which does not see folder "
             f"{str(translated.mounts[0].folder)!r}. Give s3:// paths, or use an engine here."
         )
-        raise EngineError(msg)
     network = settings.network or (engine.network() if translated.network else NONE)
     variables = plan.environment(translated, os.environ, profile=settings.aws_config)
     plan.check_endpoints(

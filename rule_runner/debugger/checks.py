@@ -15,8 +15,7 @@ def require(holds: bool, argument: str, what: str, value: object) -> None:
         As the SDK does; also under ``python -O``.
     """
     if not holds:
-        msg = f"Argument {argument} must be {what}, got {value!r}."
-        raise AssertionError(msg)
+        raise AssertionError(f"Argument {argument} must be {what}, got {value!r}.")
 
 
 def require_integer(argument: str, value: object, minimum: int) -> None:

@@ -104,5 +104,6 @@ class FrameworkProfile:
             try:
                 self.profiling_parameters[config.name] = config.to_json_string()
             except AttributeError as err:
-                msg = f"Argument {argument} must be a configuration of metrics, got {config!r}."
-                raise AttributeError(msg) from err
+                raise AttributeError(
+                    f"Argument {argument} must be a configuration of metrics, got {config!r}."
+                ) from err

@@ -34,8 +34,7 @@ class CollectionConfig:
             If `other` is anything else, including None.
         """
         if not isinstance(other, CollectionConfig):
-            msg = f"CollectionConfig is comparable with its like only, got {other!r}."
-            raise TypeError(msg)
+            raise TypeError(f"CollectionConfig is comparable with its like only, got {other!r}.")
         return self.name == other.name and self.parameters == other.parameters
 
     def __hash__(self) -> int:

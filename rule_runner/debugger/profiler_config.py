@@ -44,11 +44,10 @@ class ProfilerConfig:
         _require(FrameworkProfile, "framework_profile_params", self.framework_profile_params)
         _require(Profiler, "profile_params", self.profile_params)
         if self.framework_profile_params is not None and self.profile_params is not None:
-            msg = (
+            raise ValueError(
                 "Profiler does not work when framework profiling is on, got both profile_params "
                 "and framework_profile_params. Leave out one."
             )
-            raise ValueError(msg)
 
     def _to_request_dict(self) -> dict[str, Any]:
         """Return the `ProfilerConfig` of a CreateTrainingJob request."""

@@ -301,11 +301,10 @@ def _built_in_parameters(rule_parameters: dict[str, Any] | None) -> dict[str, An
     """
     own = {} if rule_parameters is None else rule_parameters
     if own.get(RULE) is not None:
-        msg = (
+        raise RuntimeError(
             f"A built-in rule takes no parameter rule_to_invoke, got {own[RULE]!r}. "
             "Remove it, or make a custom rule."
         )
-        raise RuntimeError(msg)
     return own
 
 
@@ -318,32 +317,29 @@ def _source_parameters(source: str | None, rule_to_invoke: str | None) -> dict[s
         If only one is given.
     """
     if bool(source) != bool(rule_to_invoke):
-        msg = (
+        raise ValueError(
             f"Arguments source and rule_to_invoke go together, got {source!r} and "
             f"{rule_to_invoke!r}. If you provide one, you must also provide the other."
         )
-        raise ValueError(msg)
     return {SOURCE: source, RULE: rule_to_invoke} if source else {}
 
 
 def _require_actions(actions: object) -> None:
     if actions is not None and not is_valid_action_object(actions):
-        msg = (
+        raise RuntimeError(
             f"Argument actions must be an Action or an ActionList, got {actions!r}. "
             "Put several into rule_configs.ActionList(...)."
         )
-        raise RuntimeError(msg)
 
 
 def _debug_configuration(base_config: BaseConfig) -> dict[str, Any]:
     try:
         configuration: dict[str, Any] = base_config["DebugRuleConfiguration"]
     except TypeError as err:
-        msg = (
+        raise TypeError(
             "The base of a debugging rule must be what a function of rule_configs returns, "
             f"got {base_config!r}. Classes of rule_configs are for ProfilerRule.sagemaker."
-        )
-        raise TypeError(msg) from err
+        ) from err
     return configuration
 
 
@@ -363,8 +359,7 @@ def _name_and_parameters(base_config: ProfilerRuleBase) -> tuple[str, dict[str, 
     try:
         return base_config.rule_name, base_config.rule_parameters
     except AttributeError as err:
-        msg = (
+        raise AttributeError(
             "The base of a profiling rule must be an object of a class of rule_configs, "
             f"got {base_config!r}. Functions of rule_configs are for Rule.sagemaker."
-        )
-        raise AttributeError(msg) from err
+        ) from err

@@ -79,8 +79,9 @@ def make_invoker(
         return _construct(bound, trials, actions, output_dir, window_us)
     loaded = config.loaded
     if not (loaded.builtin or loaded.package) and loaded.source is None:
-        msg = f"Rule {loaded.name!r} has no file that a separate process could run. Give one."
-        raise RuleSourceError(msg)
+        raise RuleSourceError(
+            f"Rule {loaded.name!r} has no file that a separate process could run. Give one."
+        )
     request = _WorkerRequest(
         loaded.name,
         loaded.fetched or loaded.source,

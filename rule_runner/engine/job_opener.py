@@ -139,11 +139,10 @@ def restore_ended(jobs: Sequence[RuleJob], config: EvaluationConfig) -> bool:
     """
     new = [job.config.configuration_name for job in jobs if job.recorded is None]
     if new and any(job.recorded and job.recorded.ended_at for job in jobs):
-        msg = (
+        raise OutputError(
             f"Output folder {str(config.output)!r} holds an ended evaluation without "
             f"rule job {new[0]!r}. Choose another folder, or use --overwrite."
         )
-        raise OutputError(msg)
     conclusive = [
         (job, result)
         for job in jobs

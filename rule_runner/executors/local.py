@@ -69,8 +69,7 @@ class LocalExecutor(StoppableExecutor):
         """Start a call, unless the executor was stopped."""
         with self._lock:
             if self._stopped:
-                msg = "The worker process was stopped."
-                raise WorkerLostError(msg)
+                raise WorkerLostError("The worker process was stopped.")
             return worker.submit(fn, *args, **kwargs)
 
     def stop(self) -> None:

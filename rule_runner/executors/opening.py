@@ -55,8 +55,7 @@ def check_form(spec: str) -> None:
         If it has none of `FORMS`.
     """
     if not (_STARTED_HERE.fullmatch(spec) or _CLUSTER.fullmatch(spec)):
-        msg = f"An executor is {FORMS}, got {spec!r}."
-        raise UsageError(msg)
+        raise UsageError(f"An executor is {FORMS}, got {spec!r}.")
 
 
 def opener(spec: str, attempts: int = ATTEMPTS) -> Callable[[], StoppableExecutor]:
@@ -91,8 +90,7 @@ def _library(spec: str, kind: str, **options: Any) -> Callable[[], StoppableExec
 
     def fail(err: Exception) -> NoReturn:
         reason = " ".join(str(err).split()).rstrip(".") or type(err).__name__
-        msg = f"Executor {spec!r} cannot be reached: {reason[:_REASON]}."
-        raise TemporaryError(msg) from err
+        raise TemporaryError(f"Executor {spec!r} cannot be reached: {reason[:_REASON]}.") from err
 
     return lambda: attempt(lambda: executor_class(**options), fail)
 

@@ -43,8 +43,7 @@ class RemoteExecutor(StoppableExecutor):
         outer: Future[T] = Future()
         with self._lock:
             if not self._is_open:
-                msg = "The executor was shut down."
-                raise RuntimeError(msg)
+                raise RuntimeError("The executor was shut down.")
             inner, cancel = self.start(partial(fn, *args, **kwargs))
             self._cancels[outer] = cancel
         outer.add_done_callback(self._forget)

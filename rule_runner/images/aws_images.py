@@ -117,9 +117,8 @@ def require_region(region: str) -> str:
     suffix = dns_suffix(region)
     if suffix is None:
         names = sorted(NAMES)
-        msg = (
+        raise UnknownRegionError(
             f"Region must be one of AWS's, got {region!r}.{nearest(region, names)} "
             f"Known: {', '.join(names)}."
         )
-        raise UnknownRegionError(msg)
     return suffix

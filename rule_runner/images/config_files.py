@@ -60,11 +60,9 @@ def read_bytes(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as err:
-        msg = f"Cannot read {str(path)!r}: {err.strerror}."
-        raise ImageError(msg) from err
+        raise ImageError(f"Cannot read {str(path)!r}: {err.strerror}.") from err
     if len(data) > LARGEST:
-        msg = f"Image file {str(path)!r} must have at most {LARGEST} bytes, got more."
-        raise ImageError(msg)
+        raise ImageError(f"Image file {str(path)!r} must have at most {LARGEST} bytes, got more.")
     return data
 
 
@@ -81,8 +79,9 @@ def parse(path: Path, data: bytes) -> dict[str, str]:
         content = tomllib.loads(data.decode("utf-8"))
     images = content.pop(TABLE, {})
     if content or not isinstance(images, dict):
-        msg = f"Image file {str(path)!r} must have one table, [{TABLE}], got {[*content]!r}."
-        raise ImageError(msg)
+        raise ImageError(
+            f"Image file {str(path)!r} must have one table, [{TABLE}], got {[*content]!r}."
+        )
     for region, uri in images.items():
         with translated(ImageError, ImageError, before=f"Image file {str(path)!r}: "):
             _check(region, uri)
@@ -91,8 +90,7 @@ def parse(path: Path, data: bytes) -> dict[str, str]:
 
 def _check(region: str, uri: object) -> None:
     if not isinstance(uri, str):
-        msg = f"Image of region {region!r} must be a string, got {uri!r}."
-        raise ImageError(msg)
+        raise ImageError(f"Image of region {region!r} must be a string, got {uri!r}.")
     require_fit(parse_uri(uri), region)
 
 

@@ -110,11 +110,10 @@ def unregister(region: str, *, project: bool = False) -> Path:
     file = place(project=project)
     images = _images_in(file)
     if images.pop(region, None) is None:
-        msg = (
+        raise ImageError(
             f"Image file {str(file)!r} has no image for region {region!r}. "
             "'rule-runner images list' shows which file has one."
         )
-        raise ImageError(msg)
     return _write(file, images, project)
 
 
@@ -146,11 +145,10 @@ def trust_project(file: Path | None = None) -> tuple[Path, dict[str, str]]:
     file = file or config_files.project_file(Path.cwd())
     data = config_files.read_bytes(file) if file is not None else None
     if file is None or data is None:
-        msg = (
+        raise ImageError(
             f"No image file to trust, got {str(file or Path.cwd())!r}. "
             f"Give the path of one, or change to a project with an {config_files.NAME}."
         )
-        raise ImageError(msg)
     images = config_files.parse(file, data)
     _trust(file, data)
     return file, images

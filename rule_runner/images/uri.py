@@ -57,11 +57,10 @@ def parse_place(text: str) -> ImageUri:
     match = _URI.fullmatch(text) if len(text) <= LONGEST else None
     # Without a dot or a port the first part is not a host: for Docker it is a user of its hub.
     if match is None or not (set(".:") & set(match["host"]) or match["host"] == "localhost"):
-        msg = (
+        raise ImageError(
             f"Image URI must name a registry and a repository in at most {LONGEST} characters, "
             f"as in HOST/REPOSITORY:TAG or HOST/REPOSITORY@sha256:..., got {text[:300]!r}."
         )
-        raise ImageError(msg)
     return ImageUri(match["host"], match["repository"], match["tag"], match["digest"])
 
 
@@ -75,8 +74,7 @@ def parse_uri(text: str) -> ImageUri:
     """
     uri = parse_place(text)
     if uri.tag is None and uri.digest is None:
-        msg = f"Image URI must end in a tag or a digest, got {text!r}. Add ':TAG'."
-        raise ImageError(msg)
+        raise ImageError(f"Image URI must end in a tag or a digest, got {text!r}. Add ':TAG'.")
     return uri
 
 
@@ -98,9 +96,8 @@ def require_fit(uri: ImageUri, region: str) -> None:
     suffix = require_region(region)
     match = _ECR.fullmatch(uri.host)
     if match is not None and (match["region"], match["suffix"]) != (region, suffix):
-        msg = (
+        raise ImageError(
             f"Image for region {region!r} must be in its registry, one that ends in "
             f"'.ecr.{region}.{suffix}', got {uri.host!r}. "
             f"Push it there with 'rule-runner images push --region {region}'."
         )
-        raise ImageError(msg)

@@ -183,11 +183,10 @@ def _check_own(path: Path) -> None:
         raise
     number = int.from_bytes(header[_APPLICATION_BYTES], "big")
     if header and not (header.startswith(_HEADER) and number == _APPLICATION):
-        msg = (
+        raise OutputError(
             f"{str(path)!r} is not an index of 'rule-runner watch', and is left as it is. Choose "
             "another file with --database."
         )
-        raise OutputError(msg)
 
 
 def _only_writer(path: Path) -> Lease:
@@ -201,11 +200,10 @@ def _only_writer(path: Path) -> Lease:
     lock = path.with_name(f"{path.name}.lock")
     lease = Lease.take(lock)
     if lease is None:
-        msg = (
+        raise OutputError(
             f"Database {str(path)!r} is in use by process {holder(lock)}. Stop that process, or "
             "choose another file with --database."
         )
-        raise OutputError(msg)
     lease.name_holder(os.getpid())
     return lease
 

@@ -116,8 +116,7 @@ def _evaluations(output: str) -> list[SavedEvaluation]:
         evaluations = [*saved_evaluations(output, depth=1)]
     for evaluation in evaluations:
         for problem in evaluation.problems:
-            msg = f"{problem} Remove the output folder to have the trial judged again."
-            raise OutputError(msg)
+            raise OutputError(f"{problem} Remove the output folder to have the trial judged again.")
         if evaluation.acknowledgement_problem:
             log_unreadable(evaluation.acknowledgement_problem)
     return evaluations

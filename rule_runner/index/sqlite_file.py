@@ -63,11 +63,11 @@ class SqliteFile(Closing):
         try:
             yield
         except sqlite3.OperationalError as err:
-            msg = f"{subject} {str(self.path)!r} cannot be used: {err}."
-            raise OutputError(msg) from err
+            raise OutputError(f"{subject} {str(self.path)!r} cannot be used: {err}.") from err
         except sqlite3.Error as err:
-            msg = f"{subject} {str(self.path)!r} {verb} damaged: {err}. {self.remedy}"
-            raise OutputError(msg) from err
+            raise OutputError(
+                f"{subject} {str(self.path)!r} {verb} damaged: {err}. {self.remedy}"
+            ) from err
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -111,11 +111,10 @@ class SqliteFile(Closing):
         """
         if self.version() != self.schema_version:
             subject, verb = self.contents
-            msg = (
+            raise OutputError(
                 f"{subject} {str(self.path)!r} {verb} of another version of rule-runner. "
                 f"{self.remedy}"
             )
-            raise OutputError(msg)
 
     def execute(self, statement: str, *values: object) -> Sequence[Any]:
         """Execute a statement, and return its rows."""

@@ -62,8 +62,7 @@ def advance_trial(state: WatchState, trial_input: TrialInput) -> WatchState:
         If the input is impossible in this state, which is a defect of the caller.
     """
     if (following := TRANSITIONS.get((state, trial_input))) is None:
-        msg = f"A trial that is {state} cannot take input {trial_input.name}."
-        raise ValueError(msg)
+        raise ValueError(f"A trial that is {state} cannot take input {trial_input.name}.")
     return following
 
 

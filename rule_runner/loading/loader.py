@@ -94,8 +94,7 @@ def load_builtin(name: str) -> LoadedRule:
         near = nearest(name, rules)
         names = ", ".join(map(repr, rules))
         hint = f"Did you mean {near!r}?" if near else f"Built-in rules: {names}."
-        msg = f"Unknown rule {name!r}. {hint}"
-        raise UnknownRuleError(msg)
+        raise UnknownRuleError(f"Unknown rule {name!r}. {hint}")
     rule_class = rules[rule_name]
     source = Path(inspect.getfile(rule_class)).read_bytes()
     return LoadedRule(rule_name, rule_class, True, None, hashlib.sha256(source).hexdigest())
@@ -127,8 +126,7 @@ def load_named(name: str, *, run: bool = True) -> LoadedRule:
             if not packages.by_name:
                 raise
             names = ", ".join(map(repr, packages.by_name))
-            msg = f"{err} Rules of installed packages: {names}."
-            raise UnknownRuleError(msg) from err
+            raise UnknownRuleError(f"{err} Rules of installed packages: {names}.") from err
     process_state = ProcessState()
     rule_class = process_state.call(rule.load) if run else _placeholder()
     return LoadedRule(
@@ -190,11 +188,10 @@ def _located(address: str) -> "Path | Fetched":
         return Path(address)
     if scheme.lower() == "file":
         return Path(unquote(urlsplit(address).path))
-    msg = (
+    raise RuleSourceError(
         f"Rule files at {scheme}:// addresses cannot be fetched, got {address!r}. "
         "Give a path, or an address in S3: s3://bucket/rules/my_rule.py."
     )
-    raise RuleSourceError(msg)
 
 
 def load_source(source: "Path | Fetched", class_name: str | None = None) -> LoadedRule:
@@ -239,12 +236,12 @@ def _checked(value: object, name: str, file: "RuleFile") -> type[Rule]:
     if value is None or value is Rule:
         raise file.missing(name)
     if not (isinstance(value, type) and issubclass(value, Rule)):
-        msg = f"{name!r} in {file.label} is not a rule. Derive it from smdebug.rules.Rule."
-        raise RuleSourceError(msg)
+        raise RuleSourceError(
+            f"{name!r} in {file.label} is not a rule. Derive it from smdebug.rules.Rule."
+        )
     if inspect.isabstract(value):
         missing = ", ".join(sorted(value.__abstractmethods__))
-        msg = f"Rule {name!r} in {file.label} is abstract: it lacks {missing}."
-        raise RuleSourceError(msg)
+        raise RuleSourceError(f"Rule {name!r} in {file.label} is abstract: it lacks {missing}.")
     return value
 
 
@@ -270,8 +267,9 @@ def _execute(file: "RuleFile", package: str) -> ModuleType:
         try:
             loader.exec_module(module)
         except SystemExit as err:
-            msg = f"{subject} ends the program {where(err)}. {ENDS_ITSELF}"
-            raise RuleSourceError(msg) from err
+            raise RuleSourceError(
+                f"{subject} ends the program {where(err)}. {ENDS_ITSELF}"
+            ) from err
     return module
 
 

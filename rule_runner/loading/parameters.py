@@ -179,8 +179,9 @@ def _bind_custom(loaded: "LoadedRule", raw: Mapping[str, str]) -> BoundRule:
     names = [name for name in named if name not in _FROM_RUNNER]
     for name in names:
         if named[name].default is _ARGUMENT.empty and name not in raw:
-            msg = f"Rule {loaded.name!r} needs parameter {name!r}, which was not given."
-            raise ParameterError(msg)
+            raise ParameterError(
+                f"Rule {loaded.name!r} needs parameter {name!r}, which was not given."
+            )
     arguments: dict[str, object] = {}
     warnings: list[str] = []
     for name, text in raw.items():

@@ -16,5 +16,4 @@ class PlaceholderRule(Rule):
 
     def invoke_at_step(self, step: int) -> NoReturn:
         """Raise: this process does not judge steps with the rule."""
-        msg = f"Step {step} is judged by the rule's own process."
-        raise NotImplementedError(msg)
+        raise NotImplementedError(f"Step {step} is judged by the rule's own process.")

@@ -118,11 +118,9 @@ def read_rule_file(path: Path, uri: str | None = None) -> RuleFile:
 def _source_text(content: bytes, subject: str) -> str:
     text = decoded(content, subject, RuleSourceError)
     if "\0" in text:
-        msg = f"{subject} is not Python text: it holds a NUL byte."
-        raise RuleSourceError(msg)
+        raise RuleSourceError(f"{subject} is not Python text: it holds a NUL byte.")
     if not text.strip():
-        msg = f"{subject} is empty."
-        raise RuleSourceError(msg)
+        raise RuleSourceError(f"{subject} is empty.")
     return text
 
 
@@ -134,11 +132,9 @@ def _compile(text: str, filename: str, subject: str) -> tuple[ast.Module, CodeTy
             tree = ast.parse(text, filename)
             return tree, compile(tree, filename, "exec", dont_inherit=True)
     except SyntaxError as err:
-        msg = f"{subject} does not parse: line {err.lineno}: {err.msg}."
-        raise RuleSourceError(msg) from err
+        raise RuleSourceError(f"{subject} does not parse: line {err.lineno}: {err.msg}.") from err
     except (RecursionError, MemoryError) as err:
-        msg = f"{subject} does not parse: it is nested too deeply."
-        raise RuleSourceError(msg) from err
+        raise RuleSourceError(f"{subject} does not parse: it is nested too deeply.") from err
 
 
 def _statements(tree: ast.Module) -> Iterator[ast.AST]:

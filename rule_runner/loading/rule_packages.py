@@ -59,11 +59,11 @@ class PackagedRule:
         with user_code(RuleSourceError, subject, lambda _: "while it was loaded"):
             value = self.entry_point.load()
         if not (isinstance(value, type) and issubclass(value, Rule)) or inspect.isabstract(value):
-            msg = f"{subject} is not a rule. Derive it from smdebug.rules.Rule."
-            raise RuleSourceError(msg)
+            raise RuleSourceError(f"{subject} is not a rule. Derive it from smdebug.rules.Rule.")
         if value.__name__ != self.name:
-            msg = f"{subject} is called {value.__name__!r}. Give the entry point that name."
-            raise RuleSourceError(msg)
+            raise RuleSourceError(
+                f"{subject} is called {value.__name__!r}. Give the entry point that name."
+            )
         return value
 
 

@@ -85,11 +85,10 @@ def _place(uri: str) -> tuple[Bucket, str, float]:
     """Return the folder of an address, the name in it, and the deadline in seconds."""
     folder, _, name = uri.rpartition("/")
     if not name or folder.endswith("/"):
-        msg = (
+        raise RuleSourceError(
             f"Rule file address {shown(uri)} names no file. "
             "Give the address of one Python file, such as s3://bucket/rules/my_rule.py."
         )
-        raise RuleSourceError(msg)
     with translated(RuleSourceError, SMDebugValueError):
         settings = S3Settings.from_environment()
         return settings.bucket(folder), name, settings.deadline_s

@@ -190,8 +190,9 @@ def _file_trials(search: "_Search") -> list[TrialFolder]:
         index = open_index(str(address), options=search.sources)
     kinds = [source.kind for source in index.sources] if isinstance(index, SourceIndex) else []
     if not kinds:
-        msg = f"File {str(address)!r} holds nothing that is read as a trial yet. {LOOKED_FOR}"
-        raise TrialError(msg)
+        raise TrialError(
+            f"File {str(address)!r} holds nothing that is read as a trial yet. {LOOKED_FOR}"
+        )
     path = address.path.strip()
     path = path if is_s3(path) else str(LocalStore(path).root)
     return [TrialFolder(str(address._replace(path=path)), True, False, tuple(kinds))]
@@ -208,8 +209,7 @@ def _is_profile(address: TrialAddress, store: TrialStore) -> bool:
     folder, name = one_file(store, profiles.may_be_converted)
     recognized = profiles.recognize(folder, name) if name and not address.kind else ""
     if isinstance(recognized, str) and recognized:
-        msg = f"File {address.path!r} is not read. {recognized}"
-        raise TrialError(msg)
+        raise TrialError(f"File {address.path!r} is not read. {recognized}")
     return bool(recognized)
 
 
@@ -342,8 +342,7 @@ class _Search:
             reason = f"{err.strerror}. Give the folder of a trial or of trials"
         except (StorageUnavailableError, WaitEndedError) as err:
             reason = getattr(err, "reason", "no answer")
-        msg = f"{path!r} cannot be listed: {reason}."
-        raise TrialError(msg)
+        raise TrialError(f"{path!r} cannot be listed: {reason}.")
 
     def add_unread(
         self, folder: SourceFolder, refused: Iterable[Unreadable] = (), *, every: bool = False

@@ -174,8 +174,9 @@ def is_there(trial: "AnyTrial") -> bool:
             if may_be_converted(root.name) or is_profile_name(root.name):
                 return True
         if root.exists() and not root.is_dir():
-            msg = f"Trial {trial.path!r} is not a folder. Give the root folder of a trial."
-            raise TrialError(msg)
+            raise TrialError(
+                f"Trial {trial.path!r} is not a folder. Give the root folder of a trial."
+            )
         return root.is_dir()
     subject = f"Trial {trial.path!r}"
     with (
@@ -262,14 +263,12 @@ def reject_parent(trial: "AnyTrial", *, takes_python: bool = False) -> None:
     ]
     names = same_kind or [candidate.path for candidate in candidates]
     if names:
-        msg = (
+        raise TrialError(
             f"Folder {trial.path!r} is not a trial, but contains {listed(names)}. Give one of them."
         )
-        raise TrialError(msg)
     reason = _unusable(trial)
     if reason:
-        msg = f"Folder {trial.path!r} holds no trial. {reason}"
-        raise TrialError(msg)
+        raise TrialError(f"Folder {trial.path!r} holds no trial. {reason}")
 
 
 def _reject_unread(trial: "ProfilerTrial", *, takes_python: bool) -> None:
@@ -292,21 +291,18 @@ def _reject_unread(trial: "ProfilerTrial", *, takes_python: bool) -> None:
         return
     for key, reason in store.refusals.items():
         path = trial.path if store.only else f"{trial.path}/{key}"
-        msg = f"File {path!r} is not read. {reason}"
-        raise TrialError(msg)
+        raise TrialError(f"File {path!r} is not read. {reason}")
     if is_one_file(trial) and not profiles:
-        msg = (
+        raise TrialError(
             f"File {trial.path!r} is not read. It is {_content(trial)} "
             "not a trace of torch.profiler, a dump of a flight recorder, an answer of Prometheus, "
             "or a profile of py-spy, speedscope or scalene."
         )
-        raise TrialError(msg)
     if profiles:
-        msg = (
+        raise TrialError(
             f"Rules do not judge the {profiles[0].tool} profile in {trial.path!r}. List its "
             f"functions with 'rule-runner profile python'."
         )
-        raise TrialError(msg)
 
 
 def is_one_file(trial: "ProfilerTrial") -> bool:
@@ -336,8 +332,7 @@ def _reject_without_data(trial: "ProfilerTrial") -> None:
         trial.refresh()
     if not (files.system or files.traces):
         reasons = " ".join(files.problems.problems.values())
-        msg = f"File {trial.path!r} is not read. {reasons}"
-        raise TrialError(msg)
+        raise TrialError(f"File {trial.path!r} is not read. {reasons}")
 
 
 def _candidates(trial: "AnyTrial") -> "list[TrialFolder]":

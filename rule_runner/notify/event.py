@@ -39,14 +39,14 @@ def check_source(source: str) -> None:
         If it is empty, too long for EventBridge, or reserved for AWS.
     """
     if not source or source.casefold().startswith(RESERVED_SOURCE):
-        msg = (
+        raise UsageError(
             f"Event source must not be empty or begin with 'aws.', got {source!r}. "
             "That prefix is reserved for AWS services."
         )
-        raise UsageError(msg)
     if len(source) > SOURCE_LIMIT:
-        msg = f"Event source must have at most {SOURCE_LIMIT} characters, got {len(source)}."
-        raise UsageError(msg)
+        raise UsageError(
+            f"Event source must have at most {SOURCE_LIMIT} characters, got {len(source)}."
+        )
 
 
 @dataclass(frozen=True, slots=True)

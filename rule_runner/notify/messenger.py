@@ -82,11 +82,10 @@ class Messenger:
         # Apprise logs addresses that it does not know, with their secrets.
         logging.getLogger("apprise").propagate = False
         if not self._apprise.add(_resolved(address)):
-            msg = (
+            raise UsageError(
                 f"Apprise does not know the address {masked(address)!r}, or a part of it is "
                 "missing. Its documentation lists the addresses of all services."
             )
-            raise UsageError(msg)
         # In Teams and others, plain text has no links.
         self._is_markdown = all(service.notify_format == "markdown" for service in self._apprise)
         # PagerDuty opens one incident for all triggers with the same key.
@@ -147,8 +146,7 @@ def _resolved(address: str) -> str:
     name = address.removeprefix(VARIABLE)
     value = os.environ.get(name)
     if not value:
-        msg = (
+        raise UsageError(
             f"Sink 'apprise:{address}' needs its address in the variable {name}, which is not set."
         )
-        raise UsageError(msg)
     return value

@@ -27,8 +27,7 @@ def check_kind(noun: str, kind: str, kinds: Iterable[str], *, label: str | None 
         hint = did_you_mean(kind, names)
         choices = ", ".join(map(repr, names))
         label = kind if label is None else label
-        msg = f"Unknown {noun} {label!r}.{hint} {noun.capitalize()}s are: {choices}."
-        raise UsageError(msg)
+        raise UsageError(f"Unknown {noun} {label!r}.{hint} {noun.capitalize()}s are: {choices}.")
 
 
 def check_webhook(url: str) -> None:

@@ -103,17 +103,19 @@ def check(url: str) -> SplitResult:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
-        msg = f"Webhook address is not a URL, got {masked(url)!r}."
-        raise WebhookError(msg) from None
+        raise WebhookError(f"Webhook address is not a URL, got {masked(url)!r}.") from None
     if parts.scheme not in _PORTS or not parts.hostname:
-        msg = f"Webhook address must begin with https:// and a host, got {masked(url)!r}."
-        raise WebhookError(msg)
+        raise WebhookError(
+            f"Webhook address must begin with https:// and a host, got {masked(url)!r}."
+        )
     if parts.username is not None or parts.password is not None:
-        msg = f"Webhook address must not hold a user or password, got {masked(url)!r}."
-        raise WebhookError(msg)
+        raise WebhookError(
+            f"Webhook address must not hold a user or password, got {masked(url)!r}."
+        )
     if not url.isascii() or not url.isprintable() or " " in url:
-        msg = f"Webhook address must be printable ASCII without spaces, got {masked(url)!r}."
-        raise WebhookError(msg)
+        raise WebhookError(
+            f"Webhook address must be printable ASCII without spaces, got {masked(url)!r}."
+        )
     with suppress(ValueError):  # a name, which is checked when it is resolved
         _check_address(
             effective_address(parts.hostname), masked(url), secure=parts.scheme == "https"
@@ -124,14 +126,12 @@ def check(url: str) -> SplitResult:
 def _check_address(address: Address, url: str, *, secure: bool) -> None:
     """Raise if an address is forbidden, or is forbidden without TLS."""
     if is_forbidden(address):
-        msg = (
+        raise WebhookError(
             f"Webhook {url} resolves to {address}: link-local, metadata, multicast, reserved and "
             "translated addresses are not allowed."
         )
-        raise WebhookError(msg)
     if not secure and not address.is_loopback:
-        msg = f"Webhook {url} must be https: it does not resolve to this machine."
-        raise WebhookError(msg)
+        raise WebhookError(f"Webhook {url} must be https: it does not resolve to this machine.")
 
 
 def post(
@@ -246,13 +246,15 @@ class _Exchange:
         if status in _ACCEPTED:
             return
         if status in _REDIRECTED:
-            msg = (
+            raise WebhookError(
                 f"Webhook {self.url} answered with redirect {status}, which is not followed. "
                 "Give the final address."
             )
-            raise WebhookError(msg)
-        msg = f"Webhook {self.url} answered with status {status}."
-        raise WebhookError(msg, transient=status in _TRANSIENT, refused=status in _REFUSED)
+        raise WebhookError(
+            f"Webhook {self.url} answered with status {status}.",
+            transient=status in _TRANSIENT,
+            refused=status in _REFUSED,
+        )
 
     def _answer(self) -> int:
         """Return the status of the response."""
@@ -277,8 +279,7 @@ class _Exchange:
     def _checked(self, addresses: Sequence[str]) -> list[str]:
         """Return the addresses if all are allowed."""
         if not addresses:
-            msg = f"Webhook {self.url} has no address."
-            raise WebhookError(msg, transient=True)
+            raise WebhookError(f"Webhook {self.url} has no address.", transient=True)
         for address in map(effective_address, addresses):
             _check_address(address, self.url, secure=self.secure)
         return list(addresses)

@@ -80,8 +80,7 @@ class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
     def __post_init__(self) -> None:
         if (self.finding is None) == (self.rule is None):
-            msg = "an acknowledgement must have either a finding or a rule"
-            raise ValueError(msg)
+            raise ValueError("an acknowledgement must have either a finding or a rule")
 
     @property
     def is_muted(self) -> bool:
@@ -145,8 +144,9 @@ def _append_s3(output: str, line: str) -> None:
 
 def _check_size(place: str, size: int) -> None:
     if size > MOST_BYTES:
-        msg = f"{place!r} is full: it holds {MOST_BYTES} bytes. Remove the lines that have expired."
-        raise OutputError(msg)
+        raise OutputError(
+            f"{place!r} is full: it holds {MOST_BYTES} bytes. Remove the lines that have expired."
+        )
 
 
 def read_acknowledgements(output: str | Path) -> list[Acknowledgement]:

@@ -37,11 +37,9 @@ def output_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as err:
-        msg = f"Cannot write {str(path)!r}: {err.strerror}.{_remedy(err)}"
-        raise OutputError(msg) from err
+        raise OutputError(f"Cannot write {str(path)!r}: {err.strerror}.{_remedy(err)}") from err
     except ValueError as err:  # a NUL or a lone surrogate in the path
-        msg = f"Cannot write {str(path)!r}: {err}."
-        raise OutputError(msg) from err
+        raise OutputError(f"Cannot write {str(path)!r}: {err}.") from err
 
 
 def _remedy(err: OSError) -> str:
@@ -154,11 +152,10 @@ class JsonLines(Closing):
                 try:
                     yield msgspec.json.decode(line, type=kind)
                 except msgspec.DecodeError as err:
-                    msg = (
+                    raise OutputError(
                         f"{str(self.path)!r} has an unexpected line, got {line[:80]!r}. "
                         "Choose another folder, or use --overwrite."
-                    )
-                    raise OutputError(msg) from err
+                    ) from err
 
     def append(self, text: str, *, durable: bool = False) -> None:
         """Append the line `text`; with `durable`, return only when it is on disk.
@@ -257,8 +254,9 @@ def make_folder(path: Path) -> None:
     for folder in (path, path / SCRATCH):
         with output_errors(folder):
             if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-                msg = f"Output folder {str(folder)!r} is a link or not a folder. Choose another."
-                raise OutputError(msg)
+                raise OutputError(
+                    f"Output folder {str(folder)!r} is a link or not a folder. Choose another."
+                )
             folder.mkdir(parents=True, exist_ok=True)
     _ignore_in_git(path)
 
@@ -312,11 +310,10 @@ class FolderLock(Closing):
         except BlockingIOError as err:
             holder = os.pread(fd, 20, 0).decode("ascii", "replace").strip()
             who = f"process {holder}" if holder.isdecimal() else "another process"
-            msg = (
+            raise OutputError(
                 f"Output folder {str(self._folder)!r} is in use by {who}. "
                 "Choose another folder, or wait until it ends."
-            )
-            raise OutputError(msg) from err
+            ) from err
         os.ftruncate(fd, 0)
         write_all(fd, f"{os.getpid()}\n".encode())
 

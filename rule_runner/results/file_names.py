@@ -34,14 +34,12 @@ def safe_name(name: str) -> str:
     """
     odd = any(char == "/" or unicodedata.category(char) in {"Cc", "Cs"} for char in name)
     if not name or name.startswith(".") or odd or len(name.encode()) > NAME_LIMIT:
-        msg = (
+        raise UsageError(
             "Name of a rule job must be 1 to 255 bytes, without '/' and control characters and "
             f"not beginning with '.', got {name!r}."
         )
-        raise UsageError(msg)
     if name in OWN_FILES:
-        msg = (
+        raise UsageError(
             f"Name of a rule job must not be that of a results file, got {name!r}. Choose another."
         )
-        raise UsageError(msg)
     return name

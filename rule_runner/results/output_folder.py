@@ -92,8 +92,9 @@ class OutputFolder(Closing):
             stack.callback(self._findings.close)
             self._finding_ids = {finding.id for finding in self._findings.read(_Recorded)}
             if self._finding_ids and not self.recorded:
-                msg = f"Output folder {str(path)!r} has findings without results. {_REMEDY}"
-                raise OutputError(msg)
+                raise OutputError(
+                    f"Output folder {str(path)!r} has findings without results. {_REMEDY}"
+                )
             self._open = stack.pop_all()
 
     def _earlier(self, fingerprints: Mapping[str, str]) -> EvaluationResult | None:
@@ -106,19 +107,17 @@ class OutputFolder(Closing):
                 raise OutputError(old_version(str(self.path))) from None
             return None
         except (OSError, ValueError, msgspec.MsgspecError) as err:
-            msg = f"{str(path)!r} is not a readable result. {_REMEDY}"
-            raise OutputError(msg) from err
+            raise OutputError(f"{str(path)!r} is not a readable result. {_REMEDY}") from err
         same = [
             fingerprints[rule.configuration_name] == rule.fingerprint
             for rule in earlier.rules
             if rule.configuration_name in fingerprints
         ]
         if not (same and all(same)):
-            msg = (
+            raise OutputError(
                 f"Output folder {str(self.path)!r} holds another evaluation: its rule, "
                 f"parameters, trial or range differ. {_REMEDY}"
             )
-            raise OutputError(msg)
         return earlier
 
     def write(self, evaluation: EvaluationResult) -> None:

@@ -153,8 +153,9 @@ class S3OutputSync:
                 _log.error("output_not_uploaded", reason=self.problem)
             # Only sentences about the whole folder also hold for the address.
             subject = "Output folder '{}".format
-            msg = str(error).replace(subject(self.folder), subject(self.uri))
-            raise OutputError(msg) from error
+            raise OutputError(
+                str(error).replace(subject(self.folder), subject(self.uri))
+            ) from error
 
     def _lock(self, stack: ExitStack) -> None:
         with translated(OutputError, OutputError, after=_KEPT):

@@ -38,8 +38,7 @@ def checked_key(name: str, keys: tuple[str, ...], what: str) -> str:
     """
     if name not in keys:
         hint = did_you_mean(name, keys) or f" Its keys: {', '.join(keys)}."
-        msg = f"{what} has no key {name!r}.{hint}"
-        raise ExpectationError(msg, name)
+        raise ExpectationError(f"{what} has no key {name!r}.{hint}", name)
     return name
 
 
@@ -209,8 +208,9 @@ def parse_expectation(value: Any) -> Expectation:
     if isinstance(value, str):
         value = {"status": value}
     if not isinstance(value, Mapping) or not value:
-        msg = f"'expect' must be a status or a mapping that is not empty, got {value!r}"
-        raise ExpectationError(msg)
+        raise ExpectationError(
+            f"'expect' must be a status or a mapping that is not empty, got {value!r}"
+        )
     values = {key: _parsed(checked_key(key, KEYS, "'expect'"), value[key]) for key in value}
     if "status" not in values and {"step", "severity", "tensors"} & values.keys():
         values = {"status": str(Outcome.ISSUES_FOUND)} | values
@@ -231,21 +231,18 @@ def _steps(key: str, value: Any) -> list[int]:
     try:
         return whole_numbers(value)
     except SeriesError as err:
-        msg = f"{key!r}: {err}"
-        raise ExpectationError(msg, key) from err
+        raise ExpectationError(f"{key!r}: {err}", key) from err
 
 
 def _findings(key: str, value: Any) -> list[dict[str, Any]]:
     if isinstance(value, list | tuple):
         return [_finding(item) for item in value]
-    msg = f"'findings' must be a list, got {value!r}"
-    raise ExpectationError(msg, key)
+    raise ExpectationError(f"'findings' must be a list, got {value!r}", key)
 
 
 def _finding(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        msg = f"a finding must be a mapping, got {value!r}"
-        raise ExpectationError(msg, "findings")
+        raise ExpectationError(f"a finding must be a mapping, got {value!r}", "findings")
     finding = {checked_key(key, FINDING_KEYS, "a finding"): value[key] for key in value}
     if "step" in finding:
         finding["step"] = _whole("step", finding["step"])
@@ -258,16 +255,16 @@ def _choice(key: str, value: Any, choices: tuple[str, ...]) -> str:
     if value in choices:
         return str(value)
     hint = did_you_mean(str(value), choices)
-    msg = f"{key!r} must be one of {', '.join(choices)}, got {value!r}.{hint}"
-    raise ExpectationError(msg, key)
+    raise ExpectationError(
+        f"{key!r} must be one of {', '.join(choices)}, got {value!r}.{hint}", key
+    )
 
 
 def _whole(key: str, value: Any) -> int:
     try:
         (number,) = whole_numbers(value)
     except (SeriesError, ValueError) as err:
-        msg = f"{key!r} must be a whole number, got {value!r}"
-        raise ExpectationError(msg, key) from err
+        raise ExpectationError(f"{key!r} must be a whole number, got {value!r}", key) from err
     return number
 
 

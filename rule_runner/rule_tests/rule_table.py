@@ -101,14 +101,14 @@ def find_tables(paths: Sequence[str]) -> list[Path]:
                 file for suffix in SUFFIXES for file in path.rglob(f"*{suffix}") if file.is_file()
             )
             if not below:
-                msg = f"No test file below {text!r}. Test files end in {', '.join(SUFFIXES)}."
-                raise ClientError(msg)
+                raise ClientError(
+                    f"No test file below {text!r}. Test files end in {', '.join(SUFFIXES)}."
+                )
             tables |= dict.fromkeys(below)
         elif path.exists():
             tables[path] = None
         else:
-            msg = f"Test file {text!r} does not exist."
-            raise ClientError(msg)
+            raise ClientError(f"Test file {text!r} does not exist.")
     return [*tables]
 
 
@@ -140,8 +140,7 @@ def _content(path: Path) -> tuple[Document, str]:
             return yaml_document(text), text
     except TextError as err:
         line = f":{err.line}" if err.line else ""
-        msg = f"{path}{line}: {err.problem.rstrip('.')}."
-        raise TableError(msg) from err
+        raise TableError(f"{path}{line}: {err.problem.rstrip('.')}.") from err
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +166,7 @@ class _TableReader:
         """Raise an error of a sentence and a place."""
         text = str(sentence)
         end = "" if text.endswith((".", "?")) else "."
-        msg = f"{_where(self.path, self.document, place)}: {text}{end}"
-        raise TableError(msg)
+        raise TableError(f"{_where(self.path, self.document, place)}: {text}{end}")
 
     def _case_or_problem(self, table: Mapping[str, Any], number: int) -> "RuleCase | str":
         try:

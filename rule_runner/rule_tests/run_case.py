@@ -76,8 +76,9 @@ def run_case(case: RuleCase, folder: Path, isolate: Isolation) -> Observation:
         )
         config = resolve(request)
         if config.rules[0].profiler:
-            msg = f"Rule {case.rule!r} judges profiler data, which a test file cannot hold."
-            raise ClientError(msg)
+            raise ClientError(
+                f"Rule {case.rule!r} judges profiler data, which a test file cannot hold."
+            )
         (result,) = evaluate(replace(config, profiler_trial=None)).result.rules
         return Observation(
             result.outcome,

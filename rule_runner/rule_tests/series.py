@@ -44,8 +44,7 @@ def series(value: Any) -> list[NDArray[Any] | None]:
         else:
             values.append(_array(item))
     if len(values) > LIMIT:
-        msg = f"a series has at most {LIMIT:,} values, got {len(values):,}"
-        raise SeriesError(msg)
+        raise SeriesError(f"a series has at most {LIMIT:,} values, got {len(values):,}")
     return values
 
 
@@ -60,8 +59,7 @@ def whole_numbers(value: Any) -> list[int]:
     numbers = []
     for array in series(value):
         if array is None or array.size != 1 or float(array.flat[0]) % 1:
-            msg = f"expected whole numbers, got {value!r}"
-            raise SeriesError(msg)
+            raise SeriesError(f"expected whole numbers, got {value!r}")
         numbers.append(int(array.flat[0]))
     return numbers
 
@@ -73,11 +71,9 @@ def _array(item: Any) -> NDArray[Any]:
     except ValueError as err:
         if isinstance(err, SeriesError):
             raise
-        msg = f"the rows of an array must have equal lengths, got {item!r}"
-        raise SeriesError(msg) from err
+        raise SeriesError(f"the rows of an array must have equal lengths, got {item!r}") from err
     if array.dtype.kind not in "biufcSU":
-        msg = f"expected numbers, got {item!r}"
-        raise SeriesError(msg)
+        raise SeriesError(f"expected numbers, got {item!r}")
     return array
 
 
@@ -94,8 +90,7 @@ def _number(text: str) -> int | float:
         return int(text)
     if re.fullmatch(rf"[-+]?{_NUMBER}", text, re.IGNORECASE):
         return float(re.sub(r"\.(?=nan|inf)", "", text.lower()))
-    msg = f"expected a number, such as 0.5, nan or 1+0.5x20, got {text!r}"
-    raise SeriesError(msg)
+    raise SeriesError(f"expected a number, such as 0.5, nan or 1+0.5x20, got {text!r}")
 
 
 def _numbers(text: str) -> Iterator[int | float | None]:
@@ -111,8 +106,7 @@ def _numbers(text: str) -> Iterator[int | float | None]:
             continue
         count = int(repeated["count"])
         if count > LIMIT:
-            msg = f"a series has at most {LIMIT:,} values, got {word!r}"
-            raise SeriesError(msg)
+            raise SeriesError(f"a series has at most {LIMIT:,} values, got {word!r}")
         if repeated["start"] == "_":
             yield from [None] * count
             continue

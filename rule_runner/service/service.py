@@ -53,11 +53,10 @@ class Service:
             If it cannot be read now.
         """
         if not self.database.exists():
-            msg = (
+            raise OutputError(
                 f"Database {str(self.database)!r} does not exist. A controller makes it: start "
                 "'rule-runner watch' or 'rule-runner serve'."
             )
-            raise OutputError(msg)
         reader = IndexReader(self.database)
         with OnError(reader.close):
             reader.check_version()

@@ -72,28 +72,25 @@ class ServiceSettings:
             If settings are unsafe or contradict each other.
         """
         if (self.tls_cert is None) != (self.tls_key is None):
-            msg = "Options --tls-cert and --tls-key belong together: give both."
-            raise UsageError(msg)
+            raise UsageError("Options --tls-cert and --tls-key belong together: give both.")
         if self.user_header is not None and not self.trusted_proxies:
-            msg = "Options --trusted-proxy and --user-header belong together: give both."
-            raise UsageError(msg)
+            raise UsageError(
+                "Options --trusted-proxy and --user-header belong together: give both."
+            )
         if self.trusted_proxies and self.is_open:
-            msg = "Option --trusted-proxy needs --user-header NAME or --tokens FILE."
-            raise UsageError(msg)
+            raise UsageError("Option --trusted-proxy needs --user-header NAME or --tokens FILE.")
         if self.is_loopback:
             return
         if self.is_open:
-            msg = (
+            raise UsageError(
                 f"Host {self.host!r} can be reached from other machines, which needs --tokens FILE "
                 "(see 'rule-runner serve-token add') or --trusted-proxy CIDR with --user-header."
             )
-            raise UsageError(msg)
         if not (self.is_encrypted or self.allow_plain_http):
-            msg = (
+            raise UsageError(
                 f"Host {self.host!r} can be reached from other machines, which needs TLS: give "
                 "--tls-cert and --tls-key, or --allow-plain-http behind a proxy that has it."
             )
-            raise UsageError(msg)
 
 
 def is_loopback(host: str) -> bool:

@@ -179,8 +179,9 @@ def checked(raw: Any, place: str) -> WatchConfig:
         config = msgspec.convert(raw, WatchConfig, strict=False)
         _check(config)
     except (msgspec.ValidationError, ValueError, UsageError) as err:
-        msg = f"The {place} is not valid: {str(err).rstrip('.')}.{_hint(str(err))}"
-        raise JobError(msg) from err
+        raise JobError(
+            f"The {place} is not valid: {str(err).rstrip('.')}.{_hint(str(err))}"
+        ) from err
     return config
 
 
@@ -211,30 +212,29 @@ def _check(config: WatchConfig) -> None:
     for sink in () if config.alerts is None else config.alerts.sinks:
         if not sink.removeprefix(KIND) or not sink.startswith(KIND):
             kind = sink.partition(":")[0]
-            msg = f"alerts.sinks must begin with '{KIND}', got {kind!r:.100}"
-            raise ValueError(msg)
+            raise ValueError(f"alerts.sinks must begin with '{KIND}', got {kind!r:.100}")
     if config.queue is not None and not QUEUE.fullmatch(config.queue):
-        msg = (
+        raise ValueError(
             "queue must be the address of a queue, such as "
             f"https://sqs.us-east-1.amazonaws.com/123456789012/runs, got {config.queue!r:.100}"
         )
-        raise ValueError(msg)
     url = config.public_url
     if url is not None and not _ADDRESS.fullmatch(url):
-        msg = f"public_url must be an address such as https://rules.example.org, got {url!r:.100}"
-        raise ValueError(msg)
+        raise ValueError(
+            f"public_url must be an address such as https://rules.example.org, got {url!r:.100}"
+        )
     for number, assignment in enumerate(config.judge):
         named = bool(assignment.rules), assignment.job is not None, assignment.ignore
         if sum(named) != 1:
-            msg = f"judge[{number}] must have one of 'rules', 'job' and 'ignore: true'"
-            raise ValueError(msg)
+            raise ValueError(f"judge[{number}] must have one of 'rules', 'job' and 'ignore: true'")
 
 
 def _check_executor(spec: str) -> None:
     check_form(spec)
     if spec.startswith(f"{LOCAL}:"):
-        msg = f"executor must be 'local', with the number as max_concurrent, got {spec!r}"
-        raise ValueError(msg)
+        raise ValueError(
+            f"executor must be 'local', with the number as max_concurrent, got {spec!r}"
+        )
 
 
 def check_output(output: str) -> None:
@@ -248,8 +248,9 @@ def check_output(output: str) -> None:
     with translated(ValueError, ValueError, before="output "):
         is_flat = OutputTemplate(output).is_flat
     if not is_flat:
-        msg = f"output must have its fields after the last '/', as {DEFAULT_OUTPUT}, got {output!r}"
-        raise ValueError(msg)
+        raise ValueError(
+            f"output must have its fields after the last '/', as {DEFAULT_OUTPUT}, got {output!r}"
+        )
 
 
 def _placed(config: WatchConfig, folder: Path) -> WatchConfig:

@@ -125,5 +125,4 @@ def __getattr__(name: str) -> Any:
     for module, names in _LATE.items():
         if name in names:
             return getattr(import_module(f"rule_core.profiler.{module}"), name)
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -80,11 +80,10 @@ def rename_parameters(raw: Mapping[str, Any], names: Mapping[str, str]) -> dict[
         for name, value in part.items():
             declared = names.get(name.lower(), name)
             if declared in values:
-                msg = (
+                raise SMDebugValueError(
                     f"Parameter {declared!r} must be given once, "
                     f"got {values[declared]!r} and {value!r}."
                 )
-                raise SMDebugValueError(msg)
             values[declared] = value
     return values
 
@@ -102,12 +101,11 @@ def _read(text: Any) -> dict[str, Any]:
             value = None
         if isinstance(value, dict) and all(isinstance(name, str) for name in value):
             return value
-    msg = (
+    raise SMDebugValueError(
         f"Parameter {CUSTOM!r} must be the text of a flat Python dict with names of parameters, "
         f"at most {MAX_TEXT} characters, got {_brief(text)}. "
         "Give the parameters one by one instead."
     )
-    raise SMDebugValueError(msg)
 
 
 def _brief(text: Any) -> str:

@@ -87,10 +87,9 @@ class SaturatedActivation(UnitsRule):
         bounds = getattr(self, low), getattr(self, high)
         if bounds[0] < bounds[1]:
             return Activity(*bounds)
-        msg = (
+        raise SMDebugValueError(
             f"Parameter {low!r} must be smaller than {high!r}, got {bounds[0]!r} and {bounds[1]!r}."
         )
-        raise SMDebugValueError(msg)
 
     @property
     def wants(self) -> list[WantedMeasure]:

@@ -89,11 +89,10 @@ class NLPSequenceRatio(DeclaredRule):
     def _prepare(self) -> None:
         values, limits = self.token_values, self.token_thresholds_percent
         if len(values) != len(limits):
-            msg = (
+            raise SMDebugValueError(
                 "Parameters 'token_values' and 'token_thresholds_percent' must have the same "
                 f"number of entries, got {len(values)} and {len(limits)}."
             )
-            raise SMDebugValueError(msg)
         self._inputs = by_role("sequences of tokens", TOKENS, self.tensor_regex)
         self.required_inputs = (self._inputs,)
         self._limits = [

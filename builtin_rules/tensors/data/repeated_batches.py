@@ -148,7 +148,9 @@ class RepeatedBatches(DeclaredRule):
         earlier = frozenset().union(*batches.recent)
         batches.repeats.append(len(batch & earlier) >= enough)
         batches.recent.append(batch)
-        batches.repeat_shares.append(sum(row in batches.trained for row in batch) / max(len(batch), 1))
+        batches.repeat_shares.append(
+            sum(row in batches.trained for row in batch) / max(len(batch), 1)
+        )
         batches.trained.add(rows)
         if len(batches.repeats) < JUDGED_BATCHES:
             return None

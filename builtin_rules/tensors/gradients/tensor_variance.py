@@ -58,14 +58,14 @@ class TensorVariance(SelectingRule):
         super()._prepare()
         high, low = self.max_threshold, self.min_threshold
         if high is None and low is None:
-            msg = (
+            raise SMDebugValueError(
                 "Rule 'TensorVariance' needs parameter 'max_threshold' or 'min_threshold', "
                 "and neither was given."
             )
-            raise SMDebugValueError(msg)
         if high is not None and low is not None and low > high:
-            msg = f"Parameter 'min_threshold' must be <= 'max_threshold', {high!r}, got {low!r}."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(
+                f"Parameter 'min_threshold' must be <= 'max_threshold', {high!r}, got {low!r}."
+            )
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the selected tensors of global step `step`."""

@@ -119,11 +119,10 @@ class WeightUpdateRatio(DeclaredRule):
 
     def _prepare(self) -> None:
         if self.small_threshold > self.large_threshold:
-            msg = (
+            raise SMDebugValueError(
                 f"Parameter 'small_threshold' must be <= 'large_threshold', "
                 f"{self.large_threshold!r}, got {self.small_threshold!r}."
             )
-            raise SMDebugValueError(msg)
         # By weight and worker: those that ever moved, and for how many steps a ratio is small.
         self._moved: set[TensorKey] = set()
         self._small: dict[TensorKey, int] = {}

@@ -57,8 +57,7 @@ class Drawn(ABC):
         """
         target = Path(path)
         if target.suffix.lower() not in {".html", ".png"}:
-            msg = f"A chart is saved as .html or .png, got {str(target)!r}."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(f"A chart is saved as .html or .png, got {str(target)!r}.")
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.suffix.lower() == ".png":
             write_png(self.chart(), target)

@@ -243,12 +243,11 @@ class TimelineCharts(Drawn):
             return None
         first, last = int(min(indexes)), int(max(indexes))
         if first < 0 or last >= len(self.times_us):
-            msg = (
+            raise SMDebugValueError(
                 f"Indexes must be from 0 to {len(self.times_us) - 1}, got {first} to {last}."
                 if len(self.times_us)
                 else "There are no system metrics to select from."
             )
-            raise SMDebugValueError(msg)
         start, end = int(self.times_us[first]), int(self.times_us[last])
         first_time, last_time = map(us_since_epoch_to_human_readable_time, (start, end))
         _print(f"Selected: {first_time} to {last_time} (UTC)")
@@ -256,8 +255,7 @@ class TimelineCharts(Drawn):
 
     def _events(self, start_us: int, end_us: int) -> list[TraceEvent]:
         if self.framework_metrics_reader is None:
-            msg = "Framework events need a framework_metrics_reader, got None."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError("Framework events need a framework_metrics_reader, got None.")
         events = self.framework_metrics_reader.get_events(start_us, end_us)
         return sorted(events, key=lambda event: event.start_time)
 

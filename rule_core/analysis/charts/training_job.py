@@ -56,8 +56,9 @@ class TrainingJob:
         try:
             self.sm_client = aws.client("sagemaker", region=region)
         except aws.errors() as err:
-            msg = f"SageMaker cannot be called: {aws.fault(err).reason}."
-            raise SMDebugRuntimeError(msg) from err
+            raise SMDebugRuntimeError(
+                f"SageMaker cannot be called: {aws.fault(err).reason}."
+            ) from err
         self.profiler_config: dict[str, Any] | None = None
         self.profiler_s3_output_path = ""
         self.system_metrics_reader: S3SystemMetricsReader | None = None
@@ -111,11 +112,10 @@ class TrainingJob:
             config = self.describe_training_job().get("ProfilerConfig") or {}
             root = config.get("S3OutputPath", "")
             if not root or config.get("DisableProfiler"):
-                msg = (
+                raise SMDebugValueError(
                     f"Training job {self.name!r} has no profiler: its ProfilerConfig is {config!r}."
                     " Start the job with a profiler_config that has an S3 output path."
                 )
-                raise SMDebugValueError(msg)
             self.profiler_config = config
             self.profiler_s3_output_path = f"{root.rstrip('/')}/{self.name}/profiler-output"
             _print(f"ProfilerConfig: {config}")
@@ -167,11 +167,13 @@ class TrainingJob:
         """Raise an error if waiting is useless."""
         missing = f"no {kind} metrics below {self.profiler_s3_output_path!r}"
         if status in _ENDED:
-            msg = f"Training job {self.name!r} is {status}, and there are {missing}."
-            raise SMDebugRuntimeError(msg)
+            raise SMDebugRuntimeError(
+                f"Training job {self.name!r} is {status}, and there are {missing}."
+            )
         if remaining <= 0:
-            msg = f"After {timeout:g} s there are {missing}. Wait longer with timeout=."
-            raise SMDebugRuntimeError(msg)
+            raise SMDebugRuntimeError(
+                f"After {timeout:g} s there are {missing}. Wait longer with timeout=."
+            )
 
 
 def _print(text: str) -> None:

@@ -229,8 +229,9 @@ def epoch_us(time: Time) -> int:
     try:
         timestamp = import_pandas().to_datetime(time, format=_FORMAT, utc=True)
     except ValueError as err:
-        msg = f"Times are written as '2020-06-03T05:04:59:457089', got {time!r}."
-        raise ValueError(msg) from err
+        raise ValueError(
+            f"Times are written as '2020-06-03T05:04:59:457089', got {time!r}."
+        ) from err
     return int(timestamp.value) // 1000
 
 

@@ -198,16 +198,16 @@ def merge_timelines(
             return MergedTrace(os.fspath(output), events, merge.problems)
     finally:
         draft.discard()
-    msg = f"Nothing to merge: no events of that range in {path!r}."
-    raise SMDebugValueError(" ".join([msg, *merge.problems]))
+    raise SMDebugValueError(
+        " ".join([f"Nothing to merge: no events of that range in {path!r}.", *merge.problems])
+    )
 
 
 def _opened(file_path: str) -> PendingFile:
     """Open a file at a path or an S3 address."""
     folder, _, name = file_path.rpartition("/")
     if not name:
-        msg = f"A merged timeline needs the name of a file, got {file_path!r}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(f"A merged timeline needs the name of a file, got {file_path!r}.")
     return open_output(folder or ("/" if file_path.startswith("/") else ".")).open(name)
 
 
@@ -224,8 +224,9 @@ def _span(
     try:
         merge_unit = MergeUnit(unit)
     except ValueError:
-        msg = f"The unit of a merged timeline must be 'time' or 'step', got {unit!r}."
-        raise SMDebugValueError(msg) from None
+        raise SMDebugValueError(
+            f"The unit of a merged timeline must be 'time' or 'step', got {unit!r}."
+        ) from None
     first = ALWAYS[0] if start is None else start
     last = ALWAYS[1] if end is None else end
     if merge_unit is MergeUnit.TIME:

@@ -108,13 +108,11 @@ class PandasFrameAnalysis:
         system, framework = self.sys_metrics_df, self.framework_metrics_df
         is_first = framework["framework_metric"].isin(_FIRST_STEPS) & (framework["step"] == 0)
         if not is_first.any():
-            msg = (
+            raise KeyError(
                 "Framework metrics have no step 0 of TRAIN or GLOBAL: the training loop is unknown."
             )
-            raise KeyError(msg)
         if system.empty:
-            msg = "System metrics have no samples: the duration of the job is unknown."
-            raise ValueError(msg)
+            raise ValueError("System metrics have no samples: the duration of the job is unknown.")
         first = framework[is_first].iloc[0]
         times, texts = system["timestamp_us"], system["timestamp"]
         loop_start, loop_end = int(first["start_time_us"]), int(framework["end_time_us"].max())
@@ -217,8 +215,7 @@ class PandasFrameAnalysis:
                 table.insert(0, "Resource", name)
                 tables.append(table)
         if not tables:
-            msg = f"System metrics have no samples of {', '.join(names)}."
-            raise ValueError(msg)
+            raise ValueError(f"System metrics have no samples of {', '.join(names)}.")
         joined: pd.DataFrame = import_pandas().concat(tables, ignore_index=True)
         return joined.rename(columns={"phase": "Training_phase"})
 

@@ -279,8 +279,7 @@ class PandasFrame:
         """
         times = sorted(map(epoch_us, timestep_list))
         if not times:
-            msg = "No times of framework metrics were given. Give at least one."
-            raise IndexError(msg)
+            raise IndexError("No times of framework metrics were given. Give at least one.")
         self._files.refresh()
         events = self._events_between(times[0], times[-1], selected_framework_metrics)
         phases, names = _sums_at(times, events)
@@ -406,11 +405,10 @@ def _intervals_of(begins: Sequence[int], ends: Sequence[int]) -> list[tuple[int,
     """
     intervals = list(zip(begins, ends, strict=False))
     if not intervals or len(begins) != len(ends) or any(end < begin for begin, end in intervals):
-        msg = (
+        raise ValueError(
             "Intervals need as many begins as ends, one at least, and no end before its begin, "
             f"got {list(begins)!r} and {list(ends)!r} in epoch microseconds."
         )
-        raise ValueError(msg)
     return intervals
 
 

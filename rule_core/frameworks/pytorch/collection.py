@@ -39,11 +39,10 @@ class Collection(CoreCollection):
         names = {id(item.module): item.name for item in named_modules}
         for module, *sides in self.modules:
             if id(module) not in names:
-                msg = (
+                raise SMDebugTypeError(
                     f"Collection {self.name!r} names a module that no registered model contains, "
                     f"got {module!r}."
                 )
-                raise SMDebugTypeError(msg)
             for side, is_included in zip(("input", "output"), sides, strict=True):
                 if is_included:
                     self.include(f"^{re.escape(names[id(module)])}_{side}_")

@@ -190,8 +190,9 @@ class Hook(CoreHook):
             If it is not an optimizer.
         """
         if not isinstance(optimizer, torch.optim.Optimizer):
-            msg = f"An optimizer must be a torch.optim.Optimizer, got {optimizer!r}."
-            raise SMDebugTypeError(msg)
+            raise SMDebugTypeError(
+                f"An optimizer must be a torch.optim.Optimizer, got {optimizer!r}."
+            )
         self.watch_optimizers()
         self._optimizers.add(optimizer)
 

@@ -46,8 +46,9 @@ class HookedCallback:
             raise SMDebugTypeError(msg)
         if hook is not None and (options or out_dir is not None):
             names = sorted([*options, *(["out_dir"] if out_dir is not None else [])])
-            msg = f"A hook has its options already, got {', '.join(names)}. Give them to the hook."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(
+                f"A hook has its options already, got {', '.join(names)}. Give them to the hook."
+            )
         self.hook = hook
         self._creates_hook = hook is None
         self._options = {"out_dir": out_dir, **options}

@@ -252,8 +252,7 @@ def check(module: Any, rule: str) -> None:
     """Raise `SMDebugTypeError` if hooks cannot be attached to a module."""
     if not isinstance(module, nn.Module) or is_script(module):
         script = " TorchScript takes no hooks: train the plain one." * isinstance(module, nn.Module)
-        msg = f"{rule}, got {module!r}.{script}"
-        raise SMDebugTypeError(msg)
+        raise SMDebugTypeError(f"{rule}, got {module!r}.{script}")
 
 
 def in_backward() -> bool:

@@ -110,8 +110,7 @@ def _translated_errors() -> Iterator[None]:
         raise
     except (RuntimeError, TypeError, ValueError) as err:
         reason = (str(err) or type(err).__name__).splitlines()[0]
-        msg = reason.rstrip(".") + "."
-        raise SMDebugTypeError(msg) from err
+        raise SMDebugTypeError(reason.rstrip(".") + ".") from err
 
 
 def _is_ordinary(tensor: Any) -> bool:
@@ -135,11 +134,11 @@ def _local(tensor: Any) -> Any:
 def _shaped(tensor: Any) -> Any:
     """Return the tensor if it has a shape and values."""
     if is_transformed(tensor):
-        msg = "Inside torch.func it represents values that are not computed one by one."
-        raise SMDebugTypeError(msg)
+        raise SMDebugTypeError(
+            "Inside torch.func it represents values that are not computed one by one."
+        )
     if tensor.is_nested:
-        msg = "Nested tensors have no shape that the trial format supports."
-        raise SMDebugTypeError(msg)
+        raise SMDebugTypeError("Nested tensors have no shape that the trial format supports.")
     return tensor
 
 
@@ -147,14 +146,14 @@ def _plain(tensor: Any) -> Any:
     """Return a dense tensor with the same values and a type known to numpy."""
     tensor = _shaped(tensor)
     if tensor.device.type == "meta":
-        msg = "It is on device 'meta', where tensors have no elements."
-        raise SMDebugTypeError(msg)
+        raise SMDebugTypeError("It is on device 'meta', where tensors have no elements.")
     if tensor.is_quantized:
         tensor = tensor.dequantize()
     if tensor.layout is not torch.strided:
         if tensor.numel() * tensor.dtype.itemsize > MOST_DENSE:
-            msg = f"As a dense tensor, the sparse tensor would take more than {MOST_DENSE} bytes."
-            raise SMDebugTypeError(msg)
+            raise SMDebugTypeError(
+                f"As a dense tensor, the sparse tensor would take more than {MOST_DENSE} bytes."
+            )
         tensor = tensor.to_dense()
     wider = _WIDER.get(tensor.dtype)
     return (tensor if wider is None else tensor.to(wider)).resolve_conj().resolve_neg()

@@ -166,8 +166,7 @@ def _under(prefix: str, names: Sequence[str] | Mapping[str, Any]) -> list[str]:
 
 def _required(argument: str, value: Any) -> Any:
     if value is None:
-        msg = f"The hook needs its attribute {argument!r} for that."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(f"The hook needs its attribute {argument!r} for that.")
     return value
 
 
@@ -185,16 +184,15 @@ def matrix(argument: str, value: Any) -> Any:
         case (str() as name, str() as content_type):
             path = Path(name).expanduser()
         case _:
-            msg = (
+            raise SMDebugTypeError(
                 f"Argument {argument!r} must be an xgboost.DMatrix or the path of a file and its "
                 f"content type, got {type(value).__name__}."
             )
-            raise SMDebugTypeError(msg)
     form = FORMATS.get(content_type.lower().removeprefix("text/"))
     if form is None:
-        msg = f"The content type of {argument!r} must be csv or libsvm, got {content_type!r}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(
+            f"The content type of {argument!r} must be csv or libsvm, got {content_type!r}."
+        )
     if not path.is_file():
-        msg = f"Argument {argument!r} must name an existing file, got {name!r}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(f"Argument {argument!r} must name an existing file, got {name!r}.")
     return xgboost.DMatrix(f"{path}?format={form}")

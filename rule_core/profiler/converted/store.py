@@ -214,11 +214,10 @@ class ConvertedStore:
             for converted in format_of.convert(self._store, numbered, self._temporary_folder()):
                 self._add(converted)
         except OSError as err:
-            msg = (
+            raise SMDebugRuntimeError(
                 f"The {format_of.label} in {self.uri!r} cannot be converted in a temporary "
                 f"folder: {err.strerror}. Set TMPDIR to a folder with free space."
-            )
-            raise SMDebugRuntimeError(msg) from err
+            ) from err
 
     def _add(self, converted: Converted) -> None:
         self._converted.add(converted.source)

@@ -77,8 +77,7 @@ def chunks(store: TrialStore, key: str, limits: TimelineLimits = LIMITS) -> Iter
     read = 0
     for piece in _unzipped(whole, limits) if first.startswith(GZIP) else whole:
         if (read := read + len(piece)) > limits.total:
-            msg = f"has more than {limits.total} bytes: the rest is left out"
-            raise TimelineFaultError(msg)
+            raise TimelineFaultError(f"has more than {limits.total} bytes: the rest is left out")
         yield piece
 
 
@@ -121,13 +120,13 @@ def _unzipped(pieces: Iterable[bytes], limits: TimelineLimits) -> Iterator[bytes
         while content:
             written += len(content)
             if written > max(limits.swelling * read, limits.unsuspected):
-                msg = f"expands to more than {limits.swelling} times its size: the rest is not read"
-                raise TimelineFaultError(msg)
+                raise TimelineFaultError(
+                    f"expands to more than {limits.swelling} times its size: the rest is not read"
+                )
             yield content
             content = _inflate(members, b"", limits.chunk)
     if not members.is_complete:
-        msg = "is truncated gzip data"
-        raise TimelineFaultError(msg)
+        raise TimelineFaultError("is truncated gzip data")
 
 
 def _inflate(members: Members, data: bytes, most: int) -> bytes:
@@ -135,5 +134,4 @@ def _inflate(members: Members, data: bytes, most: int) -> bytes:
     try:
         return members.read(most)
     except zlib.error as err:
-        msg = "is damaged gzip data"
-        raise TimelineFaultError(msg) from err
+        raise TimelineFaultError("is damaged gzip data") from err

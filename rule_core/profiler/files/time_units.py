@@ -114,8 +114,7 @@ def str2bool(v: Any) -> bool:
         return v
     text = str(v).strip().lower()
     if text not in _TRUE | _FALSE:
-        msg = f"A boolean must be true or false, got {v!r}."
-        raise ValueError(msg)
+        raise ValueError(f"A boolean must be true or false, got {v!r}.")
     return text in _TRUE
 
 

@@ -211,8 +211,7 @@ class _Conversion:
         gpu = whole_number(source.get("device", record.pid))
         stream = whole_number(source.get("stream", record.tid))
         if gpu is None:
-            msg = "it does not name its GPU"
-            raise NotUsedError(msg)
+            raise NotUsedError("it does not name its GPU")
         self._gpu(gpu).add_kernel(ts, ts + dur)
         args = {"category": category, "device": gpu, "stream": stream, "trace": self._number}
         args |= self._launch_args(record)
@@ -236,16 +235,14 @@ class _Conversion:
 
     def _gpu(self, number: int) -> GPUUse:
         if number not in self._gpus and len(self._gpus) >= _MOST_GPUS:
-            msg = f"there are more than {_MOST_GPUS} GPUs"
-            raise NotUsedError(msg)
+            raise NotUsedError(f"there are more than {_MOST_GPUS} GPUs")
         return self._gpus.setdefault(number, GPUUse())
 
     def _span(self, record: Record) -> tuple[float, float]:
         """Return the start and the duration of an event."""
         ts, dur = _time(record), record.dur
         if dur is None or not 0 <= dur <= LATEST:
-            msg = f"it lasts {dur} us"
-            raise NotUsedError(msg)
+            raise NotUsedError(f"it lasts {dur} us")
         self._extend(ts, ts + dur)
         return ts, dur
 
@@ -294,8 +291,7 @@ def _samples(
 
 def _time(record: Record) -> float:
     if record.ts is None or not -LATEST <= record.ts <= LATEST:
-        msg = f"its time is {record.ts} us"
-        raise NotUsedError(msg)
+        raise NotUsedError(f"its time is {record.ts} us")
     return record.ts
 
 

@@ -144,11 +144,10 @@ class DownloadFolder:
             if number in _LINKS:
                 reason = "something in the way is a link or no folder"
             subject = repr(name) if name else "Python profiles"
-            msg = (
+            raise ProfileFolderError(
                 f"Cannot download {subject} into '{self.path}': {reason}. "
                 "Give another local_profile_dir, or move that file."
-            )
-            raise ProfileFolderError(msg) from err
+            ) from err
 
 
 def _read(fd: int, leaf: str) -> bytes | None:

@@ -189,8 +189,9 @@ class LocalPythonStatsReader(PythonStatsReader):
     def __init__(self, profile_dir: str | os.PathLike[str]) -> None:
         super().__init__(profile_dir)
         if not Path(self.profile_dir).is_dir():
-            msg = f"{os.fspath(profile_dir)!r} is not an existing folder of Python profiles."
-            raise ProfileFolderError(msg)
+            raise ProfileFolderError(
+                f"{os.fspath(profile_dir)!r} is not an existing folder of Python profiles."
+            )
 
     def load_python_profile_stats(self) -> list[StepPythonProfileStats]:
         """Return the files that are in the folder now; see `PythonStatsReader`."""
@@ -224,8 +225,9 @@ class S3PythonStatsReader(PythonStatsReader):
     ) -> None:
         super().__init__(Path(profile_dir) / "python_stats")
         if not is_s3(s3_path):
-            msg = f"s3_path must be an address such as s3://bucket/prefix, got {s3_path!r}."
-            raise ProfileFolderError(msg)
+            raise ProfileFolderError(
+                f"s3_path must be an address such as s3://bucket/prefix, got {s3_path!r}."
+            )
         self.store = open_store(s3_path)
         self._leaves = {
             leaf for leaf, profiler in PROFILERS.items() if profiler_name in {None, profiler}

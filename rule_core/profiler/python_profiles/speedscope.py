@@ -112,8 +112,7 @@ def _amounts_of_stacks(profile: _Profile) -> dict[bytes, float]:
     """Return the weight of each distinct stack, still as text."""
     weights = profile.weights or [1.0] * len(profile.samples)
     if len(weights) != len(profile.samples):
-        msg = f"{len(profile.samples)} samples with {len(weights)} weights"
-        raise ValueError(msg)
+        raise ValueError(f"{len(profile.samples)} samples with {len(weights)} weights")
     amounts: defaultdict[bytes, float] = defaultdict(float)
     for stack, weight in zip(profile.samples, weights, strict=True):
         amounts[bytes(stack)] += weight
@@ -126,8 +125,7 @@ def _of_stacks(profile: _Profile, places: Places) -> tuple[Amounts, Amounts]:
     for text, amount in _amounts_of_stacks(profile).items():
         frames = msgspec.json.decode(text, type=list[int])
         if not math.isfinite(amount) or amount < 0:
-            msg = f"a weight of {amount}"
-            raise ValueError(msg)
+            raise ValueError(f"a weight of {amount}")
         called = (places[_checked(frame, places)] for frame in frames)
         stack = [place for place in called if place is not None]
         if stack:
@@ -146,8 +144,7 @@ def _of_events(profile: _Profile, places: Places) -> tuple[Amounts, Amounts]:
     for event in [*profile.events, None]:
         at = max(profile.end_value, now) if event is None else event.at
         if at < now or not math.isfinite(at):
-            msg = f"an event at {at} after one at {now}"
-            raise ValueError(msg)
+            raise ValueError(f"an event at {at} after one at {now}")
         innermost = next(filter(None, (places[frame] for frame in reversed(stack))), None)
         if innermost is not None:
             own[innermost] += at - now
@@ -159,8 +156,7 @@ def _of_events(profile: _Profile, places: Places) -> tuple[Amounts, Amounts]:
         place = places[_checked(event.frame, places)]
         if event.type == "O":
             if len(stack) >= _DEEPEST:
-                msg = f"a stack of more than {_DEEPEST} frames"
-                raise ValueError(msg)
+                raise ValueError(f"a stack of more than {_DEEPEST} frames")
             stack.append(event.frame)
             if place is not None:
                 count, since = opened.get(place, (0, now))
@@ -168,8 +164,9 @@ def _of_events(profile: _Profile, places: Places) -> tuple[Amounts, Amounts]:
         elif stack and stack.pop() == event.frame:
             _close(place, now, opened, whole)
         else:
-            msg = f"an event that closes frame {event.frame}, which is not the innermost one"
-            raise ValueError(msg)
+            raise ValueError(
+                f"an event that closes frame {event.frame}, which is not the innermost one"
+            )
     return own, whole
 
 
@@ -185,6 +182,5 @@ def _close(place: CodePlace | None, now: float, opened: Opened, whole: Amounts) 
 
 def _checked(frame: int, places: Places) -> int:
     if not 0 <= frame < len(places):
-        msg = f"a stack with frame {frame} of {len(places)}"
-        raise ValueError(msg)
+        raise ValueError(f"a stack with frame {frame} of {len(places)}")
     return frame

@@ -146,11 +146,9 @@ class cProfileStats:  # noqa: N801 - the documented name
 
 def _check(by: object, n: object) -> None:
     if not isinstance(by, Metrics):
-        msg = f"by must be one of Metrics, got {by!r}."
-        raise ProfileArgumentError(msg)
+        raise ProfileArgumentError(f"by must be one of Metrics, got {by!r}.")
     if not isinstance(n, int):
-        msg = f"n must be a whole number, got {n!r}."
-        raise ProfileArgumentError(msg)
+        raise ProfileArgumentError(f"n must be a whole number, got {n!r}.")
 
 
 def _printable(text: str) -> str:

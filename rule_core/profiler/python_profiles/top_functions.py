@@ -93,8 +93,7 @@ def top_functions(
     """
     metric = to_metric(sort)
     if n is not None and n < 0:
-        msg = f"The number of functions must be 0 or more, got {n!r}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(f"The number of functions must be 0 or more, got {n!r}.")
     is_selected = _selection(steps, mode, node)
     store = _open(folder)
     problems = ProblemList()
@@ -153,8 +152,7 @@ def to_metric(sort: Metrics | str) -> Metrics:
         return Metrics(sort)
     except ValueError:
         words = ", ".join(metric.value for metric in Metrics)
-        msg = f"Functions are sorted by one of {words}, got {sort!r}."
-        raise SMDebugValueError(msg) from None
+        raise SMDebugValueError(f"Functions are sorted by one of {words}, got {sort!r}.") from None
 
 
 def _selection(

@@ -71,8 +71,9 @@ def str_to_python_profile_mode(mode_str: str) -> PythonProfileModes:
     try:
         return _MODES[mode_str]
     except (KeyError, TypeError):
-        msg = f"The mode of a Python profile must be one of {', '.join(_MODES)}, got {mode_str!r}."
-        raise SMDebugValueError(msg) from None
+        raise SMDebugValueError(
+            f"The mode of a Python profile must be one of {', '.join(_MODES)}, got {mode_str!r}."
+        ) from None
 
 
 def python_profile_mode_to_str(mode: PythonProfileModes) -> str:
@@ -116,8 +117,9 @@ def to_mode(mode: Any) -> PythonProfileModes:
     try:
         return PythonProfileModes(mode)
     except ValueError:
-        msg = f"The mode of a Python profile must be one of PythonProfileModes, got {mode!r}."
-        raise SMDebugValueError(msg) from None
+        raise SMDebugValueError(
+            f"The mode of a Python profile must be one of PythonProfileModes, got {mode!r}."
+        ) from None
 
 
 def to_phase(phase: object) -> StepPhase:
@@ -135,8 +137,9 @@ def to_phase(phase: object) -> StepPhase:
         return StepPhase(phase.lower().replace("_", "") if isinstance(phase, str) else phase)
     except ValueError:
         names = ", ".join(member.value for member in StepPhase)
-        msg = f"The phase of a step must be one of {names}, got {phase!r}."
-        raise SMDebugValueError(msg) from None
+        raise SMDebugValueError(
+            f"The phase of a step must be one of {names}, got {phase!r}."
+        ) from None
 
 
 def to_step(step: object) -> int:
@@ -153,8 +156,7 @@ def to_step(step: object) -> int:
     if isinstance(step, str) and step.strip().isascii() and step.strip().isdigit():
         return int(step)
     if isinstance(step, bool) or not hasattr(step, "__index__"):
-        msg = f"A step must be a whole number, got {step!r}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(f"A step must be a whole number, got {step!r}.")
     return int(step.__index__())
 
 

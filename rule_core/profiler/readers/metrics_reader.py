@@ -195,9 +195,8 @@ class S3Reader(MetricsReaderBase):
 
     def __init__(self, s3_trial_path: str, use_in_memory_cache: bool = False) -> None:
         if not is_s3(s3_trial_path):
-            msg = (
+            raise SMDebugValueError(
                 f"{type(self).__name__} requires an address such as s3://bucket/prefix, "
                 f"got {os.fspath(s3_trial_path)!r}."
             )
-            raise SMDebugValueError(msg)
         super().__init__(s3_trial_path, use_in_memory_cache)

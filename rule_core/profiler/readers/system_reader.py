@@ -64,8 +64,7 @@ class S3NumpySystemMetricsReader:
 
     def __init__(self, *args: Any, **kwargs: Any) -> NoReturn:
         del args, kwargs
-        msg = (
+        raise SMDebugNotImplementedError(
             "S3NumpySystemMetricsReader is not supported. Use the arrays that "
             "S3SystemMetricsReader(address).samples(start_us, end_us) returns."
         )
-        raise SMDebugNotImplementedError(msg)

@@ -149,16 +149,18 @@ def read_config(path: Path) -> RecordingConfig:
     """
     try:
         if path.stat().st_size > _LARGEST_FILE:
-            msg = f"Profiler configuration {str(path)!r} has more than {_LARGEST_FILE} bytes."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(
+                f"Profiler configuration {str(path)!r} has more than {_LARGEST_FILE} bytes."
+            )
         text = path.read_bytes()
     except FileNotFoundError:
         return RecordingConfig(is_disabled=True)
     try:
         document = msgspec.json.decode(text or b"{}", type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as err:
-        msg = f"Profiler configuration {str(path)!r} is no JSON object: {err}."
-        raise SMDebugValueError(msg) from err
+        raise SMDebugValueError(
+            f"Profiler configuration {str(path)!r} is no JSON object: {err}."
+        ) from err
     return parse_config(document)
 
 
@@ -221,8 +223,9 @@ def config_of(value: Any) -> RecordingConfig:
     make_request = getattr(value, "_to_request_dict", None)
     document = make_request() if callable(make_request) else value
     if not isinstance(document, Mapping):
-        msg = f"Argument 'profiler_config' must be a ProfilerConfig or a mapping, got {value!r}."
-        raise SMDebugTypeError(msg)
+        raise SMDebugTypeError(
+            f"Argument 'profiler_config' must be a ProfilerConfig or a mapping, got {value!r}."
+        )
     return parse_config(document)
 
 
@@ -276,8 +279,7 @@ def _section(value: object) -> dict[str, Any]:
         except (msgspec.MsgspecError, RecursionError):
             value = _python_literal(text)
     if not isinstance(value, dict):
-        msg = "it must be an object."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError("it must be an object.")
     return _folded(value)
 
 
@@ -306,8 +308,7 @@ def _range(section: Json, kind: str) -> ProfilingRange:
     if given_keys & _TIMES and section.get("startstep") in (0, "0"):  # as `TimeRange` writes it
         given_keys.remove("startstep")
     if given_keys & _STEPS and given_keys & _TIMES:
-        msg = "it has a range of steps and one of time; leave out one."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError("it has a range of steps and one of time; leave out one.")
     values = {key: section[key] for key in given_keys}
     duration = values.get("durationinseconds", values.get("duration"))
     start_s = values.get("starttimeinsecsinceepoch")
@@ -324,24 +325,23 @@ def _data_loader(section: Json, kind: str) -> DataLoaderMetrics:
     try:
         compiled = re.compile(".*" if pattern is None else _text(pattern), re.IGNORECASE)
     except (re.error, RecursionError, OverflowError) as err:
-        msg = f"its pattern is invalid, {err}."
-        raise SMDebugValueError(msg) from None
+        raise SMDebugValueError(f"its pattern is invalid, {err}.") from None
     return DataLoaderMetrics(_range(section, kind), compiled)
 
 
 def _python(section: Json, kind: str) -> PythonProfiling:
     profiler = _text(section.get("profilername") or constants.CPROFILE_NAME).lower()
     if profiler not in {constants.CPROFILE_NAME, constants.PYINSTRUMENT_NAME}:
-        msg = f"its profiler must be {constants.CPROFILE_NAME} or {constants.PYINSTRUMENT_NAME}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(
+            f"its profiler must be {constants.CPROFILE_NAME} or {constants.PYINSTRUMENT_NAME}."
+        )
     timer = cProfileTimer(_text(section.get("cprofiletimer") or "total_time").lower())
     return PythonProfiling(_range(section, kind), profiler, timer)
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
-        msg = "it must be a text."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError("it must be a text.")
     return value.strip()
 
 
@@ -356,8 +356,7 @@ def _positive_integer(value: object) -> int:
 def _integer(value: object, least: int, requirement: str) -> int:
     number = _number(value)
     if number != int(number):
-        msg = "it must be a whole number."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError("it must be a whole number.")
     if number < least:
         raise SMDebugValueError(requirement)
     return int(number)
@@ -366,8 +365,7 @@ def _integer(value: object, least: int, requirement: str) -> int:
 def _positive_number(value: object) -> float:
     number = _number(value)
     if not 0 < number < float("inf"):
-        msg = "it must be a positive number."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError("it must be a positive number.")
     return number
 
 
@@ -375,5 +373,4 @@ def _number(value: object) -> float:
     with suppress(ValueError):
         if isinstance(value, int | float | str) and not isinstance(value, bool):
             return float(value)
-    msg = "it must be a number."
-    raise SMDebugValueError(msg)
+    raise SMDebugValueError("it must be a number.")

@@ -128,8 +128,7 @@ class Assembler:
         self, record: Record, kind: str, ts: Number, dur: Number, name: str, args: Args
     ) -> TraceEvent:
         if not 0 <= dur <= LATEST:
-            msg = f"it lasts {dur:.6g} us"
-            raise NotUsedError(msg)
+            raise NotUsedError(f"it lasts {dur:.6g} us")
         phase_pid = _pid(record) if kind == "X" else record.pid or 0
         phase_tid, process = self._phases.row(phase_pid, record.tid)
         pid, tid = phase_pid, phase_tid
@@ -155,8 +154,7 @@ class Assembler:
     def _time(self, record: Record) -> Number:
         ts = self._start + _required(record.ts, "ts")
         if not -LATEST <= ts <= LATEST:
-            msg = f"its time is {ts:.6g} us"
-            raise NotUsedError(msg)
+            raise NotUsedError(f"its time is {ts:.6g} us")
         return ts
 
     def _learn(self, record: Record) -> None:
@@ -171,8 +169,7 @@ class Assembler:
         start = args.get(START)
         if start is not None:
             if not isinstance(start, int | float) or not 0 <= start <= LATEST:
-                msg = f"its {START} is {start!r:.40}"
-                raise NotUsedError(msg)
+                raise NotUsedError(f"its {START} is {start!r:.40}")
             self._start = start
 
     def _begin(self, record: Record) -> None:
@@ -180,8 +177,7 @@ class Assembler:
         key = _pid(record), record.tid
         stack = self._open.get(key, [])
         if max(len(stack), len(self._open)) >= self._most_open:
-            msg = f"there are more than {self._most_open} events open"
-            raise NotUsedError(msg)
+            raise NotUsedError(f"there are more than {self._most_open} events open")
         stack.append(event)
         self._open[key] = stack
 

@@ -60,11 +60,10 @@ class SortedLines:
             try:
                 self._spill()
             except OSError as err:
-                msg = (
+                raise OSError(
                     f"Events cannot be sorted in temporary files: {err.strerror}. "
                     "Set TMPDIR to a folder with enough free space."
-                )
-                raise OSError(msg) from err
+                ) from err
 
     def _spill(self) -> None:
         self._run.sort()

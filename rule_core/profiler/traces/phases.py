@@ -101,13 +101,11 @@ class Phases:
 
     def _next_count(self, count: int) -> int:
         if count >= self._most:
-            msg = f"there are more than {self._most} phases or threads"
-            raise NotUsedError(msg)
+            raise NotUsedError(f"there are more than {self._most} phases or threads")
         return count + 1
 
 
 def _check_id(number: Id) -> Id:
     if isinstance(number, int) and abs(number) > _LARGEST_ID:
-        msg = "its pid or tid has more than 63 bits"
-        raise NotUsedError(msg)
+        raise NotUsedError("its pid or tid has more than 63 bits")
     return number

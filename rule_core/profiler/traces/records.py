@@ -84,8 +84,7 @@ class RecordReader:
         self.skipped += 1
         self.reason = self.reason or reason
         if self.skipped > self.limits.skipped:
-            msg = "is not read further: too many of its records are invalid"
-            raise TimelineFaultError(msg)
+            raise TimelineFaultError("is not read further: too many of its records are invalid")
 
     def problems(self, subject: str) -> list[str]:
         """Return a sentence on the skipped records of a timeline, if there are any."""
@@ -115,8 +114,9 @@ class RecordReader:
                 return
             self._check(text)
         if position < 0:
-            msg = "is not a JSON array of trace events" if text.strip() else "is empty"
-            raise TimelineFaultError(msg)
+            raise TimelineFaultError(
+                "is not a JSON array of trace events" if text.strip() else "is empty"
+            )
         yield from self._last(text)
 
     def _last(self, text: bytes) -> Iterator[list[Record]]:
@@ -130,8 +130,7 @@ class RecordReader:
             self._finish(text)
         elif text or self._is_object:
             self._check(text)
-            msg = "is cut off"
-            raise TimelineFaultError(msg)
+            raise TimelineFaultError("is cut off")
 
     def _begin(self, text: bytes) -> int:
         """Return the position of the first record, or -1 if the text is too short."""
@@ -140,8 +139,9 @@ class RecordReader:
         if start.startswith(_ARRAY):
             return position + 1
         if start and not start.startswith(_OBJECT):
-            msg = f"is not a JSON array of trace events: it begins with {bytes(start[:_SHOWN])!r}"
-            raise TimelineFaultError(msg)
+            raise TimelineFaultError(
+                f"is not a JSON array of trace events: it begins with {bytes(start[:_SHOWN])!r}"
+            )
         self._is_object = bool(start)
         depth = 0
         for token in _TOKEN.finditer(text, position):
@@ -152,24 +152,22 @@ class RecordReader:
                     return match.end()
             depth += _depth_change(token[0])
         if len(text) > self.limits.header:
-            msg = f"has no list traceEvents in its first {self.limits.header} bytes"
-            raise TimelineFaultError(msg)
+            raise TimelineFaultError(
+                f"has no list traceEvents in its first {self.limits.header} bytes"
+            )
         return -1
 
     def _check(self, text: bytes) -> None:
         """Raise if no record begins here, or if it exceeds the limits."""
         if text and not text.startswith(_OBJECT):
-            msg = f"has {text[:_SHOWN]!r} where a record should begin"
-            raise TimelineFaultError(msg)
+            raise TimelineFaultError(f"has {text[:_SHOWN]!r} where a record should begin")
         if len(text) > self.limits.record:
-            msg = f"has a record of more than {self.limits.record} bytes"
-            raise TimelineFaultError(msg)
+            raise TimelineFaultError(f"has a record of more than {self.limits.record} bytes")
 
     def _finish(self, rest: bytes) -> None:
         """Check the text after the records: more keys of an object, or nothing."""
         if rest[1:].strip() and not self._is_object:
-            msg = "continues after the end of its array"
-            raise TimelineFaultError(msg)
+            raise TimelineFaultError("continues after the end of its array")
         self.tail = rest
 
     def _take(self, text: bytes, position: int) -> tuple[list[Record], int]:
@@ -239,6 +237,7 @@ def _record_end(text: bytes, position: int, deepest: int) -> int:
         if not depth:
             return token.end()
         if depth > deepest:
-            msg = f"has a record of more than {deepest} nested objects and lists"
-            raise TimelineFaultError(msg)
+            raise TimelineFaultError(
+                f"has a record of more than {deepest} nested objects and lists"
+            )
     return 0

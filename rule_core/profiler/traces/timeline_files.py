@@ -133,8 +133,7 @@ class ConvertedTimelines:
             return timeline
         if minute not in self._timelines:
             if len(self._timelines) >= _MOST_MINUTES:
-                msg = f"there are events in more than {_MOST_MINUTES} minutes"
-                raise NotUsedError(msg)
+                raise NotUsedError(f"there are events in more than {_MOST_MINUTES} minutes")
             path = self._path.with_name(f"{self._path.name}.{minute}")
             self._timelines[minute] = ConvertedTimeline(path)
         timeline = self._open[minute] = self._timelines[minute]

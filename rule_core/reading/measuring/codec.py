@@ -149,8 +149,7 @@ class DecodedBlock:
         try:
             block = _DECODER.decode(content)
         except msgspec.MsgspecError as err:
-            msg = f"no measures: {err}"
-            raise ValueError(msg) from err
+            raise ValueError(f"no measures: {err}") from err
         self._wants = wants
         self._names, self._shapes = block.names, block.shapes
         self._parts = {(part.step, part.part): part for part in block.parts}
@@ -178,8 +177,7 @@ class DecodedBlock:
                     values[want[0], column.before] = dict(zip(names, decoded, strict=True))
             return PartMeasures(values, self._shapes[encoded.shapes])
         except (IndexError, KeyError, TypeError, AttributeError) as err:
-            msg = f"no measures: {err!r}"
-            raise ValueError(msg) from err
+            raise ValueError(f"no measures: {err!r}") from err
 
 
 def _content(values: list[Any], statistic: Any) -> tuple[str, Any]:
@@ -206,8 +204,7 @@ def _encoded(value: Any, statistic: Any) -> Any:
         If the value cannot be represented.
     """
     if type(value) is int and not -(1 << 63) <= value < 1 << 64:
-        msg = f"The number {value} is too long."
-        raise TypeError(msg)
+        raise TypeError(f"The number {value} is too long.")
     if value is None or type(value) in _PLAIN:
         return value
     if isinstance(value, np.generic | np.ndarray) and value.dtype.kind in _KINDS:
@@ -216,8 +213,7 @@ def _encoded(value: Any, statistic: Any) -> Any:
     if isinstance(value, tuple) and (type(value) is tuple or _is_own(type(value), statistic)):
         name = "" if type(value) is tuple else type(value).__name__
         return {"n": name, "t": [_encoded(item, statistic) for item in value]}
-    msg = f"A {type(value).__name__} cannot be represented."
-    raise TypeError(msg)
+    raise TypeError(f"A {type(value).__name__} cannot be represented.")
 
 
 def _decoded(value: Any, statistic: Any) -> Any:
@@ -238,8 +234,7 @@ def _decoded(value: Any, statistic: Any) -> Any:
         return items
     kind = getattr(sys.modules[type(statistic).__module__], value["n"])
     if not _is_own(kind, statistic):
-        msg = f"{value['n']!r} is no named tuple."
-        raise TypeError(msg)
+        raise TypeError(f"{value['n']!r} is no named tuple.")
     return kind(*items)
 
 
@@ -260,6 +255,5 @@ def _dtype(text: str) -> "np.dtype[Any]":
     """
     dtype = np.dtype(text)
     if dtype.kind not in _KINDS:
-        msg = f"{text!r} is no type of numbers."
-        raise TypeError(msg)
+        raise TypeError(f"{text!r} is no type of numbers.")
     return dtype

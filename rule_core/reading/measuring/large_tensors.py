@@ -102,8 +102,9 @@ class LargeTensors:
         if before is not None and tensor.before is not None:
             files.append(tensor.before)
             if _form(tensor.entry) != _form(tensor.before[1]):
-                msg = f"Tensor {tensor.name!r} is of another shape or type at step {before}."
-                raise SMDebugValueError(msg)
+                raise SMDebugValueError(
+                    f"Tensor {tensor.name!r} is of another shape or type at step {before}."
+                )
 
         def failed(err: Exception) -> dict[Question, Any]:
             if isinstance(err, UNREADABLE):

@@ -152,19 +152,15 @@ def _read(content: memoryview | bytes, version: str) -> _StoredBlock:
     start = len(_MAGIC) + _DIGEST_BYTES
     data = bytes(content)
     if not data.startswith(_MAGIC):
-        msg = "it is no measurement file, or one of another version"
-        raise ValueError(msg)
+        raise ValueError("it is no measurement file, or one of another version")
     if hashlib.sha256(data[start:]).digest() != data[len(_MAGIC) : start]:
-        msg = "it is cut off or damaged"
-        raise ValueError(msg)
+        raise ValueError("it is cut off or damaged")
     try:
         block = _DECODER.decode(data[start:])
     except msgspec.MsgspecError as err:
-        msg = f"it is of another form: {err}"
-        raise ValueError(msg) from err
+        raise ValueError(f"it is of another form: {err}") from err
     if block.header.version != version:
-        msg = f"it was written by version {block.header.version}, and this is {version}"
-        raise ValueError(msg)
+        raise ValueError(f"it was written by version {block.header.version}, and this is {version}")
     return block
 
 

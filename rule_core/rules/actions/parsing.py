@@ -52,8 +52,7 @@ def parse_actions(text: str | None) -> list[dict[str, str]]:
     content = _load(text)
     actions = content if isinstance(content, list) else [content]
     if len(actions) > LIMIT:
-        msg = f"A rule takes at most {LIMIT} actions, got {len(actions)}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(f"A rule takes at most {LIMIT} actions, got {len(actions)}.")
     return [_check_action(action) for action in actions]
 
 
@@ -66,10 +65,9 @@ def check_job(name: str) -> None:
         If it is invalid.
     """
     if not _JOB.fullmatch(name):
-        msg = (
+        raise SMDebugValueError(
             f"The name of a training job must be 1 to 63 letters, digits and hyphens, got {name!r}."
         )
-        raise SMDebugValueError(msg)
 
 
 def _load(text: str) -> Any:
@@ -88,26 +86,26 @@ def _load(text: str) -> Any:
 def _check_action(action: object) -> dict[str, str]:
     """Validate one action and return its name and key."""
     if not isinstance(action, dict):
-        msg = f"An action must be a JSON object, got {type(action).__name__}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(f"An action must be a JSON object, got {type(action).__name__}.")
     keys = {key.lower(): value for key, value in action.items()}
     name = _name(keys.pop("name", None))
     key = _KEYS[name]
     value = keys.pop(key, None)
     for unknown in keys:
-        msg = f"Action {name!r} has no key {unknown!r}.{did_you_mean(unknown, ['name', key])}"
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(
+            f"Action {name!r} has no key {unknown!r}.{did_you_mean(unknown, ['name', key])}"
+        )
     if value is None and name == STOP:
         return {"name": name}
     if not isinstance(value, str):
         got = "none" if value is None else type(value).__name__
-        msg = f"Action {name!r} needs a string as {key!r}, got {got}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(f"Action {name!r} needs a string as {key!r}, got {got}.")
     if name == STOP:
         check_job(value)
     elif expected := problem(name, value):
-        msg = f"{key!r} of action {name!r} must be {expected}, got {len(value)} other characters."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(
+            f"{key!r} of action {name!r} must be {expected}, got {len(value)} other characters."
+        )
     return {"name": name, key: value}
 
 
@@ -115,19 +113,18 @@ def _name(raw: object) -> str:
     """Validate the name of an action and return it in lower case."""
     if not isinstance(raw, str):
         got = "none" if raw is None else type(raw).__name__
-        msg = f"An action needs a string as 'name', got {got}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(f"An action needs a string as 'name', got {got}.")
     name = raw.lower()
     if name in _OPERATORS:
-        msg = (
+        raise SMDebugValueError(
             f"Action {name!r} is not accepted in rule parameters. "
             f"Pass it to the evaluation with --action {name}:..."
         )
-        raise SMDebugValueError(msg)
     if name not in _KEYS:
         names = ", ".join(map(repr, _KEYS))
-        msg = f"Unknown action {raw!r}.{did_you_mean(name, list(_KEYS))} Actions: {names}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(
+            f"Unknown action {raw!r}.{did_you_mean(name, list(_KEYS))} Actions: {names}."
+        )
     return name
 
 

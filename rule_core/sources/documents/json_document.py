@@ -33,8 +33,7 @@ def decode(data: bytes, is_cut: bool = False) -> object:
     if document is None:
         document = _objects(content, is_cut) or (decoded(_closed(content)) if is_cut else None)
     if document is None:
-        msg = f"it is not complete JSON ({len(data)} bytes)"
-        raise IncompleteDocumentError(msg)
+        raise IncompleteDocumentError(f"it is not complete JSON ({len(data)} bytes)")
     return document
 
 

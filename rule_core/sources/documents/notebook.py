@@ -132,8 +132,7 @@ def outputs(data: bytes) -> Iterator[str | OutputRow]:
     try:
         notebook = _decoder.decode(data)
     except (ValueError, RecursionError) as err:
-        msg = f"it is no notebook: {err}"
-        raise DocumentError(msg) from None
+        raise DocumentError(f"it is no notebook: {err}") from None
     tables = count(1)
     for cell in notebook.cells:
         streams: dict[str, str] = {}  # the starts of lines that another output may end

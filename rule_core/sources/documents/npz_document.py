@@ -46,8 +46,7 @@ def decode(data: bytes, is_cut: bool = False) -> object:
     """
     del is_cut
     if not zipfile.is_zipfile(io.BytesIO(data)):
-        msg = f"it is not a complete .npz file ({len(data)} bytes)"
-        raise IncompleteDocumentError(msg)
+        raise IncompleteDocumentError(f"it is not a complete .npz file ({len(data)} bytes)")
     lists: dict[str, object] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -57,8 +56,7 @@ def decode(data: bytes, is_cut: bool = False) -> object:
                 if array.ndim and array.size:
                     lists[name] = array.reshape(len(array), -1).mean(1).tolist()
     except _DAMAGE as err:
-        msg = f"its arrays cannot be read: {err}".rstrip(".")
-        raise DocumentError(msg) from err
+        raise DocumentError(f"its arrays cannot be read: {err}".rstrip(".")) from err
     return lists
 
 
@@ -75,8 +73,9 @@ def _array(data: bytes) -> NDArray[np.float64]:
     read_header = npy.read_array_header_1_0 if is_first_version else npy.read_array_header_2_0
     shape, is_fortran, dtype = read_header(file)
     if dtype.hasobject:
-        msg = "it holds pickled objects, which are never opened; save arrays of numbers"
-        raise DocumentError(msg)
+        raise DocumentError(
+            "it holds pickled objects, which are never opened; save arrays of numbers"
+        )
     if dtype.kind not in "iuf" or not math.prod(shape):
         return np.empty(0)
     numbers = np.frombuffer(data, dtype, math.prod(shape), file.tell())

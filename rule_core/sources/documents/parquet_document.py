@@ -21,8 +21,7 @@ def decode(data: bytes, is_cut: bool = False) -> object:
     """
     del is_cut
     if data[-len(_MAGIC) :] != _MAGIC:
-        msg = f"it is not a complete Parquet file ({len(data)} bytes)"
-        raise IncompleteDocumentError(msg)
+        raise IncompleteDocumentError(f"it is not a complete Parquet file ({len(data)} bytes)")
     return _read(data, with_rows=True)
 
 
@@ -38,11 +37,9 @@ def _read(data: bytes, *, with_rows: bool) -> object:
         check_file_size("content", sum(group.total_byte_size for group in groups))
         return file.read().to_pydict()
     except ImportError as err:
-        msg = "Parquet needs pyarrow: pip install 'rule-runner[parquet]'"
-        raise DocumentError(msg) from err
+        raise DocumentError("Parquet needs pyarrow: pip install 'rule-runner[parquet]'") from err
     except (OSError, ValueError, NotImplementedError) as err:  # as those of pyarrow
-        msg = f"its columns cannot be read: {err}".rstrip(".")
-        raise DocumentError(msg) from err
+        raise DocumentError(f"its columns cannot be read: {err}".rstrip(".")) from err
 
 
 def _look(folder: SourceFolder, name: str) -> object:

@@ -66,16 +66,15 @@ class TrainerStateSource(DocumentSource):
         """Return the entries of a state; see `DocumentSource`."""
         del is_last
         if data.startswith(_LFS):
-            msg = "it is a Git LFS pointer; run git lfs pull in its repository"
-            raise DocumentError(msg)
+            raise DocumentError("it is a Git LFS pointer; run git lfs pull in its repository")
         state = decoded(data.decode("utf-8", "replace"))
         if state is None:
-            msg = f"it is not complete JSON ({len(data)} bytes)"
-            raise IncompleteDocumentError(msg)
+            raise IncompleteDocumentError(f"it is not complete JSON ({len(data)} bytes)")
         entries = state.get("log_history") if isinstance(state, dict) else None
         if not isinstance(entries, list):
-            msg = "it has no log_history: the Trainer of transformers did not write it"
-            raise DocumentError(msg)
+            raise DocumentError(
+                "it has no log_history: the Trainer of transformers did not write it"
+            )
         step, end = (to_number(state.get(name)) or 0.0 for name in ("global_step", "max_steps"))
         self._progress[key] = step, step >= end > 0 or _was_stopped(state)
         return [tuple(flattened(entry)) for entry in entries if isinstance(entry, dict)]

@@ -40,8 +40,7 @@ def decode(data: bytes, is_cut: bool = False) -> object:
                 return document
             if document[1:]:
                 return document[:-1]
-    msg = "it is not complete YAML"
-    raise IncompleteDocumentError(msg)
+    raise IncompleteDocumentError("it is not complete YAML")
 
 
 def _value(events: Iterator[Any], event: object, depth: int) -> object:
@@ -49,8 +48,7 @@ def _value(events: Iterator[Any], event: object, depth: int) -> object:
     if isinstance(event, yaml.ScalarEvent):
         return _DOT.sub(r"\1", event.value)
     if depth > MAX_DEPTH or not isinstance(event, yaml.CollectionStartEvent):
-        msg = "it is empty, nested too deeply, or contains aliases"
-        raise DocumentError(msg)
+        raise DocumentError("it is empty, nested too deeply, or contains aliases")
     values = []
     while not isinstance(inner := next(events), yaml.CollectionEndEvent):
         values.append(_value(events, inner, depth + 1))

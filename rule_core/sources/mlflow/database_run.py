@@ -61,18 +61,19 @@ class DatabaseRun(MlflowRun):
         """
         name, _, run_id = key.partition("#")
         if not isinstance(store, LocalStore):
-            msg = (
+            raise SMDebugValueError(
                 f"The SQLite database {name!r} of MLflow must be a local file. Copy it, or give "
                 "the run on a tracking server: mlflow:http://HOST/#/experiments/ID/runs/RUN."
             )
-            raise SMDebugValueError(msg)
         path = store.root / name
         try:
             with _opened(path, name) as database:
                 runs = [(str(run), str(title)) for run, title in database.execute(_RUNS)]
         except (sqlite3.Error, StorageUnavailableError) as err:
-            msg = f"File {name!r} is not a readable SQLite database of MLflow: {err}"
-            raise SMDebugValueError(msg.rstrip(".") + ".") from err
+            raise SMDebugValueError(
+                f"File {name!r} is not a readable SQLite database of MLflow: {err}".rstrip(".")
+                + "."
+            ) from err
         return cls(path, name, _chosen(runs, run_id, name))
 
     def read_new(self, record: SourceRecord) -> bool:
@@ -140,8 +141,7 @@ def _opened(path: Path, key: str) -> Iterator[sqlite3.Connection]:
         database.execute("PRAGMA trusted_schema = OFF")
         for table in ("metrics", "runs"):  # a view could run for ever
             if database.execute(_TABLES, (table,)).fetchone() != (1,):
-                msg = f"it has no table {table!r}"
-                raise sqlite3.DatabaseError(msg)
+                raise sqlite3.DatabaseError(f"it has no table {table!r}")
         yield database
 
 
@@ -153,16 +153,14 @@ def _chosen(runs: list[tuple[str, str]], run_id: str, key: str) -> str:
     if ids and (run_id == LATEST or (not run_id and len(ids) == 1)):
         return ids[0]
     if not ids:
-        msg = f"The database {key!r} of MLflow has no runs yet."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(f"The database {key!r} of MLflow has no runs yet.")
     listed = ", ".join(f"{run} ({title})" for run, title in runs[:LISTED])
     more = f" and {len(runs) - LISTED} more" if len(runs) > LISTED else ""
     problem = f"has no run {run_id!r}" if run_id else f"has {len(runs)} runs"
-    msg = (
+    raise SMDebugValueError(
         f"The database {key!r} of MLflow {problem}. Name one, as in mlflow:{key}#{ids[0]}, or the "
         f"newest with mlflow:{key}#{LATEST}. Newest first: {listed}{more}."
     )
-    raise SMDebugValueError(msg)
 
 
 def _point(value: object, time: object, step: object, is_nan: object) -> MetricPoint | None:

@@ -112,11 +112,10 @@ class ServerRun(MergedRun[_Metric]):
         if "://" not in key:
             server = os.environ.get("MLFLOW_TRACKING_URI", "")
             if not server.startswith(("http://", "https://")):
-                msg = (
+                raise SMDebugValueError(
                     f"Run {key!r} of MLflow needs a tracking server: set MLFLOW_TRACKING_URI to "
                     "its address, or give the address of the run's page."
                 )
-                raise SMDebugValueError(msg)
             return cls(server, key)
         parts = urlsplit(key)
         for text, root in (
@@ -126,11 +125,10 @@ class ServerRun(MergedRun[_Metric]):
             run = _RUN.fullmatch(text)
             if run:
                 return cls(f"{parts.scheme}://{parts.netloc}{root}", run[1])
-        msg = (
+        raise SMDebugValueError(
             f"Address {key!r} names no run of MLflow. Copy the address of a run's page: "
             "mlflow:http://HOST/#/experiments/ID/runs/RUN."
         )
-        raise SMDebugValueError(msg)
 
     def find_series(self) -> bool:
         """Add new metrics; see `MergedRun`."""

@@ -645,15 +645,18 @@ def _matcher(line: LogPattern) -> _Matcher:
     try:
         search = compiled(line.pattern)
     except re.error as err:
-        msg = f"Log pattern {line.name!r} is not a regular expression: {err}."
-        raise SMDebugValueError(msg) from err
+        raise SMDebugValueError(
+            f"Log pattern {line.name!r} is not a regular expression: {err}."
+        ) from err
     groups = search.groupindex.keys()
     if "step" not in groups:
-        msg = f"Log pattern {line.name!r} needs a group of the step, such as (?P<step>[0-9]+)."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(
+            f"Log pattern {line.name!r} needs a group of the step, such as (?P<step>[0-9]+)."
+        )
     if len(groups) == 1:
-        msg = f"Log pattern {line.name!r} needs a group of a number, such as (?P<loss>[0-9.]+)."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(
+            f"Log pattern {line.name!r} needs a group of a number, such as (?P<loss>[0-9.]+)."
+        )
     return _Matcher(line.name, search)
 
 

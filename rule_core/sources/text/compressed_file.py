@@ -56,8 +56,9 @@ def open_file(store: TrialStore, key: str) -> GrowingFile:
     try:
         return CompressedFile(store, key, _METHODS[ending])
     except ImportError as err:
-        msg = f"File {key!r} is compressed. To read it, install the package backports.zstd."
-        raise SMDebugValueError(msg) from err
+        raise SMDebugValueError(
+            f"File {key!r} is compressed. To read it, install the package backports.zstd."
+        ) from err
 
 
 def read_head(store: TrialStore, key: str, limit: int) -> bytes:

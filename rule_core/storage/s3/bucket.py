@@ -45,17 +45,16 @@ def parse_s3(uri: str) -> tuple[str, str]:
     """
     bucket, _, prefix = uri.strip().partition("://")[2].partition("/")
     if not bucket:
-        msg = f"An S3 address must be s3://bucket/prefix, got {uri!r}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(f"An S3 address must be s3://bucket/prefix, got {uri!r}.")
     if not _BUCKET_NAME.fullmatch(bucket):
-        msg = (
+        raise SMDebugValueError(
             "A bucket's name must be 3 to 255 letters, digits, dots, hyphens and underscores, "
             f"got {bucket!r} in {uri!r}."
         )
-        raise SMDebugValueError(msg)
     if not _can_be_key(prefix):
-        msg = f"An S3 address must be Unicode without '.' and '..' as parts, got {uri!r}."
-        raise SMDebugValueError(msg)
+        raise SMDebugValueError(
+            f"An S3 address must be Unicode without '.' and '..' as parts, got {uri!r}."
+        )
     return bucket, prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
 
 

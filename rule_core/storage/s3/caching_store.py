@@ -76,15 +76,15 @@ class DiskCache:
             self.folder.mkdir(mode=stat.S_IRWXU, parents=True, exist_ok=True)
             status = self.folder.lstat()
         except OSError as err:
-            msg = f"The cache folder '{folder}' cannot be created: {err.strerror}."
-            raise SMDebugValueError(msg) from err
+            raise SMDebugValueError(
+                f"The cache folder '{folder}' cannot be created: {err.strerror}."
+            ) from err
         private = not stat.S_IMODE(status.st_mode) & (stat.S_IRWXG | stat.S_IRWXO)
         if not (stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and private):
-            msg = (
+            raise SMDebugValueError(
                 f"The cache folder '{self.folder}' must belong to this user alone, "
                 f"got mode {stat.filemode(status.st_mode)}. Remove it, or choose another folder."
             )
-            raise SMDebugValueError(msg)
 
     def get(self, name: str) -> CachedObject | None:
         """Return the cached object with a name, or None."""

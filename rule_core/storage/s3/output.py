@@ -68,8 +68,7 @@ class S3Output(RetryingStore):
             return self.ask(call)
         except (StorageUnavailableError, ObjectNotFoundError) as err:
             reason = getattr(err, "reason", "the parts sent so far are gone")
-            msg = f"Cannot write '{self._bucket.address(key)}': {reason}."
-            raise OSError(msg) from err
+            raise OSError(f"Cannot write '{self._bucket.address(key)}': {reason}.") from err
 
 
 class S3PendingFile:

@@ -55,8 +55,9 @@ class S3Settings:
         variables = {name: text.strip() for name, text in environ.items() if text.strip()}
         payer = variables.get(PAYER, "")
         if payer not in {"", "requester"}:
-            msg = f"The environment's {PAYER} must be 'requester', got {payer!r}."
-            raise SMDebugValueError(msg)
+            raise SMDebugValueError(
+                f"The environment's {PAYER} must be 'requester', got {payer!r}."
+            )
         cache = variables.get(CACHE)
         return cls(
             number(DEADLINE, cls().deadline_s, "seconds", environ),

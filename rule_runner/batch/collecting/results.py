@@ -132,8 +132,9 @@ def below(place: str) -> Iterator[CollectedTrial]:
         with unreadable(f"Results at {place!r}", ClientError, StorageUnavailableError):
             yield from _below(place)
     except SMDebugError as err:  # there is no such folder
-        msg = f"No result in {place!r}: {str(err).rstrip('.')}. Give an output folder or a plan."
-        raise ClientError(msg) from err
+        raise ClientError(
+            f"No result in {place!r}: {str(err).rstrip('.')}. Give an output folder or a plan."
+        ) from err
 
 
 def _below(place: str) -> Iterator[CollectedTrial]:

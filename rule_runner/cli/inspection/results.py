@@ -85,19 +85,17 @@ def acknowledge(
     options = (reason, until, who, mute or None, withdraw or None)
     if rule is None and finding is None:
         if any(option is not None for option in options):
-            msg = "Options --rule or --finding are missing: they say what is acknowledged."
-            raise UsageError(msg)
+            raise UsageError(
+                "Options --rule or --finding are missing: they say what is acknowledged."
+            )
         command.list_findings(output)
         return
     if rule is not None and finding is not None:
-        msg = "Options --rule and --finding cannot be combined."
-        raise UsageError(msg)
+        raise UsageError("Options --rule and --finding cannot be combined.")
     if mute and withdraw:
-        msg = "Options --mute and --withdraw cannot be combined."
-        raise UsageError(msg)
+        raise UsageError("Options --mute and --withdraw cannot be combined.")
     if not reason:
-        msg = "Option --reason is missing: reports show why."
-        raise UsageError(msg)
+        raise UsageError("Option --reason is missing: reports show why.")
     kind = AcknowledgementKind.MUTED if mute else AcknowledgementKind.ACKNOWLEDGED
     command.acknowledge(
         output,
@@ -132,8 +130,9 @@ def replay(
     from rule_runner.commands import events as replaying
 
     if again and refused:
-        msg = "Options --all and --refused cannot be combined: --all includes refused events."
-        raise UsageError(msg)
+        raise UsageError(
+            "Options --all and --refused cannot be combined: --all includes refused events."
+        )
     send = replaying.replay_refused if refused else partial(replaying.replay, again=again)
     return send(folder, sink, seconds=sink_deadline)
 

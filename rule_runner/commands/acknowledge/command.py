@@ -52,8 +52,7 @@ def acknowledge(
     """
     now = datetime.now(UTC)
     if until is not None and until < now.date():
-        msg = f"Option --until must be a day that has not passed, got {until}."
-        raise UsageError(msg)
+        raise UsageError(f"Option --until must be a day that has not passed, got {until}.")
     run = _run(place)
     name = _check(run, rule, finding)
     problem = "Options --reason and --who must be 1 to 1000 characters long: "
@@ -102,11 +101,10 @@ def _run(place: str) -> Run:
     if saved.problems:
         raise ClientError(saved.problems[0])
     if len(saved.runs) != 1:
-        msg = (
+        raise ClientError(
             f"{place!r} holds {len(saved.runs)} evaluations. Give the output folder of one of "
             f"them, such as {saved.runs[0].output!r}."
         )
-        raise ClientError(msg)
     return saved.runs[0]
 
 
@@ -123,17 +121,15 @@ def _check(run: Run, rule: str | None, finding: str | None) -> str:
         if rule not in rules:
             hint = did_you_mean(rule, sorted(rules))
             names = ", ".join(sorted(rules))
-            msg = f"No rule {rule!r} in {run.output!r}.{hint} Rules there: {names}."
-            raise ClientError(msg)
+            raise ClientError(f"No rule {rule!r} in {run.output!r}.{hint} Rules there: {names}.")
         return rule
     for name, result in rules.items():
         if finding in finding_ids(result):
             return name
-    msg = (
+    raise ClientError(
         f"No finding {finding!r} in {run.output!r}. List them and their IDs with "
         f"'rule-runner acknowledge {run.output}'."
     )
-    raise ClientError(msg)
 
 
 def _user() -> str:

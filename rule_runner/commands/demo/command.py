@@ -115,11 +115,10 @@ class DemoTraining:
         if code is None or (self._trial / END_OF_JOB).exists():
             return
         reason = f"exit code {code}" if code >= 0 else f"signal {-code}"
-        msg = (
+        raise ClientError(
             f"The training {self._name!r} of the demo ended with {reason} before its last step. "
             f"See {self._log!r}, and start the demo again."
         )
-        raise ClientError(msg)
 
     def wait(self, seconds: float) -> None:
         """Wait for files; see `rule_runner.steps.watcher.Waiter`."""

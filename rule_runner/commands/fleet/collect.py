@@ -71,8 +71,9 @@ def collect(places: Sequence[str], targets: Targets, fail_on: Severity | None) -
             for file in files:
                 file.add(trial)
         if not counts:
-            msg = f"No result in {', '.join(map(repr, places))}. Give a plan or an output folder."
-            raise ClientError(msg)
+            raise ClientError(
+                f"No result in {', '.join(map(repr, places))}. Give a plan or an output folder."
+            )
         code = worst_exit_code(codes)
         for file in files:
             file.write(code)

@@ -129,7 +129,6 @@ def _write(target: str, text: str) -> None:
         return
     folder, slash, name = target.strip().rpartition("/")
     if is_s3(target) and not (name and is_s3(folder)):
-        msg = f"Plan {target!r} has no name. Give s3://bucket/prefix/NAME.jsonl."
-        raise UsageError(msg)
+        raise UsageError(f"Plan {target!r} has no name. Give s3://bucket/prefix/NAME.jsonl.")
     with unwritable(f"Plan {target!r}"), translated(UsageError, SMDebugError):
         publish(open_output(folder or slash or "."), name, text.encode())

@@ -216,16 +216,14 @@ def python(
         store, others = tool_profiles(trial.source.store)
         if others and not has_python_profiles(path):
             if step is not None or mode is not None or node is not None:
-                msg = (
+                raise UsageError(
                     f"A profile of {others[0].tool} has no steps, modes and nodes: leave out "
                     "--step, --mode and --node."
                 )
-                raise UsageError(msg)
             print_tool_functions(store, others, sort=sort, count=count, lines=lines)
             return
         if lines or sort == MEMORY:
-            msg = f"Profiles of cProfile have no {'lines' if lines else 'memory'}."
-            raise UsageError(msg)
+            raise UsageError(f"Profiles of cProfile have no {'lines' if lines else 'memory'}.")
         if is_one_file(trial):
             raise TrialError(_NO_FUNCTIONS.format(subject=f"File {path!r}"))
         top = top_functions(path, steps=steps, mode=mode, node=node, sort=sort, n=count)

@@ -102,13 +102,12 @@ def overview(path: str, *, check: bool = False) -> ProfileReport:
         python = [*(_python(trial, problems) if is_profiled else _of_other_tools(trial))]
     files = trial.source.files
     if not (files.system or files.traces or python or trial.job_finished()):
-        msg = (
+        raise TrialError(
             f"Folder {path!r} holds no profiler data: neither 'system/' nor 'framework/' has a "
             "file of a profiler, and there is no trace of torch.profiler, dump of a flight "
             "recorder, answer of Prometheus or profile of py-spy or scalene. Give the folder that "
             "holds them."
         )
-        raise TrialError(msg)
     return ProfileReport(
         name=trial.name,
         path=address_of(path).canonical,

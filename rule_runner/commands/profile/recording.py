@@ -77,8 +77,9 @@ class ProfileRecording:
         with translated(OutputError, SMDebugError):
             is_used = any(key.endswith(own) for key in self._keys(SYSTEM_FOLDER))
         if is_used:
-            msg = f"Folder {self.folder!r} holds a recording. Choose another one, or remove it."
-            raise OutputError(msg)
+            raise OutputError(
+                f"Folder {self.folder!r} holds a recording. Choose another one, or remove it."
+            )
         if not is_s3(self.folder):
             with output_errors(Path(self.folder)):
                 Path(self.folder).mkdir(parents=True, exist_ok=True)

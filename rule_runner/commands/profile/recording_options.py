@@ -85,8 +85,7 @@ class RecordingOptions:
             option = f"{self.prefix}{name.replace('_', '-')}"
             start, end = step_range(text, option)
             if end <= start:
-                msg = f"Option {option} must contain a step, got {text!r}."
-                raise UsageError(msg)
+                raise UsageError(f"Option {option} must contain a step, got {text!r}.")
             yield kind, {"StartStep": start, "NumSteps": end - start}
 
 
@@ -109,8 +108,9 @@ def _defined_in(file: Path) -> Json:
     if len(configs) != 1:
         names = ", ".join(name for name, _ in configs.values())
         defines = f"several ProfilerConfigs: {names}" if configs else "no ProfilerConfig"
-        msg = f"Python file {str(file)!r} defines {defines}. Define one, at the top level."
-        raise ClientError(msg)
+        raise ClientError(
+            f"Python file {str(file)!r} defines {defines}. Define one, at the top level."
+        )
     ((_, config),) = configs.values()
     request: Json = json.loads(json.dumps(config._to_request_dict()))  # noqa: SLF001 - the SDK's own protocol
     return request
@@ -129,8 +129,7 @@ def _parameters_in(document: Json) -> Json:
     values = [value for key, value in document.items() if key.lower() == _PARAMETERS.lower()]
     parameters = values[-1] if values else None
     if not isinstance(parameters, dict | None):
-        msg = f"{_PARAMETERS} must be an object, got {parameters!r:.100}."
-        raise ClientError(msg)
+        raise ClientError(f"{_PARAMETERS} must be an object, got {parameters!r:.100}.")
     return dict(parameters or {})
 
 
@@ -139,11 +138,10 @@ def _interval_ms(text: str, option: str) -> int:
     match = _INTERVAL.fullmatch(text.strip())
     milliseconds = 0 if match is None else int(match[1]) * (1000 if match[2] == "s" else 1)
     if milliseconds < LEAST_INTERVAL_MS:
-        msg = (
+        raise UsageError(
             f"Option {option} must be a time such as 500ms or 2s, and at least "
             f"{LEAST_INTERVAL_MS}ms, got {text!r}."
         )
-        raise UsageError(msg)
     return milliseconds
 
 

@@ -38,8 +38,9 @@ def print_tool_functions(
     keys = [*(_USE if all(profile.tool == SCALENE for profile in profiles) else _AMOUNT)]
     if sort not in keys:
         names = ", ".join(keys)
-        msg = f"Profiles of {profiles[0].tool} are sorted by one of {names}, got {sort!r}."
-        raise UsageError(msg)
+        raise UsageError(
+            f"Profiles of {profiles[0].tool} are sorted by one of {names}, got {sort!r}."
+        )
     with reading():
         sums = read_tool_profiles(store, profiles, lines=lines)
     what = "lines" if lines else "functions"

@@ -104,8 +104,9 @@ def _check_sinks(request: EvaluationRequest) -> None:
     """Check sinks and source of events before the script runs."""
     kind = writes_to_stdout(request.sinks)
     if kind:
-        msg = f"--sink {kind} cannot be used with train: stdout is the script's. Use file:PATH."
-        raise UsageError(msg)
+        raise UsageError(
+            f"--sink {kind} cannot be used with train: stdout is the script's. Use file:PATH."
+        )
     event_sinks(request.sinks)
     check_source(request.event_source)
 
@@ -117,10 +118,9 @@ def _check_is_free(folder: Path, option: str) -> None:
         except FileNotFoundError:
             return
     if is_used:
-        msg = (
+        raise OutputError(
             f"Folder {str(folder)!r} is not empty. Choose another one with {option}, or remove it."
         )
-        raise OutputError(msg)
 
 
 def split_request(request: EvaluationRequest) -> tuple[EvaluationRequest, EvaluationRequest]:

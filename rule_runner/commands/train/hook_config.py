@@ -139,8 +139,9 @@ def _known(texts: Iterable[str], configured: set[str]) -> list[str]:
     for name in names:
         if name not in KNOWN | configured:
             hint = did_you_mean(name, KNOWN)
-            msg = f"No hook knows the collection {name!r}.{hint} Give its pattern: --hook-config."
-            raise UsageError(msg)
+            raise UsageError(
+                f"No hook knows the collection {name!r}.{hint} Give its pattern: --hook-config."
+            )
     return list(dict.fromkeys(names))
 
 

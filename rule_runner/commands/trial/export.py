@@ -55,8 +55,7 @@ def export_trial(path: str, form: str, output: str, sources: SourceOptions = DEF
     check_is_local(output, "--output of trial export")
     target = Path(output)
     if target.is_file() or (target.is_dir() and any(target.iterdir())):
-        msg = f"Output {output!r} exists. Choose another path, or remove it."
-        raise OutputError(msg)
+        raise OutputError(f"Output {output!r} exists. Choose another path, or remove it.")
     index, ended = read_index(path, sources)
     omissions = Omissions()
     partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
@@ -75,8 +74,7 @@ def export_trial(path: str, form: str, output: str, sources: SourceOptions = DEF
     print_lines(omissions.sentences())
     if not count:
         _remove(partial)
-        msg = f"Nothing in trial {path!r} can be written as {form}."
-        raise TrialError(msg)
+        raise TrialError(f"Nothing in trial {path!r} can be written as {form}.")
     print(printable(f"Exported {count} of {len(index.steps)} steps to {output} ({form})."))
 
 
@@ -99,8 +97,7 @@ def read_index(path: str, sources: SourceOptions = DEFAULT) -> tuple[TrialIndex,
     trial, ended = read_trial(path, sources)
     if not trial.index.steps:
         reject_parent(trial)
-        msg = f"Trial {path!r} has no steps."
-        raise TrialError(msg)
+        raise TrialError(f"Trial {path!r} has no steps.")
     return trial.index, ended
 
 

@@ -133,11 +133,10 @@ def report_trial(path: str, sources: SourceOptions = DEFAULT) -> TrialReport:
     index = trial.index
     if not is_trial(index, ended):
         reject_parent(trial)
-        msg = (
+        raise TrialError(
             f"Folder {path!r} holds no trial: neither 'collections/' nor 'index/' has a file. "
             "Give the folder to which the training job saved its tensors."
         )
-        raise TrialError(msg)
     tensors = [_tensor(index, name) for name in sorted(index.names)]
     return TrialReport(
         name=trial.name,

@@ -134,8 +134,9 @@ def definition_of(request: object, place: str) -> JobDefinition:
         If it is not such an object.
     """
     if not isinstance(request, Mapping):
-        msg = f"{capitalized(place)} must hold an object with {Kind.DEBUG}, got {kind_of(request)}."
-        raise JobError(msg)
+        raise JobError(
+            f"{capitalized(place)} must hold an object with {Kind.DEBUG}, got {kind_of(request)}."
+        )
     _check_extensions(request, place)
     configurations = tuple(
         configuration_of(raw, kind, f"{kind}[{number}]")
@@ -145,10 +146,9 @@ def definition_of(request: object, place: str) -> JobDefinition:
     if not configurations:
         words = [str(name) for name in request if name not in [*Kind]]
         hint = next(filter(None, (did_you_mean(word, [*map(str, Kind)]) for word in words)), "")
-        msg = (
+        raise JobError(
             f"{capitalized(place)} holds no rules: neither {Kind.DEBUG} nor {Kind.PROFILER}.{hint}"
         )
-        raise JobError(msg)
     name = _text(request.get("TrainingJobName"))
     trial, profiler_trial = (_saved_to(request, name, *saved) for saved in _PLACES)
     return JobDefinition(
@@ -169,8 +169,7 @@ def _check_extensions(request: Mapping[str, Any], place: str) -> None:
     for name in request:
         hint = did_you_mean(str(name).replace("_", ""), _EXTENSIONS, cutoff=0.8)
         if hint and name not in _EXTENSIONS:
-            msg = f"{capitalized(place)} has an unknown field {name!r:.100}.{hint}"
-            raise JobError(msg)
+            raise JobError(f"{capitalized(place)} has an unknown field {name!r:.100}.{hint}")
 
 
 def _stop_on(request: Mapping[str, Any], place: str) -> Issue | None:
@@ -180,8 +179,7 @@ def _stop_on(request: Mapping[str, Any], place: str) -> Issue | None:
     for issue in _ISSUES:
         if severity == issue:
             return issue
-    msg = f"{_STOP_ON} of {place} must be 'error' or 'warning', got {severity!r:.100}."
-    raise JobError(msg)
+    raise JobError(f"{_STOP_ON} of {place} must be 'error' or 'warning', got {severity!r:.100}.")
 
 
 def _min_coverage(request: Mapping[str, Any], place: str) -> float | None:
@@ -215,8 +213,9 @@ def check_names(configurations: Iterable[RuleConfiguration], place: str) -> None
     names: set[str] = set()
     for rule in configurations:
         if rule.name in names:
-            msg = f"Two rule configurations of {place} are called {rule.name!r}. Names must differ."
-            raise JobError(msg)
+            raise JobError(
+                f"Two rule configurations of {place} are called {rule.name!r}. Names must differ."
+            )
         names.add(rule.name)
 
 
@@ -233,19 +232,17 @@ def choose(definition: JobDefinition, only: Sequence[str], exclude: Sequence[str
         for name in options:
             if name not in names:
                 hint, listing = did_you_mean(name, names), ", ".join(map(repr, names))
-                msg = (
+                raise UsageError(
                     f"Option {option} names no rule configuration: {name!r}.{hint} "
                     f"Names: {listing}."
                 )
-                raise UsageError(msg)
     kept = tuple(
         rule
         for rule in definition.configurations
         if (not only or rule.name in only) and rule.name not in exclude
     )
     if not kept:
-        msg = "No rule configuration is left after --only and --except."
-        raise UsageError(msg)
+        raise UsageError("No rule configuration is left after --only and --except.")
     return replace(definition, configurations=kept)
 
 

@@ -87,11 +87,11 @@ def mutes(section: object, place: str) -> tuple[Mute, ...]:
 def _mute(entry: object, where: str) -> Mute:
     texts = {name: value for name, value in texts_of(entry, FIELDS, where).items() if value}
     if "reason" not in texts:
-        msg = f"{where} must have a reason: why its findings are muted."
-        raise JobError(msg)
+        raise JobError(f"{where} must have a reason: why its findings are muted.")
     if texts.keys().isdisjoint(_SCOPE):
-        msg = f"{where} must have a rule, a tensor or a run. Without them it would mute everything."
-        raise JobError(msg)
+        raise JobError(
+            f"{where} must have a rule, a tensor or a run. Without them it would mute everything."
+        )
     for name in ("tensor", "run"):
         compiled(texts.get(name, ""), f"{name} in {where}")
     until = texts.pop("until", None)

@@ -58,11 +58,9 @@ def run_file(path: Path, noun: str = "Job file") -> dict[str, Any]:
         except SyntaxError as err:
             if err.filename != str(path):
                 raise
-            msg = f"{name} does not parse: line {err.lineno}: {err.msg}."
-            raise JobError(msg) from err
+            raise JobError(f"{name} does not parse: line {err.lineno}: {err.msg}.") from err
         except SystemExit as err:
-            msg = f"{name} ends the program {line_of(err, path)}. {ENDS_ITSELF}"
-            raise JobError(msg) from err
+            raise JobError(f"{name} ends the program {line_of(err, path)}. {ENDS_ITSELF}") from err
 
 
 @contextmanager
@@ -81,8 +79,9 @@ def _list_in(names: Mapping[str, object], name: str) -> Sequence[object]:
         rules = names[NAME]
         if isinstance(rules, (list, tuple)):
             return rules
-        msg = f"{NAME!r} in job file {name} must be a list of rules, got {type(rules).__name__}."
-        raise JobError(msg)
+        raise JobError(
+            f"{NAME!r} in job file {name} must be a list of rules, got {type(rules).__name__}."
+        )
     lists = {
         id(value): (key, value)
         for key, value in names.items()

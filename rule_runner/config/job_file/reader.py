@@ -53,5 +53,6 @@ def definition_from(rules: object) -> JobDefinition:
         return definition_of(rules, "the job definition")
     if isinstance(rules, Iterable):
         return JobDefinition("the list", configurations_of(rules, "the list"))
-    msg = f"Rules must be a list, a request or the path of a job file, got {type(rules).__name__}."
-    raise JobError(msg)
+    raise JobError(
+        f"Rules must be a list, a request or the path of a job file, got {type(rules).__name__}."
+    )

@@ -141,8 +141,9 @@ def notes_on(definition: JobDefinition, scope: JobScope) -> tuple[str, ...]:
     """
     without = [*_without_data(definition, scope)]
     if not _evaluated(definition, scope):
-        msg = " ".join((f"{capitalized(definition.place)} leaves nothing to evaluate.", *without))
-        raise JobError(msg)
+        raise JobError(
+            " ".join((f"{capitalized(definition.place)} leaves nothing to evaluate.", *without))
+        )
     today = _today()
     expired = (mute for mute in definition.ignore if mute.has_expired(today))
     expiry_notes = (mute.expiry_note(definition.place) for mute in expired)
@@ -218,8 +219,7 @@ def _prepared(rule: RuleConfiguration, scope: JobScope) -> RuleJobConfig:
     windows = rule.kind is Kind.PROFILER
     if job.loaded.builtin and judges_windows(job.loaded, otherwise=False) != windows:
         kind = Kind.DEBUG if windows else Kind.PROFILER
-        msg = f"Rule {job.loaded.name!r} judges other data. It belongs to {kind}."
-        raise JobError(msg)
+        raise JobError(f"Rule {job.loaded.name!r} judges other data. It belongs to {kind}.")
     if windows:
         return over_windows(job)
     request = scope.request

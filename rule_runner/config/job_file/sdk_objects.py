@@ -60,8 +60,7 @@ def configurations_of(rules: Iterable[object], place: str) -> tuple[RuleConfigur
         _configuration(rule, f"rules[{number}]", place) for number, rule in enumerate(rules)
     )
     if not configurations:
-        msg = f"{capitalized(place)} holds no rules: the list is empty."
-        raise JobError(msg)
+        raise JobError(f"{capitalized(place)} holds no rules: the list is empty.")
     return configurations
 
 
@@ -69,8 +68,9 @@ def _configuration(rule: object, where: str, place: str) -> RuleConfiguration:
     if isinstance(rule, Mapping):
         return configuration_of(rule, _kind(rule), where)
     if not is_rule(rule):
-        msg = f"{where} of {place} must be a Rule or its configuration, got {type(rule).__name__}."
-        raise JobError(msg)
+        raise JobError(
+            f"{where} of {place} must be a Rule or its configuration, got {type(rule).__name__}."
+        )
     kind = Kind.DEBUG if hasattr(rule, _DEBUG) else Kind.PROFILER
 
     name = getattr(rule, "name", None)

@@ -28,8 +28,7 @@ def listed(section: object, where: str) -> Sequence[object]:
         return section
     if section in ABSENT:
         return ()
-    msg = f"{where} must be a list, got {kind_of(section)}."
-    raise JobError(msg)
+    raise JobError(f"{where} must be a list, got {kind_of(section)}.")
 
 
 def texts_of(entry: object, fields: Sequence[str], where: str) -> dict[str, str]:
@@ -41,13 +40,11 @@ def texts_of(entry: object, fields: Sequence[str], where: str) -> dict[str, str]
         If it is no object, or has other fields or values.
     """
     if not isinstance(entry, Mapping):
-        msg = f"{where} must be an object with {', '.join(fields)}."
-        raise JobError(msg)
+        raise JobError(f"{where} must be an object with {', '.join(fields)}.")
     check_fields(entry, fields, where)
     for field, value in entry.items():
         if not isinstance(value, str):
-            msg = f"{field} in {where} must be a string, got {value!r:.100}."
-            raise JobError(msg)
+            raise JobError(f"{field} in {where} must be a string, got {value!r:.100}.")
     return dict(entry)
 
 
@@ -62,8 +59,9 @@ def check_fields(section: Mapping[object, object], fields: Sequence[str], where:
     for field in section:
         if field not in fields:
             hint = did_you_mean(str(field), fields)
-            msg = f"{where} has an unknown field {field!r:.100}.{hint} Fields: {', '.join(fields)}."
-            raise JobError(msg)
+            raise JobError(
+                f"{where} has an unknown field {field!r:.100}.{hint} Fields: {', '.join(fields)}."
+            )
 
 
 def compiled(pattern: str, subject: str) -> re.Pattern[str]:

@@ -41,8 +41,7 @@ def source_options(section: object, document: str) -> SourceOptions:
     if section in ABSENT:
         return SourceOptions()
     if not isinstance(section, Mapping):
-        msg = f"{SECTION} of {document} must be an object with {', '.join(_FIELDS)}."
-        raise JobError(msg)
+        raise JobError(f"{SECTION} of {document} must be an object with {', '.join(_FIELDS)}.")
     check_fields(section, _FIELDS, f"{SECTION} of {document}")
 
     names, patterns, maps, modes = (
@@ -71,15 +70,13 @@ def source_options(section: object, document: str) -> SourceOptions:
 def _text(value: object, where: str) -> str:
     if isinstance(value, str):
         return value
-    msg = f"{where} must be a string, got {value!r:.100}."
-    raise JobError(msg)
+    raise JobError(f"{where} must be a string, got {value!r:.100}.")
 
 
 def _name_rule(raw: object, where: str) -> NameRule:
     texts = texts_of(raw, (_PATTERN, _MODE, _COLLECTION), where)
     if texts.keys() <= {_PATTERN}:
-        msg = f"{where} must have a {_PATTERN}, and a {_MODE} or a {_COLLECTION}."
-        raise JobError(msg)
+        raise JobError(f"{where} must have a {_PATTERN}, and a {_MODE} or a {_COLLECTION}.")
     rule = NameRule(_pattern(texts, where), texts.get(_MODE) or None, texts.get(_COLLECTION))
     with translated(JobError, SMDebugValueError, before=f"{where} is not valid. "):
         check_name_rule(rule)
@@ -91,14 +88,14 @@ def _log_pattern(raw: object, where: str) -> LogPattern:
     pattern = _pattern(texts, where)
     groups = compiled(pattern, f"{where} is not valid. Pattern {pattern!r}").groupindex
     if _STEP not in groups:
-        msg = f"{where} must contain the group '(?P<{_STEP}>...)': the step of a line's numbers."
-        raise JobError(msg)
+        raise JobError(
+            f"{where} must contain the group '(?P<{_STEP}>...)': the step of a line's numbers."
+        )
     return LogPattern(texts.get(_NAME) or "job", pattern)
 
 
 def _pattern(texts: Mapping[str, str], where: str) -> str:
     pattern = texts.get(_PATTERN)
     if not pattern:
-        msg = f"{where} must have a {_PATTERN}."
-        raise JobError(msg)
+        raise JobError(f"{where} must have a {_PATTERN}.")
     return pattern

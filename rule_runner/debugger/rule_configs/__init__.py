@@ -219,6 +219,7 @@ def _check(key: str, value: Any) -> None:
     kinds = {item.name: item.metadata[KIND] for item in fields(_PLAIN_RULES[rule_name])}
     if name not in kinds:
         rule = _PLAIN_RULES[rule_name].__name__
-        msg = f"Rule {rule} has no parameter {name!r}. Its parameters: {', '.join(kinds)}."
-        raise TypeError(msg)
+        raise TypeError(
+            f"Rule {rule} has no parameter {name!r}. Its parameters: {', '.join(kinds)}."
+        )
     check(name, kinds[name], value)

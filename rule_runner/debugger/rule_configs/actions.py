@@ -135,14 +135,13 @@ def is_valid_action_object(actions: object) -> bool:
 
 def _require_action(action: object) -> None:
     if not isinstance(action, Action):
-        msg = f"Actions of an ActionList must be Action objects, given one by one, got {action!r}."
-        raise TypeError(msg)
+        raise TypeError(
+            f"Actions of an ActionList must be Action objects, given one by one, got {action!r}."
+        )
 
 
 def _require(subject: str, value: object, pattern: re.Pattern[str], what: str) -> None:
     if not isinstance(value, str):
-        msg = f"Argument {subject.replace(' ', '_')} must be a string, got {value!r}."
-        raise ValueError(msg)  # noqa: TRY004 - as the SDK does
+        raise ValueError(f"Argument {subject.replace(' ', '_')} must be a string, got {value!r}.")  # noqa: TRY004 - as the SDK does
     if not pattern.fullmatch(value):
-        msg = f"Invalid {subject}: it must be {what}, got {value!r}."
-        raise ValueError(msg)
+        raise ValueError(f"Invalid {subject}: it must be {what}, got {value!r}.")

@@ -146,6 +146,5 @@ def check(name: str, kind: str, value: Any) -> None:
     try:
         holds = 0 <= value <= HIGHEST_PERCENTILE if kind == PERCENTILE else value > 0
     except TypeError as err:
-        msg = f"Argument {name} must be a number, got {value!r}."
-        raise TypeError(msg) from err
+        raise TypeError(f"Argument {name} must be a number, got {value!r}.") from err
     require(bool(holds), name, kind, value)

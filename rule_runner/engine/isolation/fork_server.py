@@ -170,8 +170,9 @@ class ForkServer:
                 connection.close()
                 control.close()
                 code = self._process.poll()
-                msg = f"Cannot start a process for rules: the fork server ended, exit code {code}."
-                raise ClientError(msg) from err
+                raise ClientError(
+                    f"Cannot start a process for rules: the fork server ended, exit code {code}."
+                ) from err
         return WorkerHandle(Connection(connection.detach()), control, self._process.pid)
 
     def close(self) -> None:

@@ -31,11 +31,10 @@ def parse_actions(texts: Sequence[str], ids: Sequence[str]) -> dict[str, tuple[A
         target, spec = split_id(text)
         if target is not None and target not in actions:
             hint = did_you_mean(target, list(ids))
-            msg = (
+            raise UsageError(
                 f"Action for unknown rule {target!r}.{hint} The rules of this evaluation are: "
                 f"{', '.join(map(repr, ids))}."
             )
-            raise UsageError(msg)
         action = _action(spec)
         for rule_id in ids if target is None else (target,):
             actions[rule_id].append(action)
@@ -57,8 +56,7 @@ def _action(spec: str) -> Action:
     is_word = kind.replace("-", "").isalpha()  # anything else may be an endpoint
     check_kind("action", kind, _KINDS, label=kind if is_word else "...")
     if not colon or (not rest and kind != _STOP):
-        msg = f"Action {kind!r} needs a value: {kind}:..."
-        raise UsageError(msg)
+        raise UsageError(f"Action {kind!r} needs a value: {kind}:...")
     return _KINDS[kind](rest)
 
 
@@ -72,8 +70,9 @@ def _stop(name: str) -> Action:
 def _message(kind: str) -> Callable[[str], Action]:
     def make(endpoint: str) -> Action:
         if expected := problem(kind, endpoint):
-            msg = f"Action {kind!r} needs {expected}, got {len(endpoint)} other characters."
-            raise UsageError(msg)
+            raise UsageError(
+                f"Action {kind!r} needs {expected}, got {len(endpoint)} other characters."
+            )
         return MessageAction("", kind, endpoint)
 
     return make
@@ -89,8 +88,7 @@ def _command(text: str) -> Action:
     with translated(UsageError, ValueError, before=problem, after="."):
         argv = shlex.split(text)
     if not argv or not argv[0] or "\0" in text:
-        msg = "Action 'command' needs a program: command:PROGRAM ARGUMENT..."
-        raise UsageError(msg)
+        raise UsageError("Action 'command' needs a program: command:PROGRAM ARGUMENT...")
     return CommandAction(tuple(argv))
 
 

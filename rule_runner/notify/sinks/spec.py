@@ -128,8 +128,7 @@ def parse_sinks(texts: Sequence[str], stdout: TextIO | None = None) -> list[Even
     names = [sink.name for sink in sinks]
     for sink in sinks:
         if names.count(sink.name) > 1:
-            msg = f"Sink {sink.label!r} is given twice."
-            raise UsageError(msg)
+            raise UsageError(f"Sink {sink.label!r} is given twice.")
     return sinks
 
 
@@ -157,8 +156,7 @@ def _sink(text: str, stdout: TextIO) -> EventSink:
     target, region = _split_region(target_text, kind) if options.regional else (target_text, None)
     if not re.fullmatch(options.pattern, target):
         expected = f"needs {options.target}" if options.target else "takes no value"
-        msg = f"Sink {kind!r} {expected} after its colon, got {target!r}."
-        raise UsageError(msg)
+        raise UsageError(f"Sink {kind!r} {expected} after its colon, got {target!r}.")
     parts = target.split(":")
     if region is None and len(parts) >= ARN_PARTS and parts[0] == "arn":
         region = parts[3]
@@ -174,12 +172,12 @@ def _split_region(target_text: str, kind: str) -> tuple[str, str | None]:
     for name in values:
         if name != REGION:
             hint = did_you_mean(name, [REGION])
-            msg = f"Sink {kind!r} has no option {name!r}.{hint} Its option is 'region'."
-            raise UsageError(msg)
+            raise UsageError(f"Sink {kind!r} has no option {name!r}.{hint} Its option is 'region'.")
     region = values.get(REGION)
     if region is not None and not _REGION.fullmatch(region):
-        msg = f"Region of sink {kind!r} must be letters, digits and hyphens, got {region!r}."
-        raise UsageError(msg)
+        raise UsageError(
+            f"Region of sink {kind!r} must be letters, digits and hyphens, got {region!r}."
+        )
     return target, region
 
 

@@ -72,11 +72,10 @@ class TokenFile:
             If not.
         """
         if not self.path.exists():
-            msg = (
+            raise ClientError(
                 f"Tokens {str(self.path)!r} do not exist. Make the first one: rule-runner "
                 f"serve-token add NAME --tokens {self.path}"
             )
-            raise ClientError(msg)
         self.tokens()
 
     def tokens(self) -> Sequence[Token]:
@@ -94,8 +93,9 @@ class TokenFile:
         except OSError as err:
             raise self._unreadable(err) from err
         if is_exposed(status.st_mode, status.st_uid):
-            msg = f"Others may read tokens {str(self.path)!r}. Run: chmod 600 {self.path}"
-            raise ClientError(msg)
+            raise ClientError(
+                f"Others may read tokens {str(self.path)!r}. Run: chmod 600 {self.path}"
+            )
         version = (status.st_mtime_ns, status.st_size, status.st_ino)
         if version != self._version:
             self._tokens = self._read()
@@ -120,8 +120,9 @@ class TokenFile:
             If the name is taken or not valid.
         """
         if any(token.name == name for token in self.tokens()):
-            msg = f"There is a token {name!r} already. Revoke it first, or choose another name."
-            raise ClientError(msg)
+            raise ClientError(
+                f"There is a token {name!r} already. Revoke it first, or choose another name."
+            )
         secret = secrets.token_urlsafe(_BYTES)
         now = datetime.now(UTC).replace(microsecond=0)
         token = Token(
@@ -147,8 +148,9 @@ class TokenFile:
         """
         kept = [token for token in self.tokens() if token.name != name]
         if len(kept) == len(self.tokens()):
-            msg = f"There is no token {name!r:.200}. 'rule-runner serve-token list' shows them."
-            raise ClientError(msg)
+            raise ClientError(
+                f"There is no token {name!r:.200}. 'rule-runner serve-token list' shows them."
+            )
         self._write(kept)
 
     def find(self, digest: str, now: datetime) -> Token | None:

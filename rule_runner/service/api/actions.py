@@ -117,8 +117,9 @@ def _send(request: Request, action: TrialAction) -> Response:
     with service.index() as index:
         trial = trial_of(index, request.path_params["trial"])
     if service.commands is None:
-        msg = "This service shows the index of another 'watch' and cannot act on evaluations."
-        raise HTTPException(409, msg)
+        raise HTTPException(
+            409, "This service shows the index of another 'watch' and cannot act on evaluations."
+        )
     if trial.state not in _STATES[action] or trial.removed:
         raise HTTPException(409, f"The trial is {trial.state}, which does not allow {action}.")
     service.commands.send(Command(action, trial.id))

@@ -97,8 +97,7 @@ def trial_file(request: Request) -> Response:
     try:
         stream = _open_below(Path(trial.output), PurePosixPath(name))
     except OSError as err:
-        msg = f"File {name!r:.200} cannot be read: {err.strerror}."
-        raise HTTPException(404, msg) from err
+        raise HTTPException(404, f"File {name!r:.200} cannot be read: {err.strerror}.") from err
     size = os.fstat(stream.fileno()).st_size
     path = PurePosixPath(name)
     headers = {

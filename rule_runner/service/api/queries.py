@@ -58,8 +58,9 @@ def trial_query(params: QueryParams) -> TrialQuery:
     query = checked_query(params, TrialQuery)
     if query.sort not in ORDERS:
         hint = did_you_mean(query.sort, ORDERS) or f" Known are: {', '.join(ORDERS)}."
-        msg = f"Query field 'sort' has an unknown order, got {query.sort!r:.100}.{hint}"
-        raise HTTPException(400, msg)
+        raise HTTPException(
+            400, f"Query field 'sort' has an unknown order, got {query.sort!r:.100}.{hint}"
+        )
     return query
 
 
@@ -113,6 +114,7 @@ def trial_of(index: IndexReader, trial_id: str) -> TrialRecord:
     """
     record = index.trial(int(trial_id)) if is_number(trial_id) else None
     if record is None:
-        msg = f"There is no trial {trial_id:.20}. The table of trials has those that are known."
-        raise HTTPException(404, msg)
+        raise HTTPException(
+            404, f"There is no trial {trial_id:.20}. The table of trials has those that are known."
+        )
     return record

@@ -69,18 +69,20 @@ def _checked_owner(request: Request) -> str:
     service = service_of(request)
     most = service.settings.max_streams
     if len(service.changes) >= most:
-        msg = f"There are {most} event streams already. Try again later."
-        raise HTTPException(503, msg, _RETRY_AFTER)
+        raise HTTPException(
+            503, f"There are {most} event streams already. Try again later.", _RETRY_AFTER
+        )
     principal = getattr(request.state, "principal", None)
     if principal is None or service.settings.is_open:
         return ""
     share = math.ceil(_PRINCIPAL_SHARE * most)
     if service.changes.count(principal.name) >= share:
-        msg = (
+        raise HTTPException(
+            429,
             f"{principal.name!r} has {share} of the {most} event streams already. Close one, or "
-            "try again later."
+            "try again later.",
+            _RETRY_AFTER,
         )
-        raise HTTPException(429, msg, _RETRY_AFTER)
     return str(principal.name)
 
 

@@ -185,8 +185,7 @@ def rule(request: Request) -> Response:
     class_name = listed[0].record.rule if listed else name
     text = rule_text(class_name)
     if text is None and not listed:
-        msg = f"There is no rule {name!r:.200}, and no trial was judged by it."
-        raise HTTPException(404, msg)
+        raise HTTPException(404, f"There is no rule {name!r:.200}, and no trial was judged by it.")
     return render(
         request,
         "rule.html.jinja",

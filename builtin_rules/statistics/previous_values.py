@@ -211,8 +211,8 @@ class TrainedParameters:
 
     def is_detached(self, parameter: str) -> bool:
         """Return whether a parameter requires a gradient and has none, while others have one."""
-        known = self.are_known and not self.has_gradient(parameter)
-        return known and self._required(parameter) is True
+        lacks_gradient = self.are_known and not self.has_gradient(parameter)
+        return lacks_gradient and self._required(parameter) is True
 
     def _required(self, parameter: str, rows: int | None = None) -> bool | None:
         """Return whether a parameter has required a gradient, or None if it was not saved.

@@ -74,11 +74,11 @@ def show_on_github(
 def _conclusion(saved: Saved, fail_on: Severity) -> str:
     """Return the conclusion of a check run: ``failure``, ``neutral`` or ``success``."""
     results = [job.result for run in saved.runs for job in run.jobs]
-    found = [rule for rule in results if rule.has_issues()]
+    with_issues = [rule for rule in results if rule.has_issues()]
     serious = any(rule.has_issues(fail_on) and rule.mode == "enforce" for rule in results)
     if saved.problems or serious or any(rule.outcome == Outcome.ERROR for rule in results):
         return "failure"
-    return "neutral" if found else "success"
+    return "neutral" if with_issues else "success"
 
 
 class _Repository:

@@ -64,18 +64,18 @@ def tag_run(trial: TrialAddress, result: EvaluationResult) -> list[str]:
 
 def _tag(trial: TrialAddress, result: EvaluationResult) -> list[str]:
     index = open_trial(trial).index
-    said = []
+    notes = []
     for source in index.sources if isinstance(index, SourceIndex) else ():
         if isinstance(source, TensorBoardSource):
             where = _tag_event_files(open_output(index.store.uri), source.folder, result)
-            said.append(f"Verdicts for TensorBoard: {where}")
+            notes.append(f"Verdicts for TensorBoard: {where}")
         elif isinstance(source, TaggableRun):
             source.set_tags(_mlflow_tags(result, source.tag(NOTE)))
-            said.append(f"Verdicts are tags of the run: {source.description}")
-    said += _wandb_commands(trial, result)
-    if not said:
+            notes.append(f"Verdicts are tags of the run: {source.description}")
+    notes += _wandb_commands(trial, result)
+    if not notes:
         _log.warning("run_not_tagged", trial=printable(trial), reason=NO_PLACE)
-    return said
+    return notes
 
 
 def _tag_event_files(output: TrialOutput, folder: str, result: EvaluationResult) -> str:

@@ -113,8 +113,8 @@ def _by_node(series: Sequence[LabelledSeries]) -> dict[str, list[LabelledSeries]
     nodes: defaultdict[str, list[LabelledSeries]] = defaultdict(list)
     for each in series:
         instance = _instance(each)
-        known = [*hosts[instance]] if instance else []
-        host = each.labels.get(_HOST) or (known[0] if len(known) == 1 else instance)
+        of_instance = [*hosts[instance]] if instance else []
+        host = each.labels.get(_HOST) or (of_instance[0] if len(of_instance) == 1 else instance)
         nodes[node_name(host) or "node"].append(each)
     return dict(nodes)
 

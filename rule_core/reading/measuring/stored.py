@@ -113,15 +113,15 @@ class PartIdentities:
 
     def _digest(self, layout: Layout) -> str:
         """Return a digest of what index files of a layout say."""
-        known = self._digests.get(id(layout))
-        if known is None or known[0] is not layout:
+        digest = self._digests.get(id(layout))
+        if digest is None or digest[0] is not layout:
             entries = [
                 (name, entry.raw, sorted((*key, span) for key, span in entry.reductions.items()))
                 for name, entry in sorted(layout.entries.items())
             ]
             content = msgspec.msgpack.encode(entries)
-            known = self._digests[id(layout)] = layout, hashlib.sha256(content).hexdigest()
-        return known[1]
+            digest = self._digests[id(layout)] = layout, hashlib.sha256(content).hexdigest()
+        return digest[1]
 
 
 def store_block(

@@ -165,8 +165,8 @@ class RowReader:
     ) -> bool:
         """Return whether a row is behind others of its run, unless it begins another one."""
         if step < last:
-            known = (name for name in values if self.names(name).collection)
-            begins_run = any(self._last.get(name, -1) >= step for name in known)
+            metrics = (name for name in values if self.names(name).collection)
+            begins_run = any(self._last.get(name, -1) >= step for name in metrics)
         else:
             begins_run = self.may_begin and all(self._last.get(name) == step for name in values)
             if begins_run:

@@ -109,9 +109,9 @@ def _cell(rule: RuleItem) -> Cell:
     how = verdict(rule.outcome, rule.severity)
     where = "" if rule.step is None else f" at step {rule.step:,}"
     count = f", {rule.findings:,} findings" if rule.findings > 1 else ""
-    seen = ", acknowledged" if rule.acknowledged else ""
+    acknowledged = ", acknowledged" if rule.acknowledged else ""
     name = short(rule.name)
-    label = f"{name}: {how.word}{where}{count}{seen}"
+    label = f"{name}: {how.word}{where}{count}{acknowledged}"
     return Cell(name, how, label, rule.outcome in _LOUD, rule.acknowledged)
 
 

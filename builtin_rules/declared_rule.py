@@ -23,6 +23,8 @@ class DeclaredRule(Rule):
         See `Rule`. A warning, unless a rule is surer, or only notes something; its page says why.
     UNSUITED
         Why the rule cannot judge a kind of training, by kind.
+    given
+        The names of the parameters that the caller gave, even if with their defaults.
 
     Raises
     ------
@@ -32,6 +34,8 @@ class DeclaredRule(Rule):
 
     SEVERITY = Severity.WARNING
     UNSUITED: ClassVar[Mapping[TrainingKind, str]] = MappingProxyType({})
+    given: frozenset[str] = frozenset()
+    literal: Declared[bool]
     __signature__: ClassVar[Signature | None]
     _declared: ClassVar[Signature]
 
@@ -54,11 +58,19 @@ class DeclaredRule(Rule):
     def __init__(self, base_trial: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(base_trial)
         _, *params = self._declared.bind(base_trial, *args, **kwargs).arguments.items()
-        set_parameters(self, **dict(params))
+        self.given = set_parameters(self, **dict(params))
         self._prepare()
 
     def _prepare(self) -> None:
         """Check the parameters and create the state of the rule; does nothing by default."""
+
+    def binds(self, *names: str) -> bool:
+        """Return whether to judge by the documented sentence alone, which a rule must declare.
+
+        It is so with `literal`, and if the caller gave one of these parameters: no wait, minimum or
+        margin of ours then overrides its value.
+        """
+        return self.literal or not self.given.isdisjoint(names)
 
     def record(
         self,

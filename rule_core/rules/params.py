@@ -82,7 +82,7 @@ class Param:
         SMDebugValueError
             If `raw` is not a valid value, or a required value is missing.
         """
-        if _is_given(raw):
+        if is_given(raw):
             return self._parse_given(raw)
         if self.required:
             msg = f"Parameter {self.name!r} is required: {self.expected}."
@@ -103,7 +103,8 @@ class Param:
         raise NotImplementedError
 
 
-def _is_given(raw: object) -> bool:
+def is_given(raw: object) -> bool:
+    """Return whether a value is given: not None, and no text that stands for a missing value."""
     return raw is not None and not (isinstance(raw, str) and raw.strip() in _NOT_GIVEN)
 
 
@@ -280,7 +281,7 @@ class PatternsParam(NamesParam):
     def parse(self, raw: object) -> Any:
         """Parse patterns as `Param.parse`; the default includes `also`."""
         value = Param.parse(self, raw)
-        return value if _is_given(raw) or not self.also else (*value, *self.also)
+        return value if is_given(raw) or not self.also else (*value, *self.also)
 
     @property
     def whole_default(self) -> tuple[str, ...]:
@@ -336,8 +337,8 @@ def parse_params(
     return {name: param.parse(raw.get(name)) for name, param in by_name.items()}
 
 
-def set_parameters(rule: Any, **raw: object) -> None:
-    """Set the declared parameters of `rule` as attributes.
+def set_parameters(rule: Any, **raw: object) -> frozenset[str]:
+    """Set the declared parameters of `rule` as attributes, and return the names of those given.
 
     Missing names and patterns become an empty tuple.
 
@@ -350,3 +351,4 @@ def set_parameters(rule: Any, **raw: object) -> None:
     for param in rule.PARAMS:
         value = values[param.name]
         setattr(rule, param.name, () if value is None and isinstance(param, NamesParam) else value)
+    return frozenset(name for name, value in raw.items() if is_given(value))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from rule_core.exceptions import SMDebugValueError
-from rule_core.rules.params import did_you_mean, parse_params
+from rule_core.rules.params import did_you_mean, is_given, parse_params
 from rule_core.trials.refresh import no_refresh
 from rule_runner.errors import ParameterError, RuleFailedError, translated, user_code
 
@@ -34,7 +34,8 @@ class BoundRule:
     loaded
         The rule class.
     arguments
-        Keyword arguments of its constructor, without trials and actions.
+        Keyword arguments of its constructor, without trials and actions. A built-in rule
+        gets those that were given, as it tells them from its defaults.
     parameters
         Parameters that the result shows: every declared parameter of a built-in rule, or the
         arguments of a custom rule.
@@ -92,10 +93,13 @@ def bind(loaded: "LoadedRule", raw: Mapping[str, str]) -> BoundRule:
             for param in loaded.rule_class.PARAMS
         ]
         texts = {name: text for name, text in raw.items() if not _names_other_trials(loaded, name)}
-        values = parse_params(params, loaded.rule_class.rename_parameters(texts), loaded.name)
+        renamed = loaded.rule_class.rename_parameters(texts)
+        values = parse_params(params, renamed, loaded.name)
     values.pop(_OTHERS, None)
+    given = {name: value for name, value in values.items() if is_given(renamed.get(name))}
+    arguments = given if loaded.builtin else dict(values)
     paths = other_trials(loaded, raw)
-    return BoundRule(loaded, values, {_OTHERS: paths, **values} if paths else dict(values))
+    return BoundRule(loaded, arguments, {_OTHERS: paths, **values} if paths else values)
 
 
 def construct(

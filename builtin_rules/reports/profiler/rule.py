@@ -47,7 +47,7 @@ class ProfilerReport(WindowRule):
         self, base_trial: Any, action_str: Any = "", *, clock: Clock | None = None, **raw: Any
     ) -> None:
         super().__init__(base_trial)
-        set_parameters(self, **self.rename_parameters(raw))
+        self.given = set_parameters(self, **self.rename_parameters(raw))
         self._action_str = action_str or ""
         self.clock = clock or SystemClock()
         self._shared = SharedWindow(base_trial)

@@ -78,7 +78,7 @@ class SimilarAcrossRuns(SelectingRule):
             create_trial(value, timeout=0) if isinstance(value, str) else value for value in values
         ]
         Rule.__init__(self, base_trial, other_trials=trials)
-        set_parameters(
+        self.given = set_parameters(
             self, other_trials=trials, collection_names=collection_names, tensor_regex=tensor_regex
         )
         self._prepare()

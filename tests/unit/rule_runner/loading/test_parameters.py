@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +90,15 @@ def given(rule: Rule) -> object:
 def test_builtin_parameters_are_parsed(raw: dict[str, str], values: dict[str, object]) -> None:
     rule = loaded(BuiltIn, builtin=True)
     bound = bind(rule, raw)
-    assert bound == BoundRule(rule, values, values, ())
+    arguments = {name: values[name] for name, text in raw.items() if text not in {"", "None"}}
+    assert bound == BoundRule(rule, arguments, values, ())
     assert given(construct(bound, TRIAL)) == tuple(values.values())
+
+
+def test_a_packaged_rule_gets_every_declared_value() -> None:
+    rule = replace(loaded(BuiltIn), package="rules 1.0")
+    bound = bind(rule, {"threshold": "1"})
+    assert bound.arguments == bound.parameters == {"threshold": 1, "start_step": 0}
 
 
 @pytest.mark.parametrize(
@@ -322,7 +330,8 @@ def test_a_builtin_rule_is_given_other_trials_by_path(
     bound = bind(rule, raw)
     limit = int(raw.get("limit", 1))
     shown = {"other_trials": expected} if expected else {}
-    assert (bound.arguments, bound.parameters) == ({"limit": limit}, {**shown, "limit": limit})
+    arguments = {"limit": limit} if "limit" in raw else {}
+    assert (bound.arguments, bound.parameters) == (arguments, {**shown, "limit": limit})
     assert given(construct(bound, TRIAL, [OTHER])) == ([OTHER], limit)
 
 

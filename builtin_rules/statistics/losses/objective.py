@@ -82,18 +82,20 @@ class WarmUp:
 
     def __init__(self) -> None:
         self._rate: float | None = None
+        self._rises = False
         self._over = False
 
     def add(self, trial: Any, step: int, names: Collection[str]) -> bool:
         """Return whether the rate rises at a step; `names` are the rates saved there."""
         if self._over or not names:
-            return not self._over and self._rate is not None
+            return not self._over and self._rises
         rate = loss(trial, step, min(names), ModeKeys.GLOBAL)
         if rate is None:
             return False
         before, self._rate = self._rate, rate
         self._over = before is not None and rate <= before
-        return not self._over and before is not None
+        self._rises = before is not None and rate > before
+        return self._rises
 
 
 class SteadyEvaluations:

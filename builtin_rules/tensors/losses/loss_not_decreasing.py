@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.losses.judge import LossJudge, LossState, StateVerdict
+from builtin_rules.statistics.losses.judge import BLOWN_UP, LossJudge, LossState, StateVerdict
 from builtin_rules.statistics.losses.loss_statistics import loss as mean_loss
 from builtin_rules.statistics.losses.loss_statistics import single_number
 from builtin_rules.statistics.losses.objective import (
@@ -51,13 +51,17 @@ class LossNotDecreasing(DeclaredRule):
     - Diverged (error): all but a tenth of the latest ``2 * num_steps`` rows exceed the level at the
       start, or the best level by half of the fall, by more than `increase_threshold_percent` and
       four times the noise, and do not fall; or three of the first rows exceed ten times the first.
-      At the end of the data half as many rows are enough.
+      At the end of the data half as many rows are enough. Three are enough there if one of the
+      first rows is three times the first and none comes back to it, or if the last three are three
+      times the lowest and have lost half of the fall, unless the loss certainly falls since.
     - Dead at zero (error): exactly 0 for three rows, without having come near it. Metrics of
       XGBoost reach 0 when all rows are predicted rightly.
     - Not finite (error): NaN or infinite for ten rows, or for the last three of the data.
     - Never learned (warning): from 100 rows on, less than 4 % below the start, and the last three
       quarters fall by clearly less than 2.5 %, or by less than `diff_percent` for `num_steps` rows.
-      At the end of the data from 24 rows on, unless a fall of 1 % is certain. Also when all
+      At the end of the data any number of rows is enough that refutes a fall of 4 % and shows no
+      certain fall of 1 %, by the Mann-Kendall test, which is exact for few rows; so it takes four.
+      It is not reported there if an evaluation loss certainly falls by 1 %. Also when all
       evaluations, at least four over 24 rows of training, give the same loss to within a millionth.
     - Plateau (warning): from 200 rows on, the last three quarters are level to within 1 %, above
       80 % of the start; or, from 100 rows on, the loss rises by more than is tolerated for half of
@@ -69,11 +73,13 @@ class LossNotDecreasing(DeclaredRule):
     the first time do not count as a lack of decrease. Of several losses at a step, the objective is
     judged: the one that is the sum of the others, else the one called ``loss`` or ``total_loss``,
     else their sum; XGBoost's metrics each by itself. Validation losses are judged with mode
-    ``EVAL`` only. A loss that is below zero in a tenth of its rows, and above in another, is a
+    ``EVAL``; otherwise they have diverged at ten times the limit, and have never learned if nothing
+    was saved of the training. A loss that is below zero in a tenth of its rows, and above in another, is a
     difference that need not fall. Adversarial and reinforcement trainings are not judged, since
     their losses need not fall.
 
-    `literal` judges by the documented sentence instead: met when a loss fell by less than
+    `literal` judges by the documented sentence instead, and so does `num_steps`, `diff_percent` or
+    `increase_threshold_percent` if you give it: met when a loss fell by less than
     `diff_percent` over `num_steps` steps, or rose by more than `increase_threshold_percent`. A loss
     is judged at the first step with a counterpart `num_steps` earlier, and again whenever
     `num_steps` have passed. Steps count within the mode, or globally for ``GLOBAL``, where losses
@@ -106,7 +112,9 @@ class LossNotDecreasing(DeclaredRule):
 
     def _prepare(self) -> None:
         usual = LOSSES.collections if self.use_losses_collection else ()
-        selects = self.literal or self.collection_names or self.tensor_regex
+        # Values that the user gives bind: they are judged by the documented sentence.
+        self._literal = self.binds("num_steps", "diff_percent", "increase_threshold_percent")
+        selects = self._literal or self.collection_names or self.tensor_regex
         self._inputs = TensorInput(
             LOSSES.label,
             (*self.collection_names, *usual),
@@ -117,7 +125,8 @@ class LossNotDecreasing(DeclaredRule):
         self._mode = ModeKeys[self.mode]
         self._evaluated_at: dict[tuple[str, ModeKeys], int] = {}  # literal: by loss and mode
         self._judges: dict[str, LossJudge] = {}  # by objective
-        self._evaluations: dict[str, SteadyEvaluations] = {}  # by objective
+        self._steady: dict[str, SteadyEvaluations] = {}  # by objective of the evaluations
+        self._evaluated: dict[str, LossJudge] = {}  # by objective of the evaluations
         self._training_rows = 0
         self._warm_up = WarmUp()
         self._rates = TensorInput(RATES, (RATES,))
@@ -137,7 +146,7 @@ class LossNotDecreasing(DeclaredRule):
             for name in names
             if (loss := self._loss(name, step, mode, modes)) is not None
         ]
-        if not self.literal:
+        if not self._literal:
             rates = self._rates.names(trial, step)
             warming = self._warm_up.add(trial, step, rates)
             return self._judge_states(step, losses, warming=warming)
@@ -198,9 +207,7 @@ class LossNotDecreasing(DeclaredRule):
         for name, loss in objectives(values).items():
             judge = self._judges.get(name)
             if judge is None and len(self._judges) < MAX_LOSSES:
-                judge = self._judges[name] = LossJudge(
-                    self.num_steps, self.diff_percent, self.increase_threshold_percent
-                )
+                judge = self._judges[name] = LossJudge()
             if judge is not None:
                 answers.append(self._report(step, name, judge, judge.add(loss, warming=warming)))
         reason = "too few rows" if values else "no training loss at this step"
@@ -210,10 +217,16 @@ class LossNotDecreasing(DeclaredRule):
         """Return whether all evaluations so far gave the same loss, None if that is not known."""
         answers: list[bool] = []
         for name, loss in objectives(losses).items():
+            if len(self._evaluated) >= MAX_LOSSES and name not in self._evaluated:
+                continue
+            judge = self._evaluated.setdefault(name, LossJudge())
+            verdict = judge.add(loss)
+            if _is_blown_up(verdict):
+                answers.append(bool(self._report(step, name, judge, verdict)))
             if is_metric(name):  # a share of rows may stay the same
                 continue
-            evaluations = self._evaluations.setdefault(name, SteadyEvaluations())
-            same = evaluations.add(loss, self._training_rows)
+            steady = self._steady.setdefault(name, SteadyEvaluations())
+            same = steady.add(loss, self._training_rows)
             if same:
                 tensor = None if name == SUM else name
                 note = f"Never learned. All {same} evaluations gave the same loss."
@@ -240,11 +253,19 @@ class LossNotDecreasing(DeclaredRule):
         return met and self.found(step, tensor, None, measured, None, note, severity)
 
     def invoke_at_end(self, step: int) -> bool:
-        """Judge a loss that is not finite at the end of the data."""
+        """Judge what the end of the data tells of each loss."""
+        improves = any(judge.has_fallen() for judge in self._evaluated.values())
         answers = [
             self._report(step, name, judge, verdict)
             for name, judge in self._judges.items()
             if (verdict := judge.end()) is not None
+            and not (improves and verdict.state is LossState.NEVER_LEARNED)
+        ]
+        answers += [
+            self._report(step, name, judge, verdict)
+            for name, judge in self._evaluated.items()
+            if (verdict := judge.end()) is not None
+            and (_is_blown_up(verdict) or (not self._judges and verdict.state in WARNINGS))
         ]
         return any(answers)
 
@@ -279,6 +300,12 @@ class LossNotDecreasing(DeclaredRule):
                     return loss
                 partner = partner if loss is None else np.nan
         return partner
+
+
+def _is_blown_up(verdict: StateVerdict) -> bool:
+    """Return whether an evaluation diverged beyond what overfitting does."""
+    far = verdict.measured > BLOWN_UP * verdict.limit
+    return verdict.state is LossState.DIVERGED and far
 
 
 def _decrease(reference: float, loss: float) -> float:

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from builtin_rules.statistics.noise_levels import (
     LEVEL_ROWS,
+    NOISE_ROWS,
     Levels,
     RobustWindow,
     falls,
@@ -145,9 +146,10 @@ class LossJudge:
         return usual if self._first[0] < usual + CHANCE_NOISES * self._plain.noise() else self.start
 
     def has_fallen(self) -> bool:
-        """Return whether the loss has certainly fallen by a hundredth from start to end."""
-        blocks = self._levels.blocks()
-        return falls(blocks) and self._total_fall() >= NEGLIGIBLE_PERCENT
+        """Return whether the loss has fallen by 4 %, or certainly by 1 %, from start to end."""
+        total = self._total_fall() if self._first else 0.0
+        certain = total >= NEGLIGIBLE_PERCENT and falls(self._levels.blocks())
+        return certain or total >= LEARNED_PERCENT
 
     def is_outlier(self, value: float) -> bool:
         """Return whether a spike to `value` is worth counting.
@@ -175,28 +177,29 @@ class LossJudge:
 
     def _of_blow_up(self) -> StateVerdict | None:
         """Return the verdict on a loss that blew up and is not back at the end, or None."""
-        blocks, first = self._levels.blocks(), self._first[0]
-        latest, best = blocks[-BLOWN_UP_ROWS:], min(blocks, default=0.0)
-        if len(blocks) < BLOWN_UP_ROWS or min(first, best) <= 0:
+        rows, first = self._window.latest(NOISE_ROWS), self._first[0]
+        count = max(BLOWN_UP_ROWS, len(rows) // 8)  # more rows have more spikes
+        least, best = min(rows[-count:]), min(rows)
+        if self._finite < BLOWN_UP_ROWS or min(first, best) <= 0:
             return None
-        above = (1 + TOLERATED_SHARE) * first
-        limit = max(BLOWN_UP_END * best, best + LOST_SHARE * (first - best))
-        peak = max(self._first)
+        peak, above = max(self._first), (1 + TOLERATED_SHARE) * first
         since = self._first.index(peak)
-        if peak > BLOWN_UP_END * first and min(blocks[1:]) > above and not falls(blocks[since:]):
+        blocks = self._levels.blocks()[since + 1 :]
+        if peak > BLOWN_UP_END * first and min(*rows[-1:], *blocks) > above and not falls(blocks):
             note = f"It rose to {peak / first:.3g} times the first loss and has not come back."
-            return StateVerdict(LossState.DIVERGED, since, min(blocks[1:]), above, note)
-        if min(latest) > limit and not falls(blocks[blocks.index(best) :]):
-            note = f"It rose to {min(latest) / best:.3g} times the lowest loss."
-            since = self._rows - 1 if len(self._latest) < BLOWN_UP_ROWS else self._latest[-3][0]
-            return StateVerdict(LossState.DIVERGED, since, min(latest), limit, note)
+            return StateVerdict(LossState.DIVERGED, since, least, above, note)
+        limit = max(BLOWN_UP_END * best, best + LOST_SHARE * (first - best))
+        if least > limit and not falls(rows[rows.index(best) :]):
+            note = f"It rose to {least / best:.3g} times the lowest loss."
+            since = self._latest[-min(count, len(self._latest))][0]
+            return StateVerdict(LossState.DIVERGED, since, least, limit, note)
         return None
 
     def _of_learning(self) -> StateVerdict | None:
         """Return the verdict on a loss that has not fallen from start to end, or None."""
         blocks, start, total = self._levels.blocks(), self._learning_start(), self._total_fall()
         learned = abs(start) * LEARNED_PERCENT / 100.0
-        if self.has_fallen() or abs(total) >= LEARNED_PERCENT or not rises(blocks, learned):
+        if self.has_fallen() or total <= -LEARNED_PERCENT or not rises(blocks, learned):
             return None
         return _never_learned(start * (1 - math.copysign(total / 100.0, start)), start, total)
 

@@ -95,9 +95,9 @@ class Overfit(DeclaredRule):
     validation loss that starts high and falls, however large the gap, is healthy, and so are a
     hump of the first epochs and one that is level for long.
 
-    With `literal`, or if you give `patience` or `ratio_threshold`, a phase counts by ``(validation - training) / |training| > ratio_threshold``
-    alone, and `patience` phases are enough. Adversarial and reinforcement trainings are not judged
-    otherwise.
+    With `literal`, or if you give `patience` or `ratio_threshold`, a phase counts by ``(validation
+    - training) / |training| > ratio_threshold`` alone, and `patience` phases are enough.
+    Adversarial and reinforcement trainings are not judged otherwise.
 
     Losses that are NaN or infinite are left out (`ExplodingTensor` reports them), and a mean
     training loss of 0 is not judged. Losses of several tensors and workers are averaged.

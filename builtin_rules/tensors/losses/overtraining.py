@@ -124,8 +124,9 @@ class Overtraining(DeclaredRule):
     the latest half of the run (Mann-Kendall test), and if there are no losses of one kind.
     Adversarial and reinforcement trainings are not judged.
 
-    With `literal`, or if you give one of the three numbers, each saved step counts on its own: none of the last `patience_train` training
-    losses and `patience_validation` validation losses is below the best one by `delta`.
+    With `literal`, or if you give one of the three numbers, each saved step counts on its own: none
+    of the last `patience_train` training losses and `patience_validation` validation losses is
+    below the best one by `delta`.
 
     XGBoost's set ``train`` has the training losses, other sets the validation losses. In a run that
     never sets a mode all losses are training losses. Losses of several tensors and workers are

@@ -450,3 +450,12 @@ def test_parameters_may_be_text(tmp_path: Path) -> None:
 def test_bad_parameters_are_refused(params: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(SMDebugValueError, match=message):
         judged(tmp_path, {0: 1.0}, **params)
+
+
+@pytest.mark.parametrize(("rates", "met"), [(1, True), (40, False)])
+def test_a_rate_that_was_saved_once_does_not_rise(rates: int, met: bool, tmp_path: Path) -> None:
+    steps = {row: {"loss": np.array([loss])} for row, loss in enumerate(STUCK)}
+    for row in range(rates):
+        steps[row]["lr"] = np.array([0.001 * (row + 1)])
+    root = save(tmp_path, steps, collections={"losses": "loss", "learning_rates": "lr"})
+    assert bool(judge_to_the_end(LossNotDecreasing, root).met) is met

@@ -7,12 +7,21 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from builtin_rules.statistics.noise_levels import Levels, RobustWindow
+from builtin_rules.statistics.noise_levels import (
+    LEVEL_ROWS,
+    NOISE_ROWS,
+    Levels,
+    RobustWindow,
+    falls,
+    mean,
+    rises,
+)
 
 # Why these, and how often they are wrong: docs/decisions/0047-one-judge-of-losses.md.
+NEGLIGIBLE_FALL: Final = 0.1  # percent of the level over `LEVEL_ROWS`
+TOLERATED_SHARE: Final = 0.05  # of the level, by which a loss may rise
 START_ROWS: Final = 5  # first finite rows whose median is the level at the start
-MIN_ROWS: Final = 24  # that tell at the end of the data whether a loss has fallen
-LEARNING_ROWS: Final = 100  # that tell so before; language models begin to learn after some 70
+LEARNING_ROWS: Final = 100  # that tell whether it falls; language models begin after some 70
 MIN_PLATEAU: Final = 200
 SPIKE_ROWS: Final = 20  # before a spike can be told
 SPIKE_NOISES: Final = 10.0
@@ -21,6 +30,7 @@ RECOVERY_ROWS: Final = 50  # rows after which a spike has not recovered
 BACK_ROWS: Final = 3  # rows whose median ends a spike if it is near the level of before
 BLOWN_UP: Final = 10.0  # times the level at the start
 BLOWN_UP_ROWS: Final = 3
+BLOWN_UP_END: Final = 3.0  # the same at the end of the data, if the loss has not come back since
 ZERO_ROWS: Final = 3
 NON_FINITE_ROWS: Final = 10
 NON_FINITE_END: Final = 3  # at the end of the data
@@ -101,40 +111,24 @@ class LossJudge:
     """Takes the rows of one loss, one at a time, in bounded memory.
 
     It counts rows, never steps: how steps are numbered changes no verdict.
-
-    Parameters
-    ----------
-    level_rows
-        Number of rows of a level. A divergence has to last for twice as many.
-    negligible_percent
-        A fall over `level_rows` that is smaller counts as none.
-    tolerated_percent
-        A rise that is smaller counts as none.
     """
 
-    def __init__(
-        self, level_rows: int = 10, negligible_percent: float = 0.1, tolerated_percent: float = 5.0
-    ) -> None:
-        self._level_rows = max(START_ROWS, level_rows)
-        self._negligible = negligible_percent
-        self._tolerated = tolerated_percent / 100.0
+    def __init__(self) -> None:
         self._rows = 0
         self._finite = 0
         self._non_finite = 0  # in a row
         self._zeros = 0  # in a row
         self._first: list[float] = []  # at most START_ROWS
-        self._latest: deque[tuple[int, float]] = deque(maxlen=2 * self._level_rows)
-        self._window = RobustWindow(self._level_rows)
+        self._latest: deque[tuple[int, float]] = deque(maxlen=2 * LEVEL_ROWS)
+        self._window = RobustWindow()
         self._plain = RobustWindow()  # spikes replaced by the level
-        self._levels = Levels(self._level_rows)
+        self._levels = Levels(LEVEL_ROWS)
         self._best: tuple[float, int] | None = None  # lowest level, and its row
         self._spike: _OpenSpike | None = None
         self._peak = 0.0  # highest row of the spike
         self._diverged: int | None = None
         self._stuck = 0  # rows in a row that look stuck
-        self._equal = 0  # rows in a row that have learned next to nothing
         self._below_zero = 0  # rows
-        self._at_end: StateVerdict | None = None  # what the latest row says if it is the last
 
     @property
     def rows(self) -> int:
@@ -150,6 +144,12 @@ class LossJudge:
         """Return the level at the start, without a first row that may be high by chance."""
         usual = statistics.median(self._first)
         return usual if self._first[0] < usual + CHANCE_NOISES * self._plain.noise() else self.start
+
+    def has_fallen(self) -> bool:
+        """Return whether the loss has fallen by 4 %, or certainly by 1 %, from start to end."""
+        total = self._total_fall() if self._first else 0.0
+        certain = total >= NEGLIGIBLE_PERCENT and falls(self._levels.blocks())
+        return certain or total >= LEARNED_PERCENT
 
     def is_outlier(self, value: float) -> bool:
         """Return whether a spike to `value` is worth counting.
@@ -167,7 +167,47 @@ class LossJudge:
             since = self._rows - self._non_finite
             note = f"Not finite for the last {self._non_finite} rows."
             return StateVerdict(LossState.NON_FINITE_LASTING, since, math.nan, math.nan, note)
-        return self._at_end
+        if not self._finite or self._non_finite or self._zeros or self._is_difference():
+            return None
+        rows = self._latest[-1][0]
+        best, best_row = self._best or (self._window.level(), rows)
+        risen = len(self._latest) == 2 * LEVEL_ROWS
+        verdict = self._risen(best, best_row, LEVEL_ROWS) if risen else None
+        return verdict or self._of_blow_up() or self._of_learning()
+
+    def _of_blow_up(self) -> StateVerdict | None:
+        """Return the verdict on a loss that blew up and is not back at the end, or None."""
+        rows, first = self._window.latest(NOISE_ROWS), self._first[0]
+        count = max(BLOWN_UP_ROWS, len(rows) // 8)  # more rows have more spikes
+        least, best = min(rows[-count:]), min(rows)
+        if self._finite < BLOWN_UP_ROWS or min(first, best) <= 0:
+            return None
+        peak, above = max(self._first), (1 + TOLERATED_SHARE) * first
+        since = self._first.index(peak)
+        blocks = self._levels.blocks()[since + 1 :]
+        if peak > BLOWN_UP_END * first and min(*rows[-1:], *blocks) > above and not falls(blocks):
+            note = f"It rose to {peak / first:.3g} times the first loss and has not come back."
+            return StateVerdict(LossState.DIVERGED, since, least, above, note)
+        limit = max(BLOWN_UP_END * best, best + LOST_SHARE * (first - best))
+        if least > limit and not falls(rows[rows.index(best) :]):
+            note = f"It rose to {least / best:.3g} times the lowest loss."
+            since = self._latest[-min(count, len(self._latest))][0]
+            return StateVerdict(LossState.DIVERGED, since, least, limit, note)
+        return None
+
+    def _of_learning(self) -> StateVerdict | None:
+        """Return the verdict on a loss that has not fallen from start to end, or None."""
+        blocks, start, total = self._levels.blocks(), self._learning_start(), self._total_fall()
+        learned = abs(start) * LEARNED_PERCENT / 100.0
+        if self.has_fallen() or total <= -LEARNED_PERCENT or not rises(blocks, learned):
+            return None
+        return _never_learned(start * (1 - math.copysign(total / 100.0, start)), start, total)
+
+    def _total_fall(self) -> float:
+        """Return by how many percent the loss has fallen from the start to its last quarter."""
+        blocks, start = self._levels.blocks(), self._learning_start()
+        last = mean(blocks[-max(1, len(blocks) // 4) :]) if blocks else start
+        return 100.0 * (start - last) / max(abs(start), TINY_VALUE)
 
     def add(self, value: float, *, warming: bool = False) -> StateVerdict:
         """Add the next row and return the state of the loss.
@@ -195,13 +235,15 @@ class LossJudge:
         if not warming:
             usual = value if self._spike is None else self._plain.level()
             self._levels.add(usual)
-        self._at_end = None
-        if MIXED_SHARE <= self._below_zero / self._finite <= 1 - MIXED_SHARE:
+        if self._is_difference():
             return spike or StateVerdict(LossState.ABOUT_ZERO, row)
         diverged = self._of_divergence(row)
         if diverged is not None:
             return diverged
         return spike or self._of_level(row)
+
+    def _is_difference(self) -> bool:
+        return MIXED_SHARE <= self._below_zero / self._finite <= 1 - MIXED_SHARE
 
     def _of_non_finite(self, row: int, value: float) -> StateVerdict:
         self._non_finite += 1
@@ -273,11 +315,10 @@ class LossJudge:
             limit = BLOWN_UP * self._first[0]
             note = f"It rose to more than {BLOWN_UP:.0f} times the first loss."
             return StateVerdict(LossState.DIVERGED, early, least, limit, note)
-        if len(self._latest) < 2 * self._level_rows:
+        if len(self._latest) < 2 * LEVEL_ROWS:
             return None
         best, best_row = self._best or (level, row)
-        verdict = self._risen(best, best_row, 2 * self._level_rows)
-        self._at_end = verdict or self._risen(best, best_row, self._level_rows)
+        verdict = self._risen(best, best_row, 2 * LEVEL_ROWS)
         if self._best is None or level < best:
             self._best = (level, row)
         return verdict
@@ -289,10 +330,10 @@ class LossJudge:
         lowest = values[len(values) // 10]  # a tenth of the rows may be lower
         noise = self._plain.noise() if self._spike is None else self._spike.noise
         level, before = self._window.level(), self._window.earlier_level()
-        if before is None or level < before - self._tolerated * abs(before):
+        if before is None or level < before - TOLERATED_SHARE * abs(before):
             return None  # it falls again
         usual = statistics.median(self._first)  # the first row may be far above the others
-        margin = self._tolerated * max(abs(usual), abs(best)) + NOISES * noise
+        margin = TOLERATED_SHARE * max(abs(usual), abs(best)) + NOISES * noise
         above_start = self.start + margin
         lost = best + max(LOST_SHARE * (usual - best), margin)
         if lowest > above_start:
@@ -312,18 +353,20 @@ class LossJudge:
         if self._diverged is None:
             start = self.start
             latest = list(self._latest)[-BLOWN_UP_ROWS:]
-            young = self._finite <= 2 * self._level_rows
+            young = self._finite <= 2 * LEVEL_ROWS
             if not (young and len(latest) == BLOWN_UP_ROWS and start > 0):
                 return None
             first = self._first[0]
-            if all(value > BLOWN_UP * first for _, value in latest) and first > 0:
+            values = [value for _, value in latest]
+            back = values == sorted(values, reverse=True)  # on its way down
+            if min(values) > BLOWN_UP * first > 0 and not back:
                 self._diverged = latest[0][0]
         return self._diverged
 
     def _of_level(self, row: int) -> StateVerdict:
         """Return whether the loss falls, has converged, or never began to fall."""
         quarters = self._levels.quarters()
-        if quarters is None or self._finite < MIN_ROWS:
+        if quarters is None:
             return StateVerdict(LossState.TOO_FEW, row)
         first, second, third, last = quarters.means
         start, error = self._learning_start(), quarters.error
@@ -332,23 +375,16 @@ class LossJudge:
         doubt = ONE_SIDED * error / percent
         equal = fall + doubt < EQUAL_PERCENT
         flat = fall < doubt and equal
-        owed = self._negligible * (self._finite / 2) / self._level_rows
+        owed = NEGLIGIBLE_FALL * (self._finite / 2) / LEVEL_ROWS
         flat = flat or fall + doubt < min(NEGLIGIBLE_PERCENT, owed)
         total = (start - last) / percent
         stuck = flat and abs(total) < LEARNED_PERCENT
         stuck = stuck and (first - last) / percent < max(doubt, NEGLIGIBLE_PERCENT)
         self._stuck = self._stuck + 1 if stuck else 0
-        note = f"It {'fell' if total >= 0 else 'rose'} by {abs(total):.2g} percent since the start."
-        never = StateVerdict(LossState.NEVER_LEARNED, 0, last, start, note)
         if self._stuck > STUCK_ROWS and self._finite >= LEARNING_ROWS:
-            return never
-        surely_falls = fall > doubt and total >= NEGLIGIBLE_PERCENT
-        equal = equal and abs(total) < LEARNED_PERCENT and not surely_falls
-        self._equal = self._equal + 1 if equal else 0
-        if self._equal > STUCK_ROWS:
-            self._at_end = self._at_end or never
+            return _never_learned(last, start, total)
         lowest = min(quarters.means)
-        margin = self._tolerated * abs(lowest) + NOISES * error
+        margin = TOLERATED_SHARE * abs(lowest) + NOISES * error
         rises = min(third, last) > lowest + margin and last - lowest > REGAINED_SHARE * (
             start - lowest
         )
@@ -365,6 +401,12 @@ class LossJudge:
             note = f"Level for three quarters of {self._finite} rows."
             return StateVerdict(LossState.PLATEAU, since, last, second, note)
         return StateVerdict(LossState.CONVERGED, since, last, second)
+
+
+def _never_learned(last: float, start: float, total: float) -> StateVerdict:
+    """Return the verdict on a loss that fell by `total` percent from the start to its end."""
+    note = f"It {'fell' if total >= 0 else 'rose'} by {abs(total):.2g} percent since the start."
+    return StateVerdict(LossState.NEVER_LEARNED, 0, last, start, note)
 
 
 def _first_above(rows: Sequence[tuple[int, float]], limit: float) -> int:

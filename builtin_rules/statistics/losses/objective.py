@@ -1,6 +1,5 @@
 """Objective: which of several losses was minimised, and whether a loss has to fall at all."""
 
-import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
@@ -20,10 +19,6 @@ _TOTAL: Final = re.compile(
 _VALIDATION: Final = re.compile(r"(^|[/_.])(val|valid|validation|eval|test)([/_.]|$)")
 _ROUNDING: Final = 1e-3  # relative difference between a total and the sum of its parts
 _MIN_PARTS: Final = 2
-_STEADY: Final = 1e-6  # relative difference between evaluations of a model that does not change
-_STEADY_EVALUATIONS: Final = 4
-_STEADY_ROWS: Final = 24  # of training, between the first evaluation and the latest
-_ROUNDED_DIGITS: Final = 4  # a log that rounds to so few digits hides small changes
 _NO_OBJECTIVE: Final = frozenset({TrainingKind.ADVERSARIAL, TrainingKind.REINFORCEMENT})
 
 
@@ -82,44 +77,17 @@ class WarmUp:
 
     def __init__(self) -> None:
         self._rate: float | None = None
+        self._rises = False
         self._over = False
 
     def add(self, trial: Any, step: int, names: Collection[str]) -> bool:
         """Return whether the rate rises at a step; `names` are the rates saved there."""
         if self._over or not names:
-            return not self._over and self._rate is not None
+            return not self._over and self._rises
         rate = loss(trial, step, min(names), ModeKeys.GLOBAL)
         if rate is None:
             return False
         before, self._rate = self._rate, rate
         self._over = before is not None and rate <= before
-        return not self._over and before is not None
-
-
-class SteadyEvaluations:
-    """Tracks whether all evaluations of a loss gave the same value: the model does not change."""
-
-    def __init__(self) -> None:
-        self._first: tuple[float, int] | None = None  # the loss, and the training rows before it
-        self._count = 0
-        self._changed = False
-
-    def add(self, loss: float, rows: int) -> int:
-        """Return how many evaluations gave the same loss; 0 if one differed, or for too few.
-
-        Parameters
-        ----------
-        rows
-            The number of training rows before this evaluation.
-        """
-        first, rows_before = self._first = self._first or (loss, rows)
-        self._count += 1
-        same = math.isclose(loss, first, rel_tol=_STEADY) and not _is_rounded(first)
-        self._changed = self._changed or not same
-        enough = self._count >= _STEADY_EVALUATIONS and rows - rows_before >= _STEADY_ROWS
-        return self._count if enough and not self._changed else 0
-
-
-def _is_rounded(value: float) -> bool:
-    """Return whether a number has only as many digits as a rounded log; 0 and infinity have."""
-    return not math.isfinite(value) or value == float(f"{value:.{_ROUNDED_DIGITS}g}")
+        self._rises = before is not None and rate > before
+        return self._rises

@@ -1,5 +1,6 @@
 """ExplodingTensor: a tensor holds NaN or infinity."""
 
+import math
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
@@ -11,20 +12,24 @@ from builtin_rules.statistics.broken_tensors import (
     PassingValues,
     is_mask,
 )
+from builtin_rules.statistics.losses.objective import is_validation, training_losses
 from builtin_rules.statistics.parameters import Declared, flag, names
 from builtin_rules.statistics.selecting_rule import SelectingRule
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
+    LOSSES,
     TENSOR_REGEX,
     SavedTensor,
     TensorKey,
+    modes_by_name,
     saved_reductions,
     saved_tensor,
     statistics,
     tensor_names,
     view,
 )
+from smdebug.core.modes import ModeKeys
 from smdebug.rules.extensions import (
     NonFiniteCount,
     NonFiniteCounts,
@@ -64,6 +69,8 @@ class ExplodingTensor(SelectingRule):
     Any other logged number is a metric, such as a reward, which may be undefined for a while: a
     note. It is a warning if a metric that has been finite is broken in its last row.
 
+    Of a validation loss, the evidence says so, and whether the latest training loss is finite.
+
     Broken tensors are listed in order of execution: inputs, parameters, activations, losses,
     gradients (the last layer first), the rest; the evidence names the first one.
 
@@ -91,6 +98,7 @@ class ExplodingTensor(SelectingRule):
         # By worker: the first broken tensor since the last step without any, and its step.
         self._origins: dict[str, tuple[str, int]] = {}
         self._passing = PassingValues()
+        self._which_losses: dict[TensorKey, str] = {}  # for the notes on losses of evaluations
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the tensors of global step `step`."""
@@ -164,11 +172,31 @@ class ExplodingTensor(SelectingRule):
                 yield self._report(item, step, self._note(item, step))
 
     def _note(self, item: BrokenTensor, step: int) -> str | None:
+        note = f"{item.note} {self._which_loss(item.saved.key, step)}".rstrip()
         origin, since = self._origins.get(item.saved.worker, ("", step))
         if (origin, since) == (item.saved.name, step):
-            return item.note
+            return note
         when = "" if since == step else f" at step {step_in_segment(since)}"
-        return f"{item.note} The first in order of execution was {origin!r}{when}."
+        return f"{note} The first in order of execution was {origin!r}{when}."
+
+    def _which_loss(self, key: TensorKey, step: int) -> str:
+        """Return which losses are broken if the tensor is a validation loss; otherwise ""."""
+        trial, name = self.base_trial, key[0]
+        if name not in LOSSES.names(trial, step):
+            return ""
+        if modes_by_name(trial, step, [name])[name] is not ModeKeys.EVAL and (
+            not is_validation(name)
+        ):
+            return ""
+        if key not in self._which_losses:
+            trained = trial.steps(ModeKeys.TRAIN, show_incomplete_steps=True)
+            latest = trial.global_step(ModeKeys.TRAIN, trained[-1]) if trained else step
+            training = training_losses(trial, latest, LOSSES.names(trial, latest)).values()
+            also = (
+                "; the training loss is" if training and all(map(math.isfinite, training)) else ""
+            )
+            self._which_losses[key] = f"The validation loss is not finite{also}."
+        return self._which_losses[key]
 
     def _report(
         self, item: BrokenTensor, step: int, note: str | None, severity: Severity | None = None

@@ -6,13 +6,12 @@ from typing import Final
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.losses.judge import LossJudge, LossState, StateVerdict
+from builtin_rules.statistics.losses.judge import BLOWN_UP, LossJudge, LossState, StateVerdict
 from builtin_rules.statistics.losses.loss_statistics import loss as mean_loss
 from builtin_rules.statistics.losses.loss_statistics import single_number
 from builtin_rules.statistics.losses.objective import (
     RATES,
     SUM,
-    SteadyEvaluations,
     WarmUp,
     is_metric,
     is_validation,
@@ -48,38 +47,43 @@ class LossNotDecreasing(DeclaredRule):
 
     It reports four states of a loss, judged by rows, its saved values, whatever their steps:
 
-    - Diverged (error): all but a tenth of the latest ``2 * num_steps`` rows exceed the level at the
-      start, or the best level by half of the fall, by more than `increase_threshold_percent` and
-      four times the noise, and do not fall; or three of the first rows exceed ten times the first.
-      At the end of the data half as many rows are enough.
+    - Diverged (error): all but a tenth of the latest twenty rows exceed the level at the start, or
+      the best level by half of the fall, by more than 5 % and four times the noise, and do not
+      fall; or three of the first rows exceed ten times the first and do not fall. At the end of the
+      data ten rows are enough. Three are enough there if one of the first rows is three times the
+      first and none comes back to it, or if the last three (the last eighth, if that is more) are
+      three times the lowest and have lost half of the fall, unless the loss certainly falls since.
     - Dead at zero (error): exactly 0 for three rows, without having come near it. Metrics of
       XGBoost reach 0 when all rows are predicted rightly.
     - Not finite (error): NaN or infinite for ten rows, or for the last three of the data.
     - Never learned (warning): from 100 rows on, less than 4 % below the start, and the last three
-      quarters fall by clearly less than 2.5 %, or by less than `diff_percent` for `num_steps` rows.
-      At the end of the data from 24 rows on, unless a fall of 1 % is certain. Also when all
-      evaluations, at least four over 24 rows of training, give the same loss to within a millionth.
+      quarters fall by clearly less than 2.5 %, or by less than 0.1 % in ten rows.
+      At the end of the data any number of rows is enough that refutes a fall of 4 % and shows no
+      certain fall of 1 %, by the Mann-Kendall test, which is exact for few rows; so it takes four.
+      There, evaluation losses are judged likewise, and none is reported if any loss falls by 4 %,
+      or certainly by 1 %.
     - Plateau (warning): from 200 rows on, the last three quarters are level to within 1 %, above
       80 % of the start; or, from 100 rows on, the loss rises by more than is tolerated for half of
       its rows.
 
     The level at the start is the median of the first five rows, or the first row if that is higher;
     what a loss has lost is counted from the median, and so is what it has learned if noise explains
-    a higher first row. Rows during which the learning rate rises for
-    the first time do not count as a lack of decrease. Of several losses at a step, the objective is
-    judged: the one that is the sum of the others, else the one called ``loss`` or ``total_loss``,
-    else their sum; XGBoost's metrics each by itself. Validation losses are judged with mode
-    ``EVAL`` only. A loss that is below zero in a tenth of its rows, and above in another, is a
-    difference that need not fall. Adversarial and reinforcement trainings are not judged, since
-    their losses need not fall.
+    a higher first row. Rows during which the learning rate rises for the first time do not count as
+    a lack of decrease. Of several losses at a step, the objective is judged: the one that is the
+    sum of the others, else the one called ``loss`` or ``total_loss``, else their sum; XGBoost's
+    metrics each by itself. Validation losses are judged with mode ``EVAL``; otherwise they have
+    diverged at ten times the limit. A loss that is below zero in a tenth of its rows, and above in
+    another, is a difference that need not fall. Adversarial and reinforcement trainings are not
+    judged, since their losses need not fall.
 
-    `literal` judges by the documented sentence instead: met when a loss fell by less than
-    `diff_percent` over `num_steps` steps, or rose by more than `increase_threshold_percent`. A loss
-    is judged at the first step with a counterpart `num_steps` earlier, and again whenever
-    `num_steps` have passed. Steps count within the mode, or globally for ``GLOBAL``, where losses
-    of different modes are never compared. With ``d`` the decrease in percent, the condition is met
-    if ``-d > increase_threshold_percent``, or if ``0 <= d`` and ``d < diff_percent`` or ``d == 0``.
-    A loss that is NaN or infinite when it is judged meets it; an earlier one is not compared with.
+    `literal` judges by the documented sentence instead, and so does `num_steps`, `diff_percent` or
+    `increase_threshold_percent` if you give it: met when a loss fell by less than `diff_percent`
+    over `num_steps` steps, or rose by more than `increase_threshold_percent`. A loss is judged at
+    the first step with a counterpart `num_steps` earlier, and again whenever `num_steps` have
+    passed. Steps count within the mode, or globally for ``GLOBAL``, where losses of different modes
+    are never compared. With ``d`` the decrease in percent, the condition is met if ``-d >
+    increase_threshold_percent``, or if ``0 <= d`` and ``d < diff_percent`` or ``d == 0``. A loss
+    that is NaN or infinite when it is judged meets it; an earlier one is not compared with.
 
     Losses of several workers are averaged. Tensors with more than one element are skipped.
     """
@@ -106,7 +110,9 @@ class LossNotDecreasing(DeclaredRule):
 
     def _prepare(self) -> None:
         usual = LOSSES.collections if self.use_losses_collection else ()
-        selects = self.literal or self.collection_names or self.tensor_regex
+        # Values that the user gives bind: they are judged by the documented sentence.
+        self._literal = self.binds("num_steps", "diff_percent", "increase_threshold_percent")
+        selects = self._literal or self.collection_names or self.tensor_regex
         self._inputs = TensorInput(
             LOSSES.label,
             (*self.collection_names, *usual),
@@ -117,8 +123,7 @@ class LossNotDecreasing(DeclaredRule):
         self._mode = ModeKeys[self.mode]
         self._evaluated_at: dict[tuple[str, ModeKeys], int] = {}  # literal: by loss and mode
         self._judges: dict[str, LossJudge] = {}  # by objective
-        self._evaluations: dict[str, SteadyEvaluations] = {}  # by objective
-        self._training_rows = 0
+        self._evaluated: dict[str, LossJudge] = {}  # by objective of the evaluations
         self._warm_up = WarmUp()
         self._rates = TensorInput(RATES, (RATES,))
 
@@ -137,7 +142,7 @@ class LossNotDecreasing(DeclaredRule):
             for name in names
             if (loss := self._loss(name, step, mode, modes)) is not None
         ]
-        if not self.literal:
+        if not self._literal:
             rates = self._rates.names(trial, step)
             warming = self._warm_up.add(trial, step, rates)
             return self._judge_states(step, losses, warming=warming)
@@ -194,32 +199,24 @@ class LossNotDecreasing(DeclaredRule):
         if reason:
             return self.not_judged(reason)
         answers: list[bool | None] = [self._judge_evaluations(step, evaluations)]
-        self._training_rows += bool(values)
         for name, loss in objectives(values).items():
             judge = self._judges.get(name)
             if judge is None and len(self._judges) < MAX_LOSSES:
-                judge = self._judges[name] = LossJudge(
-                    self.num_steps, self.diff_percent, self.increase_threshold_percent
-                )
+                judge = self._judges[name] = LossJudge()
             if judge is not None:
                 answers.append(self._report(step, name, judge, judge.add(loss, warming=warming)))
         reason = "too few rows" if values else "no training loss at this step"
         return any_met(self, answers, reason)
 
     def _judge_evaluations(self, step: int, losses: Mapping[str, float]) -> bool | None:
-        """Return whether all evaluations so far gave the same loss, None if that is not known."""
-        answers: list[bool] = []
+        """Return whether an evaluation loss has diverged; None if none was saved."""
+        answers: list[bool | None] = []
         for name, loss in objectives(losses).items():
-            if is_metric(name):  # a share of rows may stay the same
-                continue
-            evaluations = self._evaluations.setdefault(name, SteadyEvaluations())
-            same = evaluations.add(loss, self._training_rows)
-            if same:
-                tensor = None if name == SUM else name
-                note = f"Never learned. All {same} evaluations gave the same loss."
-                answers.append(
-                    self.measured(step, LOSS, loss, loss, met=True, tensor=tensor, note=note)
-                )
+            judge = self._evaluated.get(name)
+            if judge is None and len(self._evaluated) < MAX_LOSSES:
+                judge = self._evaluated[name] = LossJudge()
+            if judge is not None and _is_blown_up(verdict := judge.add(loss)):
+                answers.append(self._report(step, name, judge, verdict))
         return any(answers) or None
 
     def _report(self, step: int, name: str, judge: LossJudge, verdict: StateVerdict) -> bool | None:
@@ -240,12 +237,21 @@ class LossNotDecreasing(DeclaredRule):
         return met and self.found(step, tensor, None, measured, None, note, severity)
 
     def invoke_at_end(self, step: int) -> bool:
-        """Judge a loss that is not finite at the end of the data."""
-        answers = [
-            self._report(step, name, judge, verdict)
-            for name, judge in self._judges.items()
-            if (verdict := judge.end()) is not None
-        ]
+        """Judge what the end of the data tells of each loss."""
+        judges = (*self._judges.items(), *self._evaluated.items())
+        learns = any(judge.has_fallen() for _, judge in judges)
+        answers: list[bool | None] = []
+        for at, (name, judge) in enumerate(judges):
+            verdict = judge.end()
+            of_training = at < len(self._judges)
+            if verdict is None:
+                continue
+            if verdict.state is LossState.NEVER_LEARNED:
+                its = not learns and (of_training or not any(answers))
+            else:
+                its = of_training or _is_blown_up(verdict)
+            if its:
+                answers.append(self._report(step, name, judge, verdict))
         return any(answers)
 
     def _lacks(self, reference: float, loss: float) -> bool:
@@ -279,6 +285,12 @@ class LossNotDecreasing(DeclaredRule):
                     return loss
                 partner = partner if loss is None else np.nan
         return partner
+
+
+def _is_blown_up(verdict: StateVerdict) -> bool:
+    """Return whether an evaluation diverged beyond what overfitting does."""
+    far = verdict.measured > BLOWN_UP * verdict.limit
+    return verdict.state is LossState.DIVERGED and far
 
 
 def _decrease(reference: float, loss: float) -> float:

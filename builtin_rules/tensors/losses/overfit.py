@@ -1,6 +1,7 @@
 """Overfit: the validation loss rises, and is clearly above the training loss."""
 
 import math
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,7 +14,14 @@ from builtin_rules.statistics.losses.loss_statistics import (
     losses_at,
 )
 from builtin_rules.statistics.losses.objective import no_objective
-from builtin_rules.statistics.noise_levels import RobustWindow, mean
+from builtin_rules.statistics.noise_levels import (
+    ERROR_RATE,
+    NOISE_ROWS,
+    RobustWindow,
+    falls,
+    mean,
+    rises,
+)
 from builtin_rules.statistics.parameters import Declared, count, names, non_negative
 from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES, TENSOR_REGEX, selection_input
 from smdebug.rules.extensions import Quantity, step_in_segment
@@ -23,10 +31,10 @@ GAP: Final = "gap"
 GAP_DEVIATIONS: Final = 2.0  # of the gap
 RISE_DEVIATIONS: Final = 3.0  # more, as the best of many levels is low by chance
 MIN_RISE: Final = 0.01  # of the best validation loss: a smaller rise counts as none
-END_RISE: Final = 0.05  # that one phase needs at the end; a run that is stopped early ends lower
-END_PATIENCE: Final = 3  # phases at the end of the data, if the rise is smaller
+END_RISE: Final = 0.05  # the same at the end; a run that is stopped early ends lower
 SMOOTHED_PHASES: Final = 3  # phases whose mean is the level
 MIN_PHASES: Final = 4  # that tell a trend from its noise
+STRICT_RATE: Final = 0.01  # errors of tests whose phases are not chosen beforehand
 MIN_PATIENCE: Final = 10  # phases; a hump of the first epochs is shorter
 
 
@@ -38,21 +46,35 @@ class _Watched:
     best: float = math.inf  # lowest mean of three phases in a row
     exceeded: int = 0  # phases in a row
     latest: EvaluationPhase | None = None
-    high: bool = False  # above the best level by so much that the last phase is enough
+    training: deque[float] = field(default_factory=lambda: deque(maxlen=NOISE_ROWS))
 
-    def add(self, validation: float) -> bool:
+    def add(self, phase: EvaluationPhase) -> bool:
         """Add a phase and return whether the validation loss is clearly above its best level."""
-        self.window.add(validation)
+        self.latest = phase
+        self.training.append(phase.training or 0.0)
+        self.window.add(phase.validation)
         latest = self.window.latest(SMOOTHED_PHASES)
         if len(latest) < SMOOTHED_PHASES:
             return False
         level = mean(latest)
         self.best = min(self.best, level)
         error = self.window.noise_about_trend() * math.sqrt(2 / SMOOTHED_PHASES)
-        rise = level - self.best
-        self.high = rise > END_RISE * abs(self.best)
         enough = len(self.window) >= MIN_PHASES
-        return enough and rise > MIN_RISE * abs(self.best) + RISE_DEVIATIONS * error
+        return enough and level - self.best > MIN_RISE * abs(self.best) + RISE_DEVIATIONS * error
+
+    def rises(self) -> bool:
+        """Return whether validation rises in the latest half, or since its best, as training falls.
+
+        Fewer than ten phases are judged as a whole.
+        """
+        values = self.window.latest(NOISE_ROWS)
+        since_best = values[values.index(min(values)) + 1 :]
+        half = values[len(values) // 2 :] if len(values) >= MIN_PATIENCE else values
+        rise = mean(values[-SMOOTHED_PHASES:]) - self.best
+        far = rise > END_RISE * abs(self.best)
+        rate = ERROR_RATE if len(since_best) == MIN_PHASES else STRICT_RATE  # four show no more
+        strict = rises(since_best, error_rate=rate) or rises(values, error_rate=STRICT_RATE)
+        return far and falls(self.training) and (strict or rises(half))
 
 
 class Overfit(DeclaredRule):
@@ -65,14 +87,17 @@ class Overfit(DeclaredRule):
     A phase counts if ``(validation - training) / |training| > ratio_threshold`` by more than two
     standard errors of the two means, and if the validation loss has risen: the mean of three phases
     is above the best such mean before by more than 1 % and three standard errors. The noise is that
-    about a trend, from differences of differences. The condition is met when `patience` phases in a
-    row count, at least ten of them, as is usual for early stopping. At the end of the data three
-    are enough, and one if it is 5 % above the best. So a validation loss that starts high and
-    falls, however large the gap, is healthy, and so is a hump of the first epochs.
+    about a trend, from differences of differences. The condition is met when ten phases in a row
+    count, as is usual for early stopping. At the end of the data four phases are enough: the mean
+    of the last three is 5 % above the best, the training loss falls, and validation rises, by
+    the Mann-Kendall test, which is exact for few phases: over the latest half (all of fewer than
+    ten) at 5 %, or over all or those since the best at 1 % (four since the best: all rise). So a
+    validation loss that starts high and falls, however large the gap, is healthy, and so are a
+    hump of the first epochs and one that is level for long.
 
-    With `literal`, a phase counts by ``(validation - training) / |training| > ratio_threshold``
-    alone, and `patience` phases are enough. Adversarial and reinforcement trainings are not judged
-    otherwise.
+    With `literal`, or if you give `patience` or `ratio_threshold`, a phase counts by ``(validation
+    - training) / |training| > ratio_threshold`` alone, and `patience` phases are enough.
+    Adversarial and reinforcement trainings are not judged otherwise.
 
     Losses that are NaN or infinite are left out (`ExplodingTensor` reports them), and a mean
     training loss of 0 is not judged. Losses of several tensors and workers are averaged.
@@ -97,6 +122,8 @@ class Overfit(DeclaredRule):
         self.required_inputs = (self._inputs,)
         self._phases = EvaluationPhases()
         self._at_end = False
+        # Values that the user gives bind: they are judged by the documented sentence.
+        self._literal = self.binds("patience", "ratio_threshold")
         self._watched: dict[LossKey, _Watched] = {}  # by validation loss
 
     def invoke_at_step(self, step: int) -> bool:
@@ -111,7 +138,7 @@ class Overfit(DeclaredRule):
             return self.not_judged("no evaluation phase ends here" if has_losses else NO_LOSS)
         if not any(phase.training for phase in ended):
             return self.not_judged("no training loss before this phase, or a loss of 0")
-        reason = "" if self.literal else no_objective(self.base_trial)
+        reason = "" if self._literal else no_objective(self.base_trial)
         if reason:
             return self.not_judged(reason)
         return self._judge_all(step, ended)
@@ -119,7 +146,7 @@ class Overfit(DeclaredRule):
     def invoke_at_end(self, step: int) -> bool:
         """Judge the evaluation phase that ends with the data, at `step`."""
         ended = self._phases.end()
-        if self.literal:
+        if self._literal:
             return self._judge_all(step, ended)
         if no_objective(self.base_trial):
             return False
@@ -141,27 +168,25 @@ class Overfit(DeclaredRule):
         """Judge a phase that has both means."""
         gap = self._gap(phase)
         watched = self._watched.setdefault(phase.key, _Watched())
-        watched.latest = phase
-        rises = watched.add(phase.validation)
-        exceeds = gap > self.ratio_threshold and (self.literal or rises)
+        risen = watched.add(phase)
+        exceeds = gap > self.ratio_threshold and (self._literal or risen)
         watched.exceeded = watched.exceeded + 1 if exceeds else 0
         return self._record(step, phase, watched)
 
     def _gap(self, phase: EvaluationPhase) -> float:
-        """Return the relative gap, less two standard errors unless `literal`."""
+        """Return the relative gap, less two standard errors unless the sentence decides."""
         training = float(phase.training or 0.0)
         gap = phase.validation - training
-        if not self.literal:
+        if not self._literal:
             margin = phase.training_error * (1 + self.ratio_threshold)
             gap -= GAP_DEVIATIONS * math.hypot(margin, phase.validation_error)
         return gap / abs(training)
 
     def _record(self, step: int, phase: EvaluationPhase, watched: _Watched) -> bool:
         """Record a phase and return whether the condition is met."""
-        at_end = 1 if watched.high else END_PATIENCE
-        least = 1 if self.literal else at_end if self._at_end else MIN_PATIENCE
-        met = watched.exceeded >= max(self.patience, least)
         key, gap = (phase.key.name or None, None), self._gap(phase)
+        met = watched.exceeded >= (self.patience if self._literal else MIN_PATIENCE)
+        met = met or (self._at_end and gap > self.ratio_threshold and watched.rises())
         note = (
             f"Validation loss {phase.validation:.4g}, training loss "
             f"{float(phase.training or 0.0):.4g}, for {watched.exceeded} phases."

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.losses.loss_statistics import NO_LOSS, EvaluationPhases, losses_at
 from builtin_rules.statistics.losses.objective import no_objective
-from builtin_rules.statistics.noise_levels import Levels, mean
+from builtin_rules.statistics.noise_levels import Levels, falls, mean
 from builtin_rules.statistics.parameters import Declared, count, non_negative
 from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES
 from smdebug.rules.extensions import Quantity, Severity
@@ -20,7 +20,7 @@ HALVED_SHARE: Final = 0.5  # a loss near 0 improves by this share of it
 LONE_FALL: Final = 0.2  # the same of training losses alone
 LEARNED_FACTOR: Final = 4.0  # times delta; a steady fall is a quarter of the total per level
 WASTED_FACTOR: Final = 1.25  # a training that goes on for so many times as long wastes time
-LONE_WASTED: Final = 2.0  # the same, without validation losses
+STILL_FALLS: Final = 0.01  # of the loss, in the latest half of the run
 TOO_FEW: Final = "too few losses"
 WITHIN: Final = "no phase of evaluation ends here"
 
@@ -68,6 +68,14 @@ class LossTrend:
         """The first loss, or None before there is one."""
         return self._levels.first
 
+    def still_falls(self) -> bool:
+        """Return whether the loss certainly falls by a hundredth in the latest half of the run."""
+        blocks = self._levels.blocks()
+        blocks = blocks[len(blocks) // 2 :]
+        part = -(-len(blocks) // 4)
+        before, latest = mean(blocks[:part]), mean(blocks[-part:])
+        return before - latest > STILL_FALLS * abs(latest) and falls(blocks)
+
     def latest(self) -> LossVerdict:
         """Judge the latest loss by the documented condition."""
         limit = 0.0 if self._best is None else self._best - self._delta
@@ -111,13 +119,14 @@ class Overtraining(DeclaredRule):
     too if it falls by half (training losses alone: by a fifth): a loss near 0 has no room for more.
 
     A run that ends converged is healthy, so this is a note at first. It becomes a warning, which
-    meets the condition, once the training has gone on for a quarter of the rows until then, or
-    without validation losses for as many rows as until then, and for `patience_validation` rows at
-    least.
+    meets the condition, once the training has gone on for a quarter of the rows until then, and for
+    `patience_validation` rows at least. It stays a note if either loss certainly falls by 1 % in
+    the latest half of the run (Mann-Kendall test), and if there are no losses of one kind.
     Adversarial and reinforcement trainings are not judged.
 
-    With `literal`, each saved step counts on its own: none of the last `patience_train` training
-    losses and `patience_validation` validation losses is below the best one by `delta`.
+    With `literal`, or if you give one of the three numbers, each saved step counts on its own: none
+    of the last `patience_train` training losses and `patience_validation` validation losses is
+    below the best one by `delta`.
 
     XGBoost's set ``train`` has the training losses, other sets the validation losses. In a run that
     never sets a mode all losses are training losses. Losses of several tensors and workers are
@@ -141,6 +150,8 @@ class Overtraining(DeclaredRule):
     required_inputs = (LOSSES,)
 
     def _prepare(self) -> None:
+        # Values that the user gives bind: they are judged by the documented sentence.
+        self._literal = self.binds("patience_train", "patience_validation", "delta")
         self._phases = EvaluationPhases()
         self._rows = 0  # judged
         self._ended_at: int | None = None  # row since which nothing has improved
@@ -155,19 +166,19 @@ class Overtraining(DeclaredRule):
         ended = [phase.validation for phase in self._phases.add(trial, step, losses)]
         if losses.training:
             self._training.add(mean(losses.training.values()))
-        validation = list(losses.validation.values()) if self.literal else ended
+        validation = list(losses.validation.values()) if self._literal else ended
         if validation:
             self._validation.add(mean(validation))
         if not losses.training and not validation:
             has_validation = bool(losses.validation)
             return self.not_judged(WITHIN if has_validation else NO_LOSS)
-        reason = "" if self.literal else no_objective(trial)
+        reason = "" if self._literal else no_objective(trial)
         return self.not_judged(reason) if reason else self._judge(step)
 
     def invoke_at_end(self, step: int) -> bool:
         """Judge the evaluation phase that ends with the data, at global step `step`."""
         ended = [phase.validation for phase in self._phases.end()]
-        if not ended or self.literal or no_objective(self.base_trial):
+        if not ended or self._literal or no_objective(self.base_trial):
             return False
         self._validation.add(mean(ended))
         return self._judge(step)
@@ -178,7 +189,9 @@ class Overtraining(DeclaredRule):
         alone = training.first is None or validation.first is None
         scale = validation.first if training.first is None else training.first
         judged = {
-            name: series.latest() if self.literal else series.level(deviations, share, scale or 0.0)
+            name: series.latest()
+            if self._literal
+            else series.level(deviations, share, scale or 0.0)
             for name, series, deviations, share in (
                 (TRAINING, training, LONE_DEVIATIONS if alone else 0.0, LONE_FALL),
                 (VALIDATION, validation, LOSS_DEVIATIONS, HALVED_SHARE),
@@ -193,24 +206,28 @@ class Overtraining(DeclaredRule):
             verdict.learned for verdict in verdicts.values()
         )
         decisive = verdicts.get(VALIDATION) or verdicts[TRAINING]
-        severity = self._severity(LONE_WASTED if alone else WASTED_FACTOR, decisive, met=met)
+        goes_on = self._goes_on(decisive, met=met)
+        severity = Severity.WARNING if self._literal or (goes_on and not alone) else Severity.NOTE
         judged_met = [
             self.measured(step, name, verdict.measured, verdict.limit, met=met, severity=severity)
             for name, verdict in verdicts.items()
         ]
         return any(judged_met)
 
-    def _severity(self, wasted: float, decisive: LossVerdict, *, met: bool) -> Severity:
-        """Return the severity of a loss that has ended to improve, by how long that has lasted."""
+    def _goes_on(self, decisive: LossVerdict, *, met: bool) -> bool:
+        """Return whether the training has gone on for long since no loss improves any more."""
         self._rows += 1
         if not decisive.ended:
             self._ended_at = None
         elif met and self._ended_at is None:
             self._ended_at = self._rows
-        if self.literal:
-            return Severity.WARNING
         since = self._ended_at
-        goes_on = since is not None and self._rows >= max(
-            wasted * since, since + self.patience_validation
+        if since is None or self._rows < max(
+            WASTED_FACTOR * since, since + self.patience_validation
+        ):
+            return False
+        return not any(
+            each.still_falls()
+            for each in (self._training, self._validation)
+            if each.first is not None
         )
-        return Severity.WARNING if goes_on else Severity.NOTE

@@ -71,7 +71,7 @@ def slow_overfit(letters: str, losses: list[float], patience: int, *, literal: b
         mean = statistics.mean(train)
         exceeds = history[-1] - margin - mean > 0.1 * abs(mean)
         in_a_row = in_a_row + 1 if exceeds and (literal or slow_rises(history)) else 0
-        met += [step] if in_a_row >= (patience if literal else max(patience, 10)) else []
+        met += [step] if in_a_row >= (patience if literal else 10) else []
     return met
 
 
@@ -104,5 +104,6 @@ def test_overfit(
     with tempfile.TemporaryDirectory() as folder:
         steps = {at: {"loss": one} for at, one in enumerate(losses)}
         save(Path(folder), steps, modes={at: MODES[one] for at, one in enumerate(letters)})
-        met = judge(Overfit, Path(folder), patience=patience, literal=literal).met
+        given = {"patience": patience} if literal else {}  # what is given binds
+        met = judge(Overfit, Path(folder), **given).met
     assert met == slow_overfit(letters, losses, patience, literal=literal)

@@ -1,9 +1,11 @@
 """Levels: means of the latest quarter of a series, the best before, and their noise."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
-from builtin_rules.statistics.noise_levels import LevelProgress, Levels, noise
+from builtin_rules.statistics.noise_levels import LevelProgress, Levels, falls, noise, rises
 
 
 def levels_of(values: "list[float] | np.ndarray", shortest: int) -> Levels:
@@ -105,3 +107,23 @@ def test_the_error_is_that_of_the_difference_of_two_levels() -> None:
     doubt = 1 + 8 / 41
     assert np.mean([one.error for one in known]) == pytest.approx(doubt * (2 / 15) ** 0.5, rel=0.1)
     assert np.mean([one.noise for one in known]) == pytest.approx(doubt, rel=0.1)
+
+
+@pytest.mark.parametrize("error_rate", [0.05, 0.01])
+@pytest.mark.parametrize("count", [3, 4, 5, 6, 7])
+def test_chance_rises_no_more_often_than_the_error_rate(count: int, error_rate: float) -> None:
+    orders = [*permutations(map(float, range(count)))]
+    chance = sum(rises(order, error_rate=error_rate) for order in orders) / len(orders)
+    pairs = [[(a < b) - (a > b) for at, a in enumerate(one) for b in one[at:]] for one in orders]
+    shares = [sum(signs) for signs in pairs]
+    possible = [sum(each >= least for each in shares) / len(orders) for least in set(shares)]
+    assert chance == max((share for share in possible if share <= error_rate), default=0.0)
+
+
+def test_a_fall_is_refuted_by_rows_that_do_not_show_it() -> None:
+    rng = np.random.default_rng(0)
+    level = 2.3 + 0.01 * rng.standard_normal((3000, 12))
+    falling = level - 0.1 * np.linspace(0.0, 1.0, 12)
+    assert np.mean([rises(rows, fall=0.1) for rows in level]) > 0.95
+    assert np.mean([rises(rows, fall=0.1) for rows in falling]) < 0.06
+    assert np.mean([falls(rows) for rows in falling]) > 0.95

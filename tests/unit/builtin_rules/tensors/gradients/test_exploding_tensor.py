@@ -400,3 +400,24 @@ def test_masks_hold_minus_infinity(
     name: str, value: list[float], met: list[int], tmp_path: Path
 ) -> None:
     assert judge(ExplodingTensor, written(tmp_path, [{name: value}])).met == met
+
+
+@pytest.mark.parametrize(
+    ("training", "note"),
+    [
+        (1.0, "The validation loss is not finite; the training loss is."),
+        (np.inf, "The validation loss is not finite. The first"),
+    ],
+)
+def test_a_validation_loss_is_told_from_a_training_loss(
+    training: float, note: str, tmp_path: Path
+) -> None:
+    modes = {step: ModeKeys.EVAL if step % 3 == 2 else ModeKeys.TRAIN for step in range(9)}
+    steps = {
+        step: {"loss": np.asarray(np.nan if modes[step] is ModeKeys.EVAL else training)}
+        for step in modes
+    }
+    found = judge(ExplodingTensor, save(tmp_path, steps, modes=modes)).findings
+    notes = {finding.step: finding.note or "" for finding in found}
+    assert note in notes[5]
+    assert all("validation" not in notes.get(step, "") for step in (3, 4, 6, 7))

@@ -207,8 +207,16 @@ def slow(fall: float) -> list[float]:
 @pytest.mark.parametrize(
     ("losses", "state"),
     [
-        pytest.param(STUCK[:24], "", id="stuck-for-too-few-rows"),
+        pytest.param(STUCK[:3], "", id="three-rows-show-nothing"),
+        pytest.param(STUCK[:5], "Never learned", id="stuck-for-five-rows"),
         pytest.param(STUCK[:30], "Never learned", id="stuck"),
+        pytest.param(slow(0.0)[:4], "", id="four-rows-with-noise"),
+        pytest.param([1.6, 11.8, 2.3], "Diverged", id="blown-up-in-three-rows"),
+        pytest.param([1.6, 11.8, *[2.31, 2.29, 2.3] * 8], "Diverged", id="at-chance-after-it"),
+        pytest.param([1.6, 11.8, 9.0, 6.5, 4.0, 3.0], "", id="on-its-way-back"),
+        pytest.param([1.6, 11.8, 2.3, 1.5], "", id="back"),
+        pytest.param([9.0, 6.0, 4.0, 3.0, 2.0, 7.0, 7.5, 7.2], "Diverged", id="lost-in-three-rows"),
+        pytest.param([9.0, 6.0, 4.0, 3.0, 2.0, 7.0, 7.5], "", id="lost-in-two-rows"),
         pytest.param(slow(0.005), "Never learned", id="falls-by-half-a-percent"),
         pytest.param(slow(0.025), "", id="falls-by-two-percent"),
         pytest.param([*STUCK[:30], *FALL], "", id="learns-late"),
@@ -222,6 +230,17 @@ def test_fewer_rows_are_enough_at_the_end(losses: list[float], state: str, tmp_p
         [state] if state else []
     )
     assert judged(tmp_path / "live", dict(enumerate(losses))).met == []
+
+
+@pytest.mark.parametrize(
+    "given", [{"num_steps": "10"}, {"diff_percent": 0.1}, {"increase_threshold_percent": 5}]
+)
+def test_a_parameter_that_is_given_binds_even_if_it_is_the_default(
+    given: dict[str, Any], tmp_path: Path
+) -> None:
+    root = written(tmp_path, dict(enumerate([2.0] * 12)))
+    assert judge(LossNotDecreasing, root, **given).met == [10]
+    assert judge(LossNotDecreasing, root, mode="GLOBAL").met == []
 
 
 @pytest.mark.parametrize(("level", "met"), [(0.0, False), (0.3, True)])
@@ -431,3 +450,12 @@ def test_parameters_may_be_text(tmp_path: Path) -> None:
 def test_bad_parameters_are_refused(params: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(SMDebugValueError, match=message):
         judged(tmp_path, {0: 1.0}, **params)
+
+
+@pytest.mark.parametrize(("rates", "met"), [(1, True), (40, False)])
+def test_a_rate_that_was_saved_once_does_not_rise(rates: int, met: bool, tmp_path: Path) -> None:
+    steps = {row: {"loss": np.array([loss])} for row, loss in enumerate(STUCK)}
+    for row in range(rates):
+        steps[row]["lr"] = np.array([0.001 * (row + 1)])
+    root = save(tmp_path, steps, collections={"losses": "loss", "learning_rates": "lr"})
+    assert bool(judge_to_the_end(LossNotDecreasing, root).met) is met

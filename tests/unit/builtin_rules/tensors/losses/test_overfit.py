@@ -140,17 +140,27 @@ def test_a_rising_validation_loss_meets_it(
         pytest.param([3.5, 3.9, 6.0, 9.5, 10.0], True, id="from-the-start"),
         pytest.param([3.5, 3.9, 6.0], False, id="three-phases"),
         pytest.param([*FALL[:8], 0.9, 0.91, 0.92], False, id="stopped-early"),
-        pytest.param([*FALL[:8], *[0.9] * 3, *[0.93] * 8], True, id="a-small-rise-lasts"),
+        pytest.param([*FALL[:8], *[0.9] * 3, *[0.93] * 8], False, id="a-small-rise"),
+        pytest.param([3.5, 3.9, 6.0, 9.5], True, id="four-that-all-rise"),
+        pytest.param([3.5, 3.9, 9.5, 6.0], False, id="three-of-four-rise"),
+        pytest.param([*FALL[:8], *[1.0, 1.1, 0.95] * 4], False, id="level-for-long"),
         pytest.param([*FALL[:8], *[1.6] * 8, *FALL[9:13]], False, id="a-hump-of-eight-phases"),
         pytest.param([1.0, 1.1, 0.95, 1.08, 0.93, 1.05, 0.97, 1.1], False, id="noise"),
     ],
 )
-def test_one_high_phase_is_enough_at_the_end(
-    validation: list[float], met: bool, tmp_path: Path
-) -> None:
+def test_the_end_decides_by_exact_tests(validation: list[float], met: bool, tmp_path: Path) -> None:
     losses = pairs(validation)[:-1]
     root = saved(tmp_path, losses)
     assert judge_to_the_end(Overfit, root).met == [len(losses) - 1] * met
+
+
+@pytest.mark.parametrize("given", [{"patience": 1}, {"ratio_threshold": "0.1"}])
+def test_a_parameter_that_is_given_binds_even_if_it_is_the_default(
+    given: dict[str, Any], tmp_path: Path
+) -> None:
+    root = saved(tmp_path, pairs([9.5] * 3))
+    assert judge(Overfit, root, **given).met
+    assert judge(Overfit, root, start_step=0).met == []
 
 
 def test_noise_does_not_meet_it(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Each documented parameter of SageMaker's rules at its border: a small trial, and two values.
 
-`TENSOR_CASES` are those of rules over tensors; those of `AWAITING_LOSS_RULES` do not hold yet.
-scripts/parameter_table makes docs/parameters.md of the others, and tests judge them.
+`TENSOR_CASES` are those of rules over tensors. scripts/parameter_table makes docs/parameters.md of
+all cases, and tests judge them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,25 +21,6 @@ from rule_runner.loading.parameters import bind, construct, other_trials
 from smdebug.core.modes import ModeKeys
 
 ROOT: Final = "RUNS"  # in a value, the folder of the trials
-# Parameters of rules over losses that do not bind yet: neither judged nor on the page.
-AWAITING_LOSS_RULES: Final[frozenset[tuple[str, str]]] = frozenset(
-    {
-        ("LossNotDecreasing", "collection_names"),
-        ("LossNotDecreasing", "tensor_regex"),
-        ("LossNotDecreasing", "use_losses_collection"),
-        ("LossNotDecreasing", "num_steps"),
-        ("LossNotDecreasing", "diff_percent"),
-        ("LossNotDecreasing", "increase_threshold_percent"),
-        ("LossNotDecreasing", "mode"),
-        ("Overfit", "tensor_regex"),
-        ("Overfit", "start_step"),
-        ("Overfit", "patience"),
-        ("Overfit", "ratio_threshold"),
-        ("Overtraining", "patience_train"),
-        ("Overtraining", "patience_validation"),
-        ("Overtraining", "delta"),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import pytest
 import saved
 from click.testing import CliRunner
 from fake_profiler_trial import FakeProfilerTrial
-from parameter_cases import AWAITING_LOSS_RULES, TENSOR_CASES, Case
+from parameter_cases import TENSOR_CASES, Case
 from profiler_parameter_cases import CASES
 
 import rule_runner
@@ -25,7 +25,6 @@ from smdebug.core.writer import TrialWriter
 
 ROOT = Path(__file__).parents[3]
 DOCUMENTED = json.loads((ROOT / "tests/data/documented_rules.json").read_text())
-HOLDING = [case for case in CASES if (case.rule, case.parameter) not in AWAITING_LOSS_RULES]
 UNCHANGED = {"collection_names": "weights", "num_steps": "3"}
 
 
@@ -33,7 +32,7 @@ UNCHANGED = {"collection_names": "weights", "num_steps": "3"}
     ("case", "value", "met"),
     [
         pytest.param(case, value, met, id=f"{case.rule}-{case.parameter}={value}")
-        for case in HOLDING
+        for case in CASES
         for met, values in ((True, case.met), (False, case.clear))
         for value in values
     ],
@@ -51,7 +50,6 @@ def test_every_documented_parameter_has_a_case() -> None:
     listed = {(case.rule, case.parameter) for case in CASES}
     assert listed - documented == {("ProfilerReport", "LowGPUUtilization_patience")}
     assert documented - listed == set()
-    assert listed.issuperset(AWAITING_LOSS_RULES)
     assert {case.rule for case in TENSOR_CASES}.isdisjoint(
         rule for rule, entry in DOCUMENTED.items() if entry["kind"] == "profiler"
     )

@@ -16,9 +16,9 @@ from builtin_rules.statistics.tensor_selection import (
 from builtin_rules.statistics.training_kind import TrainingKind, training_kind
 from smdebug.rules.extensions import TensorInput
 
-# Inputs of a loss of PyTorch or MXNet, or what it compares; used if no collection has them.
-LABELS_OF_LOSS: Final = r"(?i)(loss\d*_input_1|^classes/labels)$"
-PREDICTIONS_OF_LOSS: Final = r"(?i)(loss\d*_input_0|^classes/predictions)$"
+# Inputs of a loss of PyTorch or MXNet, used if no collection has them.
+LABELS_OF_LOSS: Final = r"(?i)loss\d*_input_1$"
+PREDICTIONS_OF_LOSS: Final = r"(?i)loss\d*_input_0$"
 NO_PAIR: Final = "no labels with predictions at this step"
 NO_NUMBERS: Final = "labels or predictions without numbers"
 NO_CLASSES: Final = "labels are not classes"

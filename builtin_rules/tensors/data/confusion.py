@@ -92,7 +92,7 @@ class Confusion(DeclaredRule):
         "collections of these names, or else the inputs of a loss "
         "(`..._input_1`, `..._input_0`)."
     )
-    SAVED = ("labels", "predictions", "classes")
+    SAVED = ("labels", "predictions")
     category_no = count(
         "Number of classes; by default inferred from labels and predictions.",
         None,

@@ -185,7 +185,8 @@ class LossJudge:
         peak, above = max(self._first), (1 + TOLERATED_SHARE) * first
         since = self._first.index(peak)
         blocks = self._levels.blocks()[since + 1 :]
-        if peak > BLOWN_UP_END * first and min(*rows[-1:], *blocks) > above and not falls(blocks):
+        stays = bool(blocks) and min(blocks) > above and not falls(blocks)
+        if peak > BLOWN_UP_END * first and stays:
             note = f"It rose to {peak / first:.3g} times the first loss and has not come back."
             return StateVerdict(LossState.DIVERGED, since, least, above, note)
         limit = max(BLOWN_UP_END * best, best + LOST_SHARE * (first - best))

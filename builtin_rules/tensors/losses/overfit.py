@@ -34,6 +34,7 @@ MIN_RISE: Final = 0.01  # of the best validation loss: a smaller rise counts as 
 END_RISE: Final = 0.05  # the same at the end; a run that is stopped early ends lower
 SMOOTHED_PHASES: Final = 3  # phases whose mean is the level
 MIN_PHASES: Final = 4  # that tell a trend from its noise
+TINY_LOSS: Final = 1e-300
 STRICT_RATE: Final = 0.01  # errors of tests whose phases are not chosen beforehand
 MIN_PATIENCE: Final = 10  # phases; a hump of the first epochs is shorter
 
@@ -70,11 +71,11 @@ class _Watched:
         values = self.window.latest(NOISE_ROWS)
         since_best = values[values.index(min(values)) + 1 :]
         half = values[len(values) // 2 :] if len(values) >= MIN_PATIENCE else values
-        rise = mean(values[-SMOOTHED_PHASES:]) - self.best
-        far = rise > END_RISE * abs(self.best)
+        rise = (mean(values[-SMOOTHED_PHASES:]) - self.best) / max(abs(self.best), TINY_LOSS)
         rate = ERROR_RATE if len(since_best) == MIN_PHASES else STRICT_RATE  # four show no more
         strict = rises(since_best, error_rate=rate) or rises(values, error_rate=STRICT_RATE)
-        return far and falls(self.training) and (strict or rises(half))
+        risen = (strict and rise > MIN_RISE) or (rise > END_RISE and rises(half))
+        return risen and falls(self.training)
 
 
 class Overfit(DeclaredRule):
@@ -88,12 +89,12 @@ class Overfit(DeclaredRule):
     standard errors of the two means, and if the validation loss has risen: the mean of three phases
     is above the best such mean before by more than 1 % and three standard errors. The noise is that
     about a trend, from differences of differences. The condition is met when ten phases in a row
-    count, as is usual for early stopping. At the end of the data four phases are enough: the mean
-    of the last three is 5 % above the best, the training loss falls, and validation rises, by
-    the Mann-Kendall test, which is exact for few phases: over the latest half (all of fewer than
-    ten) at 5 %, or over all or those since the best at 1 % (four since the best: all rise). So a
-    validation loss that starts high and falls, however large the gap, is healthy, and so are a
-    hump of the first epochs and one that is level for long.
+    count, as is usual for early stopping. At the end of the data four phases are enough, if the
+    training loss falls and validation rises by the Mann-Kendall test, which is exact for few
+    phases: over the latest half (all of fewer than ten) at 5 %, and the mean of three is 5 % above
+    the best; or over all or those since the best at 1 % (four since the best: all rise), and it is
+    1 % above. So a validation loss that starts high and falls, however large the gap, is healthy,
+    and so are a hump of the first epochs and one that is level for long.
 
     With `literal`, or if you give `patience` or `ratio_threshold`, a phase counts by ``(validation
     - training) / |training| > ratio_threshold`` alone, and `patience` phases are enough.

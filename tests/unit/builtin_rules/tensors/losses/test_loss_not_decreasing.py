@@ -215,6 +215,7 @@ def slow(fall: float) -> list[float]:
         pytest.param([1.6, 11.8, *[2.31, 2.29, 2.3] * 8], "Diverged", id="at-chance-after-it"),
         pytest.param([1.6, 11.8, 9.0, 6.5, 4.0, 3.0], "", id="on-its-way-back"),
         pytest.param([1.6, 11.8, 2.3, 1.5], "", id="back"),
+        pytest.param([1.6, 1.5, 11.8], "", id="one-high-row-at-the-end"),
         pytest.param([9.0, 6.0, 4.0, 3.0, 2.0, 7.0, 7.5, 7.2], "Diverged", id="lost-in-three-rows"),
         pytest.param([9.0, 6.0, 4.0, 3.0, 2.0, 7.0, 7.5], "", id="lost-in-two-rows"),
         pytest.param(slow(0.005), "Never learned", id="falls-by-half-a-percent"),

@@ -32,6 +32,7 @@ GAP_DEVIATIONS: Final = 2.0  # of the gap
 RISE_DEVIATIONS: Final = 3.0  # more, as the best of many levels is low by chance
 MIN_RISE: Final = 0.01  # of the best validation loss: a smaller rise counts as none
 END_RISE: Final = 0.05  # the same at the end; a run that is stopped early ends lower
+LARGE_RISE: Final = 0.1  # the same, which shows in one phase
 SMOOTHED_PHASES: Final = 3  # phases whose mean is the level
 MIN_PHASES: Final = 4  # that tell a trend from its noise
 TINY_LOSS: Final = 1e-300
@@ -75,7 +76,7 @@ class _Watched:
         rate = ERROR_RATE if len(since_best) == MIN_PHASES else STRICT_RATE  # four show no more
         strict = rises(since_best, error_rate=rate) or rises(values, error_rate=STRICT_RATE)
         risen = (strict and rise > MIN_RISE) or (rise > END_RISE and rises(half))
-        return risen and falls(self.training)
+        return (risen or (self.exceeded and rise > LARGE_RISE)) and falls(self.training)
 
 
 class Overfit(DeclaredRule):
@@ -89,12 +90,13 @@ class Overfit(DeclaredRule):
     standard errors of the two means, and if the validation loss has risen: the mean of three phases
     is above the best such mean before by more than 1 % and three standard errors. The noise is that
     about a trend, from differences of differences. The condition is met when ten phases in a row
-    count, as is usual for early stopping. At the end of the data four phases are enough, if the
-    training loss falls and validation rises by the Mann-Kendall test, which is exact for few
-    phases: over the latest half (all of fewer than ten) at 5 %, and the mean of three is 5 % above
-    the best; or over all or those since the best at 1 % (four since the best: all rise), and it is
-    1 % above. So a validation loss that starts high and falls, however large the gap, is healthy,
-    and so are a hump of the first epochs and one that is level for long.
+    count, as is usual for early stopping. At the end of the data one is enough, if the training
+    loss falls and the mean of three is 10 % above the best. So are four phases, if validation rises
+    by the Mann-Kendall test, which is exact for few phases: over the latest half (all of fewer than
+    ten) at 5 %, and the mean of three is 5 % above the best; or over all or those since the best at
+    1 % (four since the best: all rise), and it is 1 % above. So a validation loss that starts high
+    and falls, however large the gap, is healthy, and so are a hump of the first epochs and one that
+    is level for long.
 
     With `literal`, or if you give `patience` or `ratio_threshold`, a phase counts by ``(validation
     - training) / |training| > ratio_threshold`` alone, and `patience` phases are enough.

@@ -142,6 +142,7 @@ def test_a_rising_validation_loss_meets_it(
         pytest.param([*FALL[:8], 0.9, 0.91, 0.92], False, id="stopped-early"),
         pytest.param([*FALL[:8], *[0.9] * 3, *[0.93] * 8], False, id="a-small-rise"),
         pytest.param([3.5, 3.9, 6.0, 9.5], True, id="four-that-all-rise"),
+        pytest.param([*FALL[:8], 0.91, 0.9, 0.9, 1.1, 1.2], True, id="a-large-rise-of-two-phases"),
         pytest.param([3.5, 3.9, 9.5, 6.0], False, id="three-of-four-rise"),
         pytest.param([*FALL[:8], *[1.0, 1.1, 0.95] * 4], False, id="level-for-long"),
         pytest.param([*FALL[:8], *[1.6] * 8, *FALL[9:13]], False, id="a-hump-of-eight-phases"),

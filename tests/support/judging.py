@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,15 @@ def save(
         )
         counts[mode] += 1
     return root
+
+
+def with_defaults(rule_class: type[Rule], **defaults: Any) -> type[Rule]:
+    """Return a rule with other defaults: unlike what is given, they leave its refinements on."""
+    params = tuple(
+        replace(param, default=defaults.get(param.name, param.default))
+        for param in rule_class.PARAMS
+    )
+    return type(rule_class.__name__, (rule_class,), {"PARAMS": params})
 
 
 def opened(root: Path) -> Trial:

@@ -43,7 +43,7 @@ _ATTENTION: Final = re.compile(
 )
 # If all gradients are small, none has vanished on the way from layer to layer.
 SHARE_OF_LARGEST: Final = 1e-3
-SOLVED_SHARE: Final = 0.99  # of the first loss, by which that of a solved task has fallen
+SOLVED_SHARE: Final = 0.995  # of the first loss, by which that of a solved task has fallen
 SOLVED: Final = "gradients are small because the task is solved"
 FROM_START: Final = 10  # rows that tell that all gradients are small from the start
 
@@ -65,8 +65,8 @@ class VanishingGradient(DeclaredRule):
     there are others: if all gradients are small, the training has converged. All may be small if
     they were so at all saved steps, at least ten, and no loss has fallen by a tenth. Means of 0 are
     not judged at steps whose losses are exactly 0, because nothing is left to learn there. Nor are
-    others once a loss has fallen to a hundredth of its first value: the task is solved. Those of
-    experts and routers are not judged: `RouterCollapse` does that. With `literal`, or if
+    others once a loss has fallen to a two-hundredth of its first value: the task is solved. Those
+    of experts and routers are not judged: `RouterCollapse` does that. With `literal`, or if
     `threshold` is given, each gradient and each step is judged on its own.
 
     Every worker is judged separately. A NaN mean never meets the condition; `ExplodingTensor`
@@ -95,7 +95,7 @@ class VanishingGradient(DeclaredRule):
         means = reductions(self.base_trial, step, saved, "mean", absolute=True)
         if not means:
             return self.not_judged("no gradients at this step" if not names else "no mean of |g|")
-        if self.binds():
+        if self._is_literal:
             vanished = [key for key, mean in means.items() if mean < self.threshold]
         else:
             if 0 in means.values() or any(map(is_routed, names)):
@@ -111,6 +111,7 @@ class VanishingGradient(DeclaredRule):
         return self.measured_all(step, MEAN, means, self.threshold, met=set(vanished), notes=zeros)
 
     def _prepare(self) -> None:
+        self._is_literal = self.binds()
         self._rows: dict[TensorKey, int] = {}  # how many in a row are too small
         self._total = 0  # rows
         self._below: dict[TensorKey, int] = {}  # rows below the threshold

@@ -76,7 +76,8 @@ class _Watched:
         rate = ERROR_RATE if len(since_best) == MIN_PHASES else STRICT_RATE  # four show no more
         strict = rises(since_best, error_rate=rate) or rises(values, error_rate=STRICT_RATE)
         risen = (strict and rise > MIN_RISE) or (rise > END_RISE and rises(half))
-        return (risen or (self.exceeded and rise > LARGE_RISE)) and falls(self.training)
+        is_large = self.exceeded > 0 and rise > LARGE_RISE
+        return (risen or is_large) and falls(self.training)
 
 
 class Overfit(DeclaredRule):

@@ -19,7 +19,7 @@ ZERO_SHARE: Final = 1e-6  # of the highest rate; below it a rate counts as zero
 MIN_ROWS: Final = 10  # rows for a verdict at the end, or on the end of a schedule
 IDLE_SHARE: Final = 0.2  # of the rows; the printed tail of a cosine decay is shorter
 TURN_SHARE: Final = 0.1  # of the highest rate: what a rate that has turned reaches again
-TROUGH_SHARE: Final = 0.01  # of the highest rate: what it was below before
+DIP_SHARE: Final = 0.01  # of the highest rate: what it was below before
 TURN_ROWS: Final = 3  # of the rise, which a restart does not have
 WARM_UP: Final = 20  # rows in which a rate may jump
 LATEST_ROWS: Final = 10
@@ -54,9 +54,9 @@ class _Rates:
     moving_step: int = 0
     highest_step: int = 0
     above_step: int = 0
-    trough_step: int = 0
-    trough: float = math.inf  # the lowest rate since the last one above `TURN_SHARE`
-    since_trough: int = 0  # rows
+    dip_step: int = 0
+    dip: float = math.inf  # the lowest rate since the last one above `TURN_SHARE`
+    since_dip: int = 0  # rows
     smallest: float = math.inf  # of the positive ones
     decimals: int = 0  # the most of any rate
     latest: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST_ROWS))
@@ -79,9 +79,9 @@ class _Rates:
         self.step = step
         if rate > self.highest:
             self.highest_step = step
-        if rate < self.trough:
-            self.trough, self.trough_step, self.since_trough = rate, step, 0
-        self.since_trough += 1
+        if rate < self.dip:
+            self.dip, self.dip_step, self.since_dip = rate, step, 0
+        self.since_dip += 1
         if self.rows and rate == self.last:
             self.length += 1
         else:
@@ -126,15 +126,15 @@ class _Rates:
         """
         if self.last < TURN_SHARE * self.highest:
             return False
-        fell, rises = self.trough_step - self.above_step, self.step - self.trough_step
-        rose, came_down = self.highest_step - self.first_step, self.trough_step - self.highest_step
+        fell, rises = self.dip_step - self.above_step, self.step - self.dip_step
+        rose, came_down = self.highest_step - self.first_step, self.dip_step - self.highest_step
         turned = (
-            self.trough <= TROUGH_SHARE * self.highest
-            and self.since_trough > TURN_ROWS
+            self.dip <= DIP_SHARE * self.highest
+            and self.since_dip > TURN_ROWS
             and fell <= 2 * rises <= 4 * fell
             and 2 * rose < came_down
         )
-        self.above_step, self.trough = self.step, math.inf
+        self.above_step, self.dip = self.step, math.inf
         return turned
 
     def is_by_epoch(self) -> bool:
@@ -245,9 +245,9 @@ class LearningRate(DeclaredRule):
 
     def _at_row(self, group: _Rates) -> Iterator[_Verdict]:
         """Yield what is wrong with a group after its latest row."""
-        trough_step = group.trough_step
+        dip_step = group.dip_step
         if group.turns():
-            note = f"It rises again since step {trough_step}: its schedule is shorter than the run."
+            note = f"It rises again since step {dip_step}: its schedule is shorter than the run."
             yield _Verdict(TURN_SHARE * group.highest, note, Severity.WARNING)
         if group.zero == group.rows >= self.patience:
             yield self._zero(group, "Zero in all rows so far.")

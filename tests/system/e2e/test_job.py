@@ -145,7 +145,7 @@ def test_a_job_is_judged_as_a_user_starts_it(trial: Path, tmp_path: Path) -> Non
         "  judged 8 of 10 steps (0 to 70)",
         "  step 70, gradient/fc.weight of worker_0, measured 3.16228e-8, limit 1e-7",
         "Stalled (LossNotDecreasing): NoIssuesFound",
-        "  judged 9 of 10 steps (10 to 90); skipped 1: too few rows",
+        "  judged 9 of 10 steps (10 to 90); skipped 1: too few steps since the last evaluation",
         "1 IssuesFound, 1 NoIssuesFound",
         "Results: out",
         "Report: out/report.html",

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from judging import judge, save
+from judging import judge, save, with_defaults
 
 from builtin_rules import ClassImbalance
 from smdebug.core.modes import ModeKeys
@@ -109,8 +109,8 @@ def test_class_imbalance(
             for at, pairs in enumerate(saved)
         }
         save(Path(folder), tensors, modes=modes)
-        params = {"threshold_imbalance": 3, "samples": 100}
-        met = judge(ClassImbalance, Path(folder), literal=literal, **params).met
+        rule = with_defaults(ClassImbalance, threshold_imbalance=3.0, samples=100)
+        met = judge(rule, Path(folder), literal=literal).met
     expected = [
         at
         for at in range(steps)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from judging import judge, save
+from judging import judge, save, with_defaults
 
 from builtin_rules import Confusion
 from smdebug.core.modes import ModeKeys
@@ -152,7 +152,7 @@ def test_confusion(
     workers: int,
 ) -> None:
     steps, size = trial
-    params = {"category_no": size, "min_diag": limits[0], "max_off_diag": limits[1]}
+    rule = with_defaults(Confusion, category_no=size, min_diag=limits[0], max_off_diag=limits[1])
     with tempfile.TemporaryDirectory() as folder:
         for worker in range(workers):
             save(
@@ -168,9 +168,9 @@ def test_confusion(
                 worker=f"worker_{worker}",
                 num_workers=workers,
             )
-        met = judge(Confusion, Path(folder), **params).met
-        late = judge(Confusion, Path(folder), start=start, **params).met
-        literally = judge(Confusion, Path(folder), literal=True, **params).met
+        met = judge(rule, Path(folder)).met
+        late = judge(rule, Path(folder), start=start).met
+        literally = judge(rule, Path(folder), literal=True).met
     assert met == slow(steps, size, limits)
     assert late == [at for at in met if at >= start]
     assert literally == [

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from judging import judge, save
+from judging import judge, save, with_defaults
 
 from builtin_rules import FeatureImportanceOverweight
 
@@ -71,8 +71,7 @@ def test_feature_importance_overweight(workers: list[Series], count: int, litera
                 for step, kinds in series.items()
             }
             save(Path(folder), steps, worker=f"worker_{rank}", num_workers=len(workers))
-        params = {"threshold": 0.75, "nfeatures": count, "literal": literal}
-        found = judge(
-            FeatureImportanceOverweight, Path(folder), tensor_regex="feature_", **params
-        ).findings
+        rule = with_defaults(FeatureImportanceOverweight, threshold=0.75, nfeatures=count)
+        params = {"tensor_regex": "feature_", "literal": literal}
+        found = judge(rule, Path(folder), **params).findings
     assert expected == {(one.step, str(one.tensor).split("/")[1], str(one.worker)) for one in found}

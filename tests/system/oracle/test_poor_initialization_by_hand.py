@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from judging import judge, save
+from judging import judge, save, with_defaults
 
 from builtin_rules import PoorWeightInitialization
 from smdebug.core.modes import ModeKeys
@@ -143,7 +143,7 @@ def slow(trial: dict[int, list[Step]], how: Settings) -> Found:
         close = narrow(every, how)
         for key in every:
             rows[key] = rows.get(key, 0) + 1 if key in close else 0
-            if rows[key] >= (1 if how.literal else how.patience):
+            if rows[key] >= (1 if how.literal else min(how.patience, how.steps)):
                 found.add((step, *key))
         values = [one.loss for one in workers if one.loss is not None]
         if values and not any(math.isnan(one) for one in values):
@@ -168,6 +168,7 @@ def test_poor_weight_initialization(workers: list[list[Step]], how: Settings) ->
             }
             modes = dict.fromkeys(steps, ModeKeys.TRAIN)
             save(Path(folder), steps, modes=modes, worker=worker, num_workers=count)
-        findings = judge(PoorWeightInitialization, Path(folder), **how._asdict()).findings
+        rule = with_defaults(PoorWeightInitialization, **how._asdict())
+        findings = judge(rule, Path(folder)).findings
     found = {(one.step, str(one.tensor), one.worker or "") for one in findings}
     assert found == slow(trial, how)

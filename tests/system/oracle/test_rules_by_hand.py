@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from judging import judge, save
+from judging import judge, save, with_defaults
 
 from builtin_rules import AllZero, ExplodingTensor, LossNotDecreasing, VanishingGradient
 from smdebug.core.modes import ModeKeys
@@ -154,9 +154,9 @@ def slow_zeros(saved: By_worker, threshold: float, selected: str, *, literal: bo
     st.booleans(),
 )
 def test_all_zero(saved: By_worker, threshold: float, selected: str, literal: bool) -> None:
-    params = {"tensor_regex": selected, "threshold": threshold, "literal": literal}
+    params = {"tensor_regex": selected, "literal": literal, "collection_names": "weights,biases"}
     expected = slow_zeros(saved, threshold, selected, literal=literal)
-    assert found_by(AllZero, saved, collection_names="weights,biases", **params) == expected
+    assert found_by(with_defaults(AllZero, threshold=threshold), saved, **params) == expected
 
 
 # -- LossNotDecreasing ---------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from judging import judge, save
+from judging import judge, save, with_defaults
 
 from builtin_rules import UnchangedTensor, WeightUpdateRatio
 from smdebug.core.modes import ModeKeys
@@ -121,8 +121,8 @@ def slow_unchanged(trial: Random, count: int, *, literal: bool) -> Found:
 @given(trials(), st.integers(2, 3), st.booleans())
 def test_unchanged_tensor(trial: Random, count: int, literal: bool) -> None:
     expected = slow_unchanged(trial, count, literal=literal)
-    params = {"collection_names": "weights", "num_steps": count, "literal": literal}
-    assert found_by(UnchangedTensor, trial, **params) == expected
+    rule = with_defaults(UnchangedTensor, num_steps=count)
+    assert found_by(rule, trial, collection_names="weights", literal=literal) == expected
 
 
 # -- WeightUpdateRatio ---------------------------------------------------------------------------
@@ -210,5 +210,5 @@ def slow_ratios(trial: Random, window: int | None, *, literal: bool) -> Found:
 @given(trials(), st.sampled_from([None, 1, 8]), st.booleans())
 def test_weight_update_ratio(trial: Random, window: int | None, literal: bool) -> None:
     expected = slow_ratios(trial, window, literal=literal)
-    params = {"num_steps": window, "literal": literal}
-    assert found_by(WeightUpdateRatio, trial, **params) == expected
+    rule = with_defaults(WeightUpdateRatio, num_steps=window)
+    assert found_by(rule, trial, literal=literal) == expected

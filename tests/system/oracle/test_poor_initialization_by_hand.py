@@ -75,8 +75,8 @@ def is_normalised(value: list[float]) -> bool:
     return abs(sum(value) / len(value)) <= 0.1 and abs(variance(value) - 1) <= 0.1
 
 
-def leap(inputs: dict[str, list[float]], how: Settings) -> str | None:
-    """Return the input whose variance is too far above another; "" for none, None for too few."""
+def leap(inputs: dict[str, list[float]], how: Settings) -> tuple[str, float] | None:
+    """Return the input whose variance is farthest above another, and their ratio."""
     known = {
         name: variance(value)
         for name, value in inputs.items()
@@ -90,7 +90,7 @@ def leap(inputs: dict[str, list[float]], how: Settings) -> str | None:
         (high[0] / low[0] if low[0] else (math.inf if high[0] else 1.0)) for low, high in pairs
     ]
     largest = max(ratios)
-    return pairs[ratios.index(largest)][1][1] if largest > how.threshold else ""
+    return pairs[ratios.index(largest)][1][1], largest
 
 
 def narrow(every: dict[tuple[str, str], list[float]], how: Settings) -> set[tuple[str, str]]:
@@ -103,13 +103,15 @@ def narrow(every: dict[tuple[str, str], list[float]], how: Settings) -> set[tupl
         key: percentile(value, 0.95) - percentile(value, 0.05) if value else 0.0
         for key, value in counted.items()
     }
-    limit = how.distribution_range
+    limit, are_small = how.distribution_range, True
     if spreads and not how.literal:
-        limit *= min(1.0, statistics.median(spreads.values()))
+        middle = statistics.median(spreads.values())
+        are_small = middle < 0.01 * limit  # else the typical gradients are not small
+        limit *= min(1.0, middle)
     return {
         key
         for key, spread in spreads.items()
-        if spread < limit or (spread == 0 and not how.literal)
+        if (spread < limit and are_small) or (spread == 0 and not how.literal)
     }
 
 
@@ -120,11 +122,22 @@ def stands(series: list[float], how: Settings) -> bool:
     return all(one >= min(before) for one in latest)
 
 
+def lasting(leaps: list[tuple[str, float]], how: Settings) -> str:
+    """Return the input whose variance is too far above another, of a worker's rows; "" for none."""
+    if not leaps:
+        return ""
+    name, ratio = leaps[-1]
+    enough = 1 if ratio > 2 * how.threshold else min(how.patience, how.steps)
+    always = all(one > how.threshold for _, one in leaps)
+    is_far = ratio > how.threshold and (how.literal or (always and len(leaps) >= enough))
+    return name if is_far else ""
+
+
 def slow(trial: dict[int, list[Step]], how: Settings) -> Found:
     found: Found = set()
     series: list[float] = []
     rows: dict[tuple[str, str], int] = {}
-    moved: set[str] = set()  # workers whose variances have not been far apart at some step
+    leaps: dict[str, list[tuple[str, float] | None]] = {}  # by worker
     judged = 0
     for step, workers in trial.items():
         if judged >= how.steps or not any(
@@ -134,11 +147,10 @@ def slow(trial: dict[int, list[Step]], how: Settings) -> Found:
         judged += 1
         pairs = list(zip(WORKERS, workers, strict=False))
         for worker, one in pairs:
-            name = leap(one.inputs, how)
-            if name and (how.literal or worker not in moved):
+            leaps.setdefault(worker, []).append(leap(one.inputs, how))
+            name = lasting([one for one in leaps[worker] if one], how)
+            if name and leaps[worker][-1]:
                 found.add((step, name, worker))
-            elif name == "":
-                moved.add(worker)
         every = {(name, w): value for w, one in pairs for name, value in one.gradients.items()}
         close = narrow(every, how)
         for key in every:

@@ -429,7 +429,7 @@ def test_pages_read_without_scripts(browser: Any, server: served.Served, fleet: 
     page.goto("/trials")
     page.locator("#search").fill("trial-01")
     page.get_by_role("button", name="Filter", exact=True).click()
-    assert page.locator("#rows > tr").count() == 10
+    expect(page.locator("#rows > tr")).to_have_count(10)
     page.goto(f"/trials/{fleet.hostile}")
     assert "frozen on purpose" in page.inner_text("main")
     context.close()

@@ -254,7 +254,8 @@ def test_overview_of_runs_in_other_formats(browser: Any, tmp_path: Path) -> None
     assert all(name in text for name in ("version_0", "run1.csv", "run2.csv", "ExplodingTensor"))
     assert not opened.complaints
     opened.page.get_by_role("link", name="run1.csv").first.click()
-    assert "ExplodingTensor" in opened.page.inner_text("body")
+    body = opened.page.locator("body")
+    chromium.sync_api.expect(body).to_contain_text("ExplodingTensor")
     opened.context.close()
 
 

@@ -343,16 +343,18 @@ class OptimizerWatch(Watcher):
         if not snapshots:
             return
         names, parameters, samples = zip(*snapshots, strict=True)
-        for name, parameter, sample in snapshots:
-            if parameter.dtype in _HALF and parameter.grad is not None:
-                pulled = _sample(parameter.grad) != 0
-                still = (pulled & (_sample(parameter) == sample)).sum() / pulled.sum()
-                self.values.add(OPTIMIZER, f"optimizer/unchanged_share/{name}", still)
         before = [sample.float() for sample in samples]
         updates = _foreach_sub([_sample(parameter).float() for parameter in parameters], before)
         for name, update, old in zip(names, _norms(updates), _norms(before), strict=True):
             value = torch.stack((update, old))
             self.values.add(OPTIMIZER, f"optimizer/update_norm/{name}", value)
+        for name, parameter, update in zip(names, parameters, updates, strict=True):
+            gradient = parameter.grad
+            if parameter.dtype in _HALF and gradient is not None and not gradient.is_sparse:
+                has_gradient = _sample(gradient) != 0
+                unchanged = (has_gradient & (update == 0)).sum()
+                share = unchanged / has_gradient.sum().clamp(min=1)
+                self.values.add(OPTIMIZER, f"optimizer/unchanged_share/{name}", share)
         self._owes_update_norms = False
 
     def before_clipping(self, parameters: Sequence[Any]) -> None:

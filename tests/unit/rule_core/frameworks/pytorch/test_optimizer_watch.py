@@ -214,6 +214,21 @@ def test_elements_of_short_parameters_that_an_update_does_not_change(
         assert trial.tensor(name).value(0) == expected
 
 
+def test_short_parameters_without_a_pull_and_with_sparse_gradients(tmp_path: Path) -> None:
+    embedding = nn.Embedding(10, 4, sparse=True)
+    model = nn.Sequential(embedding, nn.Flatten(), nn.Linear(8, 4), nn.Linear(4, 2))
+    nn.init.zeros_(model.to(torch.bfloat16)[3].weight)  # nothing reaches the layers before it
+    optimizer = torch.optim.SGD(model.parameters(), 0.5)
+    watching = llm(tmp_path)
+    watching.register_module(model)
+    model(torch.tensor([[1, 2]])).sum().backward()
+    optimizer.step()
+    trial = opened(watching)
+    assert trial.tensor("optimizer/unchanged_share/Sequential_2.weight").value(0) == 0
+    assert trial.has_tensor("optimizer/update_norm/Sequential_0.weight")
+    assert not trial.has_tensor("optimizer/unchanged_share/Sequential_0.weight")
+
+
 def test_sparse_frozen_and_missing_gradients(tmp_path: Path) -> None:
     model = nn.Sequential(nn.Embedding(10, 4, sparse=True), nn.Flatten(), nn.Linear(8, 2))
     model[2].bias.requires_grad_(requires_grad=False)

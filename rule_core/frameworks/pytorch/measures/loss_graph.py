@@ -16,6 +16,8 @@ HALF: Final = 0.5
 _CLASSES: Final = "NllLossBackward0"
 _BINARY: Final = "BinaryCrossEntropyWithLogitsBackward0"
 _NORM: Final = "LinalgVectorNormBackward0"
+_DIVISION: Final = "DivBackward0"
+_BY_ROWS: Final = ((1,), ((1 << 64) - 1,))  # dim=1 and dim=-1, as the nodes keep them
 
 
 class Classes(NamedTuple):
@@ -41,12 +43,14 @@ def compared_classes(loss: Any) -> Classes | None:
                     (labels > HALF).short().reshape(-1), (scores > 0).short().reshape(-1)
                 )
             continue
+        if scores.ndim != RANK or scores.shape[1] > MOST_CLASSES:
+            continue
+        if torch.equal(labels, torch.arange(len(labels), device=labels.device)):
+            continue
         is_kept = labels != saved(node, "ignore_index")
-        if scores.ndim == RANK and scores.shape[1] <= MOST_CLASSES and bool(is_kept.any()):
-            if torch.equal(labels, torch.arange(len(labels), device=labels.device)):
-                continue
-            predictions = scores.argmax(1)
-            return Classes(labels[is_kept].short(), predictions[is_kept].short())
+        kept = labels[is_kept]
+        if kept.numel():
+            return Classes(kept.short(), scores.argmax(1)[is_kept].short())
     return None
 
 
@@ -54,12 +58,19 @@ def spreads(loss: Any) -> Iterator[Any]:
     """Yield the spread of each batch of embeddings whose rows the graph of a loss normalises.
 
     It is the standard deviation over the normalised rows, averaged over the columns, times the
-    square root of their number: 1 for rows spread evenly over a sphere, 0 for equal rows.
+    square root of their number: 1 for rows spread evenly over a sphere, 0 for equal rows. Norms by
+    which nothing is divided, such as those of a gradient penalty, tell of no embeddings.
     """
-    for node in nodes_of(loss, _NORM):
+    nodes = [*nodes_of(loss, _NORM, _DIVISION)]
+    divided = {node.next_functions[0][0] for node in nodes if type(node).__name__ == _DIVISION}
+    for node in nodes:
+        if type(node).__name__ != _NORM or node.next_functions[0][0] not in divided:
+            continue
         rows = saved(node, "self")
         if rows is None or rows.grad_fn is None or rows.ndim != RANK or min(rows.shape) < LEAST:
             continue  # parameters that are normalised, and fixed targets, are no embeddings
+        if saved(node, "dim") not in _BY_ROWS:
+            continue
         unit = torch.nn.functional.normalize(rows.detach()[:MOST_ROWS].float(), dim=1)
         yield unit.std(0, correction=0).mean() * rows.shape[1] ** 0.5
 

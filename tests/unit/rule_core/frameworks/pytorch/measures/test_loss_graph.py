@@ -92,6 +92,17 @@ def test_spread_is_one_for_even_rows_and_zero_for_equal_ones() -> None:
     assert float(spread) == pytest.approx(0.0, abs=1e-6)
 
 
+def test_norms_of_columns_and_of_a_penalty_are_no_embeddings() -> None:
+    rows = scores(16, 16) * 1
+    for loss in (
+        functional.normalize(rows, dim=0).sum(),
+        (rows.norm(2, dim=1) - 1).square().mean(),
+        (rows / 2).norm(),
+    ):
+        assert [*spreads(loss)] == []
+    assert len([*spreads((rows / rows.norm(dim=-1, keepdim=True)).sum())]) == 1
+
+
 def test_parameters_targets_and_short_batches_are_no_embeddings() -> None:
     fixed = torch.ones(16, 16)
     for rows in (scores(16, 16), scores(7, 16) * 1, scores(16, 7) * 1, scores(8, 8, 8) * 1):

@@ -50,7 +50,9 @@ def main() -> int:
     options = parser.parse_args()
     table = Path(__file__).parent / "held_out_runs.csv"
     rows = [row for row in csv.DictReader(table.open()) if row["label"] == row["second_label"]]
-    places = {path.parent.name: path for path in (options.runs or Path()).glob("**/run")}
+    places = (
+        {path.parent.name: path for path in options.runs.glob("**/run")} if options.runs else {}
+    )
     missing, judged = [], []
     with tempfile.TemporaryDirectory() as scratch:
         for row in rows:

@@ -47,14 +47,16 @@ class RepresentationCollapse(SustainedRule):
 
     def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
         rows = finite_array(saved, step)
-        if rows is not None and rows.size == 1:  # measured by the hook
-            spread = float(rows.reshape(-1)[0])
-            is_bad = self._stays_low(saved.key, spread, is_low=spread < self.threshold)
-            return TensorState(spread, is_bad)
-        if rows is None or rows.ndim != 2 or len(rows) < MIN_SAMPLES:  # noqa: PLR2004 - rows, columns
+        if rows is None:
             return None
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        unit = rows / np.where(lengths > 0, lengths, 1.0)
-        spread = float(unit.std(axis=0).mean() * np.sqrt(unit.shape[1]))
+        if rows.size == 1:  # measured by the hook
+            spread, note = float(rows.reshape(-1)[0]), None
+        elif rows.ndim == 2 and len(rows) >= MIN_SAMPLES:  # noqa: PLR2004 - rows, columns
+            lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+            unit = rows / np.where(lengths > 0, lengths, 1.0)
+            spread = float(unit.std(axis=0).mean() * np.sqrt(unit.shape[1]))
+            note = f"Rows: {len(rows)}."
+        else:
+            return None
         is_bad = self._stays_low(saved.key, spread, is_low=spread < self.threshold)
-        return TensorState(spread, is_bad, f"Rows: {len(rows)}.")
+        return TensorState(spread, is_bad, note)

@@ -245,9 +245,9 @@ class LearningRate(DeclaredRule):
 
     def _at_row(self, group: _Rates) -> Iterator[_Verdict]:
         """Yield what is wrong with a group after its latest row."""
-        dip_step = group.dip_step
         if group.turns():
-            note = f"It rises again since step {dip_step}: its schedule is shorter than the run."
+            since = group.dip_step
+            note = f"It rises again since step {since}: its schedule is shorter than the run."
             yield _Verdict(TURN_SHARE * group.highest, note, Severity.WARNING)
         if group.zero == group.rows >= self.patience:
             yield self._zero(group, "Zero in all rows so far.")

@@ -34,7 +34,7 @@ from smdebug.rules.extensions import ChangeNorms, Quantity, Severity, TensorInpu
 RATIO: Final = "relative update"
 UNCHANGED: Final = "unchanged elements"
 NORMS: Final = "optimizer/update_norm/"  # before the name of a parameter
-SHARES: Final = "optimizer/unchanged_share/"
+SHARES: Final = TensorInput("shares of unchanged elements", (), ("^optimizer/unchanged_share/",))
 ROUNDED_SHARE: Final = 0.9  # of the elements with a gradient, whose updates are rounded away
 TYPICAL_UPDATE: Final = 1e-3  # the relative update of a healthy parameter
 SPARSE_SHARE: Final = 0.5  # a gradient with more zeros is that of an embedding with rare tokens
@@ -144,13 +144,10 @@ class StalledParameters(DeclaredRule):
         rate = max(finite_scalars(trial, step, LEARNING_RATES).values(), default=self._rate)
         is_usual, self._rate = 0 < rate <= self._rate or not LEARNING_RATES.is_in(trial), rate
         shares: dict[str, list[float]] = {}
-        names = [name for name in trial.tensor_names(step=step) if name.startswith(SHARES)]
-        for saved in saved_tensors(trial, step, names):
-            value = numbers(saved, step)
-            if value is not None and value.size == 1 and np.isfinite(value).all():
-                shares.setdefault(saved.worker, []).append(float(value.reshape(-1)[0]))
+        for (_, worker), share in finite_scalars(trial, step, SHARES).items():
+            shares.setdefault(worker, []).append(share)
         for worker, values in shares.items():
-            share, key = statistics.median(values), (SHARES, worker)
+            share, key = statistics.median(values), (UNCHANGED, worker)
             is_rounded = is_usual and share >= ROUNDED_SHARE
             self._still[key] = self._still.get(key, 0) + 1 if is_rounded else 0
             met = self._still[key] >= self.patience

@@ -3,8 +3,8 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
 from rule_core.exceptions import SMDebugValueError
@@ -208,37 +208,35 @@ class TextLines:
         """Return whether lines come before the first row, or one of them recurs that did."""
         if self.rows.steps.last < 0:
             return len(self._opening) < _OPENING_LINES
+        if not (self._opening and self.rows.steps.has_counter):
+            return False
         forms = "\n".join(lines).translate(_TO_FORM).split("\n")
-        return self.rows.steps.has_counter and any(self._opening.get(x, -1) >= 0 for x in forms)
+        return any(self._opening.get(form, -1) >= 0 for form in forms)
 
     def _note(self, content: str, record: SourceRecord) -> None:
         """Remember a line before the first row; if it recurs, a run may begin."""
-        content = content[:_WIDEST]
-        form = content.translate(_TO_FORM)
+        form = content[:_WIDEST].translate(_TO_FORM)
         if self._opening.get(form, -1) >= 0:
-            self.end_row(record)
-        if self.opens([content]):
-            if self.rows.steps.last < 0:
+            self.end_row(record)  # which may show that the line opens no run
+        if self.rows.steps.last < 0:
+            if len(self._opening) < _OPENING_LINES:
                 self._opening[form] = 0
-            else:
-                self._recurring.add(form)
+        elif self.rows.steps.has_counter and self._opening.get(form, -1) >= 0:
+            self._recurring.add(form)
 
     def _expect_row(self) -> None:
         """Let the next row begin a run if lines recurred, since a count follows."""
         self._opened |= self._recurring
         self._recurring.clear()
 
-    def _segment_before(self, record: SourceRecord) -> int:
-        """Return the segment before a row, which may begin another run."""
-        self.rows.may_begin = bool(self._opened)
-        return record.segment
-
-    def _learn(self, *, has_begun: bool) -> None:
-        """Remember whether the lines that recurred before a row opened a run."""
+    def _pass_on(self, row: Callable[[], None], record: SourceRecord) -> None:
+        """Pass on a row, and remember whether the lines that recurred before it opened a run."""
+        self.rows.may_begin, segment = bool(self._opened), record.segment
+        row()
         if self.rows.may_begin:
             self.rows.may_begin = False
             for form in self._opened:
-                self._opening[form] += 1 if has_begun else -1
+                self._opening[form] += 1 if record.segment > segment else -1
             self._opened.clear()
 
     def end(self, record: SourceRecord) -> None:
@@ -471,9 +469,7 @@ class TextLines:
             if self._last_names.issuperset(names) and self._repeats(values):
                 self.rows.steps.count_rows()
             self._last_names.update(names)
-        segment = self._segment_before(record)
-        self.rows.add(values, counts, record)
-        self._learn(has_begun=record.segment > segment)
+        self._pass_on(partial(self.rows.add, values, counts, record), record)
         step = self.rows.steps.last
         if self.evidence is None or (step == self._last and self.evidence):
             return
@@ -506,9 +502,8 @@ class TextLines:
         has_counter = any(counter_rank(name) < NO_COUNTER for name in names)
         if has_counter:
             self._expect_row()
-        segment = self._segment_before(record)
-        self.rows.add_fields(fields, record, context=self._context)
-        self._learn(has_begun=record.segment > segment)
+        row = partial(self.rows.add_fields, fields, record, context=self._context)
+        self._pass_on(row, record)
         if self.evidence is not None and self.rows.steps.last != self._last:
             self._last = self.rows.steps.last
             self.evidence[() if has_counter and self.has_loss(names) else names] += 1

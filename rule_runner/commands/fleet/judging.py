@@ -207,8 +207,8 @@ def _ended_long_ago(trial: str) -> bool:
 
 def _state(evaluation: Evaluation, code: int) -> TrialState:
     if code in {0, errors.EXIT_ISSUES}:
-        found = any(rule.has_issues() for rule in evaluation.outcome.result.rules)
-        return TrialState.ISSUES if found else TrialState.HEALTHY
+        has_issues = any(rule.has_issues() for rule in evaluation.outcome.result.rules)
+        return TrialState.ISSUES if has_issues else TrialState.HEALTHY
     return TrialState.STOPPED if code >= errors.EXIT_TIMEOUT else TrialState.FAILED
 
 

@@ -4,8 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +19,7 @@ from rule_runner.config.model import RuleJobConfig
 from rule_runner.engine.invocation import InvocationOutcome, Invoker
 from rule_runner.engine.invoker_factory import make_invoker
 from rule_runner.engine.isolation.fork_server import ForkServer
+from rule_runner.engine.isolation.worker import ProcessInvoker
 from rule_runner.errors import ClientError
 from rule_runner.loading.loader import load_from
 from rule_runner.loading.parameters import bind
@@ -223,6 +224,25 @@ def wait_for(file: Path) -> None:
         time.sleep(0.01)  # noqa: TID251 - another process is waited for
 
 
+def ask_to_judge(made: Invoker) -> None:
+    """Let a worker judge step 0 without waiting for its answer."""
+    assert isinstance(made, ProcessInvoker)
+    made._worker.ask(("judge", 0))
+
+
+def run_in_killed_process(run: Callable[[], None]) -> None:
+    """Run a function in a copy of this process that is killed after it."""
+    pid = os.fork()
+    if not pid:
+        try:
+            run()
+            os.kill(os.getpid(), signal.SIGKILL)
+        finally:  # the copy must not go on as the test
+            traceback.print_exc()
+            os._exit(1)
+    assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == signal.SIGKILL
+
+
 def ends(pid: int) -> bool:
     """Return whether a process ends before long."""
     for _ in range(1000):
@@ -247,17 +267,17 @@ def test_fork_server_that_a_rule_stopped_ends_with_it(
     """Its supervisor and the worker leave nothing behind either, also no zombie."""
     stopped = "os.getppid()" if runner == "closes" else "parent(os.getppid())"
     note = f"(here() / 'pid').write_text(f'{{os.getppid()}} {{parent(os.getppid())}}'); {FOREVER}"
-    pid = os.fork()
-    if not pid:
+
+    def run() -> None:
         server = ForkServer()
         made = begin(limit=None, judges=f"stop({stopped}); {note}", fork_server=server)
-        threading.Thread(target=made.judge, args=(0,), daemon=True).start()
+        ask_to_judge(made)
         wait_for(tmp_path / "pid")
         if runner == "closes":
             made.close()
             server.close()
-        os.kill(os.getpid(), signal.SIGKILL)
-    os.waitpid(pid, 0)
+
+    run_in_killed_process(run)
     assert all(map(ends, map(int, (tmp_path / "pid").read_text().split())))
 
 
@@ -273,14 +293,13 @@ def test_rule_sees_little_of_the_environment(begin: Begin, tmp_path: Path) -> No
 def test_it_ends_with_the_runner_even_if_it_lets_nobody_else_run(
     begin: Begin, tmp_path: Path
 ) -> None:
-    pid = os.fork()
-    if not pid:  # a runner that is killed in the middle of a step
-        hangs = "(here() / 'pid').write_text(str(os.getpid())); re.match('(a+)+$', 'a' * 60 + 'b')"
-        made = begin(limit=None, judges=hangs, fork_server=ForkServer())
-        threading.Thread(target=made.judge, args=(0,)).start()
+    hangs = "(here() / 'pid').write_text(str(os.getpid())); re.match('(a+)+$', 'a' * 60 + 'b')"
+
+    def run() -> None:
+        ask_to_judge(begin(limit=None, judges=hangs, fork_server=ForkServer()))
         wait_for(tmp_path / "pid")
-        os.kill(os.getpid(), signal.SIGKILL)
-    os.waitpid(pid, 0)
+
+    run_in_killed_process(run)
     assert ends(int((tmp_path / "pid").read_text()))
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from builtin_rules.rule_page import FOLDER, HEADINGS, parsed, rule_page
+from builtin_rules.profiler_table import PROFILER_RULES
+from builtin_rules.rule_page import FINDING, FOLDER, HEADINGS, finding_texts, parsed, rule_page
 from rule_runner.loading.loader import every_builtin
 from smdebug.rules import Rule
 from smdebug.rules.extensions import Page
@@ -58,6 +59,7 @@ def test_each_file_is_the_page_of_a_rule_and_has_known_headings_in_order() -> No
     files = {path.stem: path.read_text("utf-8") for path in FOLDER.iterdir()}
     assert sorted(files) == sorted(RULES)
     order = list(HEADINGS.values())
+    order.insert(order.index(HEADINGS["severity"]), FINDING)
     for text in files.values():
         headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
         assert headings == [heading for heading in order if heading in headings]
@@ -69,6 +71,20 @@ def test_the_page_of_a_built_in_rule_is_whole_and_no_longer_in_its_class(name: s
     assert [field for field in HEADINGS if not getattr(page, field) and field not in OPTIONAL] == []
     assert "PAGE" not in vars(RULES[name])
     assert "Page(" not in inspect.getsource(RULES[name])
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(PROFILER_RULES) - {"ProfilerReport", *(n for n in RULES if "Overall" in n)})
+)
+def test_a_finding_of_a_profiler_rule_has_a_sentence_and_a_remedy(name: str) -> None:
+    texts, rule = finding_texts(name), PROFILER_RULES[name]
+    assert re.fullmatch(r"[A-Z].*\.", texts.remedy)
+    assert texts.sentences.keys() <= {quantity.name for quantity in rule.QUANTITIES}
+    assert set(texts.limited_by.values()) <= {param.name for param in rule.PARAMS}
+    for sentence in texts.sentences.values():
+        said = sentence.format(where="GPU 0", worker="worker 0", measured=1, limit=2)
+        assert re.fullmatch(r"(GPU 0|worker 0|1|[A-Z]).*\.", said)
+        assert "  " not in said
 
 
 def test_wheels_contain_every_page() -> None:

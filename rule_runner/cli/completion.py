@@ -13,13 +13,13 @@ from rule_runner.errors import RuleRunnerError
 
 def rule_names(_: Context, parameter: Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete ``[ID=]NAME``: the name of a built-in rule."""
+    from builtin_rules.rule_page import rule_summary
     from rule_runner.loading.loader import every_builtin
     from rule_runner.loading.rule_packages import rule_packages
-    from rule_runner.report.rule_pages import sentence
 
     rule_id, equals, word = incomplete.rpartition("=")
     rules = every_builtin()
-    words = {name: sentence(rules[name]) for name in rules if name.startswith(word)}
+    words = {name: rule_summary(rules[name]) for name in rules if name.startswith(word)}
     packages = rule_packages(rules)
     words |= {name: f"Of package {rule.package}." for name, rule in packages.by_name.items()}
     if parameter.name == "rule":

@@ -3,10 +3,11 @@
 import sys
 from collections.abc import Iterable
 
+from builtin_rules.rule_page import rule_summary
 from rule_runner.escape import print_lines
 from rule_runner.loading.loader import every_builtin
 from rule_runner.loading.rule_packages import rule_packages
-from rule_runner.report.rule_pages import page, sentence
+from rule_runner.report.rule_pages import page
 from rule_runner.report.tables import TextTable, aligned
 
 
@@ -17,7 +18,7 @@ def listing() -> Iterable[str]:
     """
     rules = every_builtin()
     packages = rule_packages(rules)
-    rows = [(name, str(rule.SEVERITY), sentence(rule)) for name, rule in rules.items()]
+    rows = [(name, str(rule.SEVERITY), rule_summary(rule)) for name, rule in rules.items()]
     rows += [(name, "", f"Of package {rule.package}.") for name, rule in packages.by_name.items()]
     yield from aligned(TextTable((), rows))
     print_lines(packages.problems.values(), sys.stderr)

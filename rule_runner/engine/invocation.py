@@ -215,7 +215,7 @@ class InProcessInvoker:
         findings, not_judged = self._rule.take_evidence()
         if did is InvocationOutcome.MET and not findings:
             findings = [Finding(step, severity=self._rule.SEVERITY)]
-        if did is InvocationOutcome.MET and all(map(_is_note, findings)):
+        if did is InvocationOutcome.MET and {each.severity for each in findings} == {Severity.NOTE}:
             did = InvocationOutcome.CLEAR
         if did is InvocationOutcome.CLEAR and not findings:
             reads_now, damaged_now = self._read_counts()
@@ -310,7 +310,3 @@ class WindowInvoker(InProcessInvoker):
             self._rule.invoke(step)
             if not requested < trial.waited_until < min(end, trial.newest_timestamp):
                 return
-
-
-def _is_note(finding: Finding) -> bool:
-    return finding.severity is Severity.NOTE

@@ -128,14 +128,12 @@ class Verdicts:
         missing = missing or job.missed
         if not missing:
             return ""
-        patterns = ", ".join(_shorten(pattern) for pattern in missing[:_NAMES_SHOWN])
+        patterns = ", ".join(
+            pattern[:_WIDTH] + "..." * (len(pattern) > _WIDTH) for pattern in missing[:_NAMES_SHOWN]
+        )
         nearest = ", ".join(map(repr, nearest_names(job.missed, job.step_source.names())))
         hint = f"The nearest names: {nearest}. " if nearest else ""
         return f"It looked for {patterns}. {hint}"
-
-
-def _shorten(text: str) -> str:
-    return text[:_WIDTH] + "..." * (len(text) > _WIDTH)
 
 
 def _cover(job: RuleJob) -> list[int]:

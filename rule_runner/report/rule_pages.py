@@ -4,9 +4,8 @@ import inspect
 import re
 from collections.abc import Iterable, Sequence
 
-from builtin_rules.rule_page import HEADINGS, rule_page
+from builtin_rules.rule_page import HEADINGS, rule_page, rule_summary
 from rule_core.rules.params import Param, PatternsParam
-from rule_core.rules.rule import Rule
 from rule_runner.errors import ClientError
 from rule_runner.loading.loader import LoadedRule, load_named
 from rule_runner.loading.parameters import bind, required_inputs
@@ -27,21 +26,9 @@ def page(name: str, picture: str = "") -> str:
     """
     loaded = load_named(name)
     sections = _sections(loaded, picture)
-    texts = [f"# {loaded.name}", sentence(loaded.rule_class)]
+    texts = [f"# {loaded.name}", rule_summary(loaded.rule_class)]
     texts += [f"## {heading}\n\n{text}" for heading, text in sections if text]
     return "\n\n".join(texts) + "\n"
-
-
-def sentence(rule: type[Rule]) -> str:
-    """Return the summary of a rule: the first line of its module's docstring, without the name.
-
-    It is the first paragraph of the class's docstring if the module's one names no rule.
-    """
-    summary = (inspect.getdoc(inspect.getmodule(rule)) or "").partition("\n")[0]
-    text = summary.partition(": ")[2]
-    if not text:
-        text = " ".join(inspect.cleandoc(rule.__doc__ or "").partition("\n\n")[0].split())
-    return text[:1].upper() + text[1:]
 
 
 def _sections(loaded: LoadedRule, picture: str) -> Iterable[tuple[str, str]]:

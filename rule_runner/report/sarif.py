@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from builtin_rules.rule_page import rule_summary
 from rule_core.model.segments import step_text
 from rule_core.severity import Severity
 from rule_runner.errors import EXIT_ISSUES
 from rule_runner.escape import printable
-from rule_runner.report.rule_pages import page, sentence
+from rule_runner.report.rule_pages import page
 from rule_runner.report.text import coverage, evidence, mark, reason
 from rule_runner.results.acknowledged import finding_ids
 from rule_runner.results.json_text import dump_json
@@ -76,7 +77,7 @@ def descriptor_of(loaded: "LoadedRule") -> Json:
         }
     text = page(loaded.name)
     return descriptor | {
-        "shortDescription": {"text": sentence(loaded.rule_class)},
+        "shortDescription": {"text": rule_summary(loaded.rule_class)},
         "help": {"text": text, "markdown": text},
         "properties": {"page": f"docs/rules/{loaded.name}.md"},
     }

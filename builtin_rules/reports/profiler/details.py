@@ -12,8 +12,8 @@ from builtin_rules.reports.profiler.charts import RangePlot
 from builtin_rules.reports.profiler.moments import FindingMoment, moment_of
 from builtin_rules.reports.profiler.report_data import ReportData
 from builtin_rules.reports.profiler.sub_rules import SubRule
-from builtin_rules.reports.profiler.wording import counted, meaning, number, place
-from builtin_rules.rule_page import rule_page
+from builtin_rules.reports.profiler.wording import counted, number, place
+from builtin_rules.rule_page import rule_page, rule_summary
 
 MAX_FINDINGS: Final = 20
 MAX_STEP_NUMBERS: Final = 100
@@ -64,7 +64,7 @@ def _section(data: ReportData, rule: SubRule) -> RuleSection:
     summaries = ranked[:MAX_FINDINGS]
     return RuleSection(
         rule.name,
-        meaning(type(rule.rule)),
+        rule_summary(type(rule.rule)),
         [
             (
                 place(summary.tensor, summary.worker),

@@ -74,7 +74,8 @@ def rename_parameters(raw: Mapping[str, Any], names: Mapping[str, str]) -> dict[
         If the text is not a flat dict, or a parameter is given twice.
     """
     values: dict[str, Any] = {}
-    packed = {name for name in raw if name.lower() == CUSTOM and not _is_none(raw[name])}
+    packed = {name for name in raw if name.lower() == CUSTOM}
+    packed -= {name for name in packed if str(raw[name]).strip() in _NOT_GIVEN}
     texts = [_read(raw[name]) for name in packed]
     for part in ({name: raw[name] for name in raw if name not in packed}, *texts):
         for name, value in part.items():
@@ -86,10 +87,6 @@ def rename_parameters(raw: Mapping[str, Any], names: Mapping[str, str]) -> dict[
                 )
             values[declared] = value
     return values
-
-
-def _is_none(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and value.strip() in _NOT_GIVEN)
 
 
 def _read(text: Any) -> dict[str, Any]:

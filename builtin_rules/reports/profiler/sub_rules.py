@@ -1,17 +1,13 @@
 """The rules of the profiler report: how each judges its windows, and the window they share."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.profiler_table import PROFILER_RULES
-
-if TYPE_CHECKING:
-    from smdebug.profiler.trace_event_file_parser import TraceEvent
-    from smdebug.rules.extensions import SystemSamples
 
 REPORT: Final = "ProfilerReport"
 SUB_RULES: Final = MappingProxyType[str, type[WindowRule]](
@@ -26,28 +22,22 @@ Place = tuple[str, str | None, str | None]  # quantity, tensor, worker
 class SharedWindow:
     """A profiler trial that caches the samples and events of the latest window.
 
-    Everything else is delegated to the trial.
-
-    Attributes
-    ----------
-    system_samples
-        Returns the samples of ``start <= time < end``.
-    framework_events
-        Returns the framework events with ``start <= end_time < end``.
+    Everything else is delegated to the trial, which is None while a rule is only asked what it
+    requires.
     """
 
     def __init__(self, trial: Any) -> None:
-        def system_samples(start: int, end: int) -> "SystemSamples":
-            samples: SystemSamples = trial.system_samples(start, end)
-            return samples
-
-        def framework_events(start: int, end: int) -> "Sequence[TraceEvent]":
-            events: Sequence[TraceEvent] = trial.framework_events(start, end)
-            return events
-
         self._trial = trial
-        self.system_samples = lru_cache(maxsize=1)(system_samples)
-        self.framework_events = lru_cache(maxsize=1)(framework_events)
+
+    @cached_property
+    def system_samples(self) -> Any:
+        """A function that returns the samples of ``start <= time < end``."""
+        return lru_cache(maxsize=1)(self._trial.system_samples)
+
+    @cached_property
+    def framework_events(self) -> Any:
+        """A function that returns the framework events with ``start <= end_time < end``."""
+        return lru_cache(maxsize=1)(self._trial.framework_events)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._trial, name)
@@ -118,17 +108,9 @@ class SubRule:
     def report(self) -> Mapping[str, Any]:
         """The report of the rule; if building it fails, the previous one."""
         built = self._result_of(lambda: self.rule.report, "while building its report")
-        self._last_report = (
-            built
-            or self._last_report
-            or {
-                "RuleTriggered": 0,
-                "Violations": 0,
-                "Details": {},
-                "Datapoints": 0,
-                "RuleParameters": self.rule.rule_parameters(),
-            }
-        )
+        counts = {"RuleTriggered": 0, "Violations": 0, "Details": {}, "Datapoints": 0}
+        empty = counts | {"RuleParameters": self.rule.rule_parameters()}
+        self._last_report = built or self._last_report or empty
         return self._last_report
 
     def judge(self, start_us: int, end_us: int) -> None:

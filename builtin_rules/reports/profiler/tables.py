@@ -8,7 +8,8 @@ from builtin_rules.profiler.statistics.parameters import SECOND_US
 from builtin_rules.reports.profiler import findings
 from builtin_rules.reports.profiler.report_data import ReportData
 from builtin_rules.reports.profiler.sub_rules import SubRule
-from builtin_rules.reports.profiler.wording import counted, duration, meaning, number, step_name
+from builtin_rules.reports.profiler.wording import counted, duration, number, step_name
+from builtin_rules.rule_page import rule_summary
 
 SUMMARIES: Final = ("OverallFrameworkMetrics", "OverallSystemUsage")
 ROWS: Final = 20  # of a table of operators
@@ -178,7 +179,7 @@ def _row(rule: SubRule) -> RuleRow:
     report = rule.report
     return RuleRow(
         rule.name,
-        meaning(type(rule.rule)),
+        rule_summary(type(rule.rule)),
         findings.todo(rule) if rule.triggered else "",
         state(rule),
         report["RuleTriggered"],

@@ -1,11 +1,9 @@
 """Format numbers, times and places for the profiler report."""
 
-import inspect
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from builtin_rules.profiler.statistics.parameters import SECOND_US
-from builtin_rules.profiler.statistics.window_rule import WindowRule
 
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
@@ -77,10 +75,3 @@ def step_name(name: str) -> str:
     ('TRAIN', 'gpu0')
     """
     return name.removeprefix("Step:ModeKeys.")
-
-
-def meaning(rule: type[WindowRule]) -> str:
-    """Return one sentence on what a rule finds: the summary of its module, without the name."""
-    summary = (inspect.getdoc(inspect.getmodule(rule)) or "").partition("\n")[0]
-    text = summary.partition(": ")[2]
-    return text[:1].upper() + text[1:]

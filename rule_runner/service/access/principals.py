@@ -75,7 +75,7 @@ class Principals:
             self._of_header(request.headers)
             or self._of_session(request)
             or self._of_proxy(request)
-            or self._of_machine()
+            or (Principal("local", Role.ACT, "local") if self._settings.is_open else None)
         )
 
     def _of_header(self, headers: Mapping[str, str]) -> Principal | None:
@@ -110,9 +110,6 @@ class Principals:
         if not name or len(name) > _LONGEST_NAME or not name.isprintable():
             return None
         return Principal(name, Role.ACT, f"proxy {name}")
-
-    def _of_machine(self) -> Principal | None:
-        return Principal("local", Role.ACT, "local") if self._settings.is_open else None
 
     def log_in(self, secret: str) -> str | None:
         """Begin a session with a token, and return its cookie; None if the token is not valid."""

@@ -8,12 +8,12 @@ from jinja2.filters import do_mark_safe
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from builtin_rules.rule_page import rule_page
+from builtin_rules.rule_page import rule_page, rule_summary
 from rule_core.severity import Severity
 from rule_runner.index.reader import IndexReader
 from rule_runner.index.records import RuleRecord, TrialFilter, TrialRecord
 from rule_runner.loading.loader import every_builtin
-from rule_runner.report.rule_pages import page, sentence
+from rule_runner.report.rule_pages import page
 from rule_runner.results.evaluations import ORDER
 from rule_runner.results.status import Outcome
 from rule_runner.service.pages.words import TrialName, Verdict, split_path, verdict
@@ -96,7 +96,7 @@ def rule_text(rule: str) -> RuleText | None:
         return None
     _, _, body = page(rule).partition("\n## ")
     return RuleText(
-        do_mark_safe(_MARKDOWN.renderInline(sentence(rule_class))),
+        do_mark_safe(_MARKDOWN.renderInline(rule_summary(rule_class))),
         rule_class.SEVERITY,
         _html(rule_page(rule_class).remedy),
         _html(f"## {body}" if body else ""),

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from builtin_rules.profiler_table import PROFILER_RULES
-from builtin_rules.rule_page import FINDING, FOLDER, HEADINGS, finding_texts, parsed, rule_page
+from builtin_rules.rule_page import (
+    FINDING,
+    FOLDER,
+    HEADINGS,
+    finding_texts,
+    parsed,
+    rule_page,
+    rule_summary,
+)
 from rule_runner.loading.loader import every_builtin
 from smdebug.rules import Rule
 from smdebug.rules.extensions import Page
@@ -85,6 +93,10 @@ def test_a_finding_of_a_profiler_rule_has_a_sentence_and_a_remedy(name: str) -> 
         said = sentence.format(where="GPU 0", worker="worker 0", measured=1, limit=2)
         assert re.fullmatch(r"(GPU 0|worker 0|1|[A-Z]).*\.", said)
         assert "  " not in said
+
+
+def test_a_summary_is_that_of_the_rules_file() -> None:
+    assert rule_summary(RULES["ExplodingTensor"]) == "A tensor holds NaN or infinity."
 
 
 def test_wheels_contain_every_page() -> None:

@@ -14,7 +14,7 @@ import reports
 from rich.console import Console
 
 from builtin_rules import RULES
-from builtin_rules.rule_page import rule_page
+from builtin_rules.rule_page import rule_page, rule_summary
 from rule_core.rules.params import FloatParam, PatternsParam
 from rule_runner.commands import rules as catalogue
 from rule_runner.errors import UnknownRuleError
@@ -92,10 +92,6 @@ def test_a_rule_without_further_words_has_a_page_too() -> None:
     assert rule_pages.page("Bare").endswith("## Parameters\n\nIt takes none.\n")
 
 
-def test_a_sentence_is_that_of_the_rules_file() -> None:
-    assert rule_pages.sentence(RULES["ExplodingTensor"]) == "A tensor holds NaN or infinity."
-
-
 def test_there_is_no_page_of_an_unknown_rule() -> None:
     with pytest.raises(UnknownRuleError, match=r"^Unknown rule 'Bar'\."):
         rule_pages.page("Bar")
@@ -111,7 +107,7 @@ def test_every_rule_says_all_that_a_page_has(name: str) -> None:
     rule = RULES[name]
     page = rule_page(rule)
     assert all((rule.READS, page.why, page.save, page.missing, page.remedy))
-    assert rule_pages.sentence(rule).endswith(".")
+    assert rule_summary(rule).endswith(".")
 
 
 def test_a_terminal_shows_a_page_set(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,11 @@ def reports(folder: Path) -> dict[str, dict[str, Any]]:
     return {path.stem: json.loads(path.read_text()) for path in found}
 
 
+def test_it_is_constructed_without_a_trial() -> None:
+    """It is asked what it requires before there is one."""
+    assert ProfilerReport(None).rules
+
+
 def test_it_judges_as_its_rules_do_alone_and_finds_nothing_itself(tmp_path: Path) -> None:
     events = [event(STEP, 2.0 * at, 1.0 + at % 2, step_num=str(at)) for at in range(300)]
     judged = judge_windows(ProfilerReport, a_trial(events=events), output_dir=tmp_path)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -76,6 +77,9 @@ class Serving:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Let it stop its evaluations, which would go on without it."""
+        with suppress(subprocess.TimeoutExpired):
+            self.stop()
         self.end()
 
     def end(self) -> None:

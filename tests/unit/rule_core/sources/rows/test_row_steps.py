@@ -34,6 +34,14 @@ def steps(*rows: dict[str, object], evaluations: frozenset[int] = frozenset()) -
         pytest.param([{"epoch": 0.1}, {"epoch": 0.5}, {"epoch": 1.0}], [0, 1, 2], id="fractions"),
         pytest.param([{"epoch": 1}, {"epoch": 2}], [1, 2], id="epochs"),
         pytest.param(
+            [{"episode": 0, "steps": 17}, {"episode": 1, "steps": 12}, {"episode": 2}],
+            [0, 1, 2],
+            id="the steps of an episode are its length",
+        ),
+        pytest.param(
+            [{"episode": 1, "step": 17}, {"episode": 2, "step": 29}], [17, 29], id="a step"
+        ),
+        pytest.param(
             [{"epoch": 1, "iter": 50}, {"epoch": 1, "iter": 100}, {"epoch": 2, "iter": 50}],
             [50, 100, 150],
             id="the largest count is the length of an epoch",

@@ -1,6 +1,7 @@
 """Recorded PyTorch trainings whose data loaders have few, enough or too many worker processes."""
 
 import os
+import warnings
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -53,9 +54,11 @@ def make(
     hook = Hook(folder.with_name("trial"), profiler_config=config, on_error="raise")
     hook.register_module(model)
     hook.set_mode(modes.TRAIN)
-    loader = torch.utils.data.DataLoader(
-        Samples(), batch_size=8, num_workers=workers, persistent_workers=persistent
-    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "This DataLoader will create")  # on purpose
+        loader = torch.utils.data.DataLoader(
+            Samples(), batch_size=8, num_workers=workers, persistent_workers=persistent
+        )
     for _ in range(epochs):
         began = CLOCK.monotonic()
         for batch in loader:

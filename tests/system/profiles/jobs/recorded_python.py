@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 from profile_jobs import RECORDED, faulty, healthy
+from recorded_profiles import end_script
 
 from rule_core.clock import SystemClock
 from smdebug import modes
@@ -48,6 +49,7 @@ def make(folder: Path, work: Callable[[], Work]) -> None:
             CLOCK.sleep(STEP_S)
             working(step)
             hook.step()
+    end_script()
 
 
 def collecting() -> Work:

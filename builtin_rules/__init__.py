@@ -36,6 +36,7 @@ RULES: Final = RulesByName[Rule](
         "ReplicaDivergence": "tensors.weights.replica_divergence",
         "RepresentationCollapse": "tensors.activations.representation_collapse",
         "ResumeLostState": "tensors.optimizer.resume_lost_state",
+        "RewardNotIncreasing": "tensors.losses.reward_not_increasing",
         "RouterCollapse": "tensors.activations.router_collapse",
         "SaturatedActivation": "tensors.activations.saturated_activation",
         "SimilarAcrossRuns": "tensors.weights.similar_across_runs",

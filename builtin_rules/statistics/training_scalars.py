@@ -1,6 +1,7 @@
 """The scalars of one mode at a step, by tensor and worker."""
 
 import math
+import re
 from typing import Any, Final
 
 from builtin_rules.statistics.tensor_selection import TensorKey, only_number, tensors_of_mode
@@ -10,6 +11,19 @@ from smdebug.rules.extensions import TensorInput
 LEARNING_RATES: Final = TensorInput("learning rates", ("learning_rates",))
 LOSS_SCALES: Final = TensorInput("loss scales", ("loss_scales",))
 GRADIENT_NORMS: Final = TensorInput("gradient norms", ("gradient_norms",))
+_SCORE: Final = r"scores?|(win|success)[- _]rate"
+_REWARD: Final = rf"rew|rewards?|returns?|{_SCORE}"
+_OF: Final = (
+    r"ep(isod(e|ic))?|mean|avg|average|total|cumulative|running|smoothed|final|train(ing)?|eval"
+    rf"|test|val(idation)?|extrinsic|true|raw|\d+(?!\d)|{_REWARD}"
+)
+REWARDS: Final = TensorInput(
+    "rewards",
+    (),
+    (rf"(?i)(^|/)(({_OF})[- _/.]?)*({_REWARD})([- _/.]?({_OF}))*$",),
+    r"(?i)tim(e|ing)",
+)
+SCORE: Final = re.compile(rf"(?i)^(?!.*(rew|return)).*({_SCORE})")
 
 
 def scalars_of_mode(

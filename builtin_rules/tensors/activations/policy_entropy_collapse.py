@@ -12,7 +12,7 @@ from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count, share
 from builtin_rules.statistics.tensor_selection import TensorKey, any_met
 from builtin_rules.statistics.training_kind import TrainingKind, training_kind
-from builtin_rules.statistics.training_scalars import finite_scalars
+from builtin_rules.statistics.training_scalars import REWARDS, finite_scalars
 from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
 ENTROPY: Final = "entropy"
@@ -32,9 +32,6 @@ ENTROPIES: Final = TensorInput(
     r"(?i)attention|cross|router|codebook|code_",
 )
 _OF_POLICY: Final = re.compile(rf"(?i){_POLICY}(\w*_)?entropy|entropy_loss")
-REWARDS: Final = TensorInput(
-    "rewards", (), (r"(?i)(^|[/_. ])(rew_mean|rewards?|returns?|episodic_return)([/_]mean)?$",)
-)
 _DEVIATION: Final = TensorInput("deviations", (), (r"(?i)(^|/)(action_|log_)?std$",))
 
 

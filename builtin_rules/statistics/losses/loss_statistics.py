@@ -28,6 +28,7 @@ MIN_NOISE_LOSSES: Final = 3
 _SINGLE: Final = SingleNumber()
 _TRAINING_SET: Final = re.compile(r"^d?train(ing)?$", re.IGNORECASE)
 _VALIDATION: Final = re.compile(r"(^|/)val_")  # Keras saves it with a step of training
+_OF_EPOCH: Final = "_epoch"  # the end of the name of a mean over the steps of an epoch
 _K = TypeVar("_K")
 
 
@@ -54,7 +55,7 @@ class LossKey(NamedTuple):
 class StepLosses(NamedTuple):
     """The finite losses of one step."""
 
-    training: dict[str, float]  # by metric
+    training: dict[str, float]  # by metric; "_epoch" for means over an epoch
     validation: dict[LossKey, float]
 
 
@@ -160,7 +161,9 @@ def _losses_in(
             return _of_sets(finite)
     validation = {name: value for name, value in finite.items() if _VALIDATION.search(name)}
     training = {name: value for name, value in finite.items() if name not in validation}
-    return StepLosses(_mean("", training), _mean(LossKey("", ""), validation))
+    whole = {name: training.pop(name) for name in list(training) if name.endswith(_OF_EPOCH)}
+    means = _mean("", training) | _mean(_OF_EPOCH, whole)
+    return StepLosses(means, _mean(LossKey("", ""), validation))
 
 
 def _mean(key: _K, losses: dict[str, float]) -> dict[_K, float]:
@@ -227,7 +230,8 @@ class EvaluationPhases:
 
     An evaluation phase ends with the first training step after it. A step with losses of both
     kinds, as in XGBoost, is a phase, and so is each step of a trial that never trains. At a step of
-    both modes, the training comes before the evaluation.
+    both modes, the training comes before the evaluation. Of a training loss that is saved for steps
+    and as the mean of the epoch (``train_loss_epoch``), the latter counts.
     """
 
     def __init__(self) -> None:
@@ -277,7 +281,9 @@ class EvaluationPhases:
         return ended
 
     def _phase(self, key: LossKey, validation: PhaseLosses) -> EvaluationPhase:
-        training = self._training.get(key.metric)
+        whole = self._training.get(_OF_EPOCH)
+        is_whole = whole is not None and whole.count and not key.metric
+        training = whole if is_whole else self._training.get(key.metric)
         if training is None or not training.count:
             return EvaluationPhase(key, None, validation.mean, 0.0, validation.error())
         return EvaluationPhase(

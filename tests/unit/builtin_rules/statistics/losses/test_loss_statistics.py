@@ -66,6 +66,24 @@ def test_training_precedes_the_evaluation_of_its_step() -> None:
     ]
 
 
+def test_the_mean_of_an_epoch_counts_instead_of_single_steps_of_it() -> None:
+    names = ["eval_loss", "train_loss_epoch", "train_loss_step"]
+    trial = trial_of(
+        (1, {"train_loss_step": 9.0}),
+        (2, {"train_loss_epoch": 2.0}),
+        (2, {"eval_loss": 3.0}),
+        (3, {"train_loss_step": 7.0}),
+        (3, {"eval_loss": 4.0}),
+        (4, {"train_loss_step": 0.5}),
+    )
+    phases = EvaluationPhases()
+    ended = [
+        [phase[:3] for phase in phases.add(trial, step, losses_at(trial, step, names))]
+        for step in trial.steps()
+    ]
+    assert ended == [[], [], [(MEAN, 2.0, 3.0)], [(MEAN, 7.0, 4.0)]]
+
+
 def _epochs(count: int, loss: float, eval_loss: float) -> Iterator[Row]:
     for epoch in range(count):
         yield epoch, {"loss": 2.0 * loss**epoch}

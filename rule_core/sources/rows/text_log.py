@@ -473,13 +473,12 @@ class TextLines:
         step = self.rows.steps.last
         if self.evidence is None or (step == self._last and self.evidence):
             return
-        self._last = step
         has_fraction = not all(value.is_integer() for value in values.values())
-        if is_sure and has_fraction and self.has_loss(names):
-            self.evidence[()] += 1
+        is_loss = is_sure and has_fraction and self.has_loss(names)
         is_named = any(count.rank < UNNAMED for count in counts) and self._has_metric(names)
-        if is_named or (has_fraction and self._are_of_training(names, counts)):
-            self.evidence[names] += 1
+        if is_loss or is_named or (has_fraction and self._are_of_training(names, counts)):
+            self._last = step
+            self.evidence[() if is_loss else names] += 1
 
     def _repeats(self, values: Mapping[str, float]) -> bool:
         """Return whether the latest step has other numbers of the same names."""

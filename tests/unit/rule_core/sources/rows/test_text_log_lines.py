@@ -45,6 +45,9 @@ SPELLINGS: dict[str, Spelling] = {
         f"------------\n| step | {step} |\n| loss | {loss} |\n| acc | {acc} |\n------------"
     ),
     "lines": lambda step, loss, acc: f"== step {step} ==\n  loss: {loss}\n  acc: {acc}",
+    "logger with lines": lambda step, loss, acc: (
+        f"0:00 main:99 INFO [step={step}/60]\n    count=12\n    loss={loss}\n    acc={acc}"
+    ),
     "full width": lambda step, loss, acc: f"step：{step}，loss：{loss}，acc：{acc}",  # noqa: RUF001 - looked for
     "decimal comma": lambda step, loss, acc: f"step {step}; loss {loss:.4f}; acc {acc:.4f}".replace(
         ".", ","
@@ -64,6 +67,11 @@ def written(spelling: Spelling) -> list[str]:
 def series(text: str) -> Content:
     content = read(FORMAT, text.encode())
     return {name: content[name] for name in ("loss", "acc") if name in content}
+
+
+def test_each_line_of_a_step_can_tell_of_a_training() -> None:
+    rows = [f"my.train:99 [step={step}/60]\n  loss={0.5**step}" for step in range(1, 9)]
+    assert what_counts("\n".join(["epoch 0 accuracy 0.5", *rows]))
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)

@@ -94,7 +94,7 @@ _LEADING: Final = re.compile(
     r"(?:[itk]\s?[=:]\s?)?(\d+)(?=:?[\t ]+(?:\|\s)?[^\W\d]|$))"
 )
 _BRACKET: Final = re.compile(
-    r"\[\s*(\d+)\s*/\s*(\d+)\b[^\]\[]*\]|(?<=[\s|])(\d+)/(\d+)\s*\[|(?<=[a-z]\s)\((\d+)/(\d+)\)"
+    r"\[\s*(\d+)\s*/\s*(\d+)\b[^\]\[]*\]|(?<=[\s|])(\d+)/(\d+)\s*\[|(?:(?<=[a-z\]]\s)|(?<=\]))\((\d+)/(\d+)\)"
 )
 _SIZES: Final = re.compile(r"\b([\d.]+)([kM]?)it/([\d.]+)([kM]?)it\b")
 _WORD_COUNT: Final = re.compile(
@@ -103,8 +103,8 @@ _WORD_COUNT: Final = re.compile(
 )
 _BEFORE_FRACTION: Final = re.compile(r"(?<=[^\W\d])\s+(\d+):?\s+(?=[-+]?\d*\.\d)")
 _MODES: Final = re.compile(
-    r"(?<![a-z])(?:(?P<eval>eval(?:uation|uating|uate)?|vali?(?:d(?:ation|ating|ate)?)?|va|dev|"
-    r"test(?:ing|ed)?|holdout|cv|cur(?:rent)? metric)|(?P<train>train(?:ing)?(?:_inner)?|tr|fit))"
+    r"(?<![a-z])(?:(?P<eval>eval(?:uation|uating|uate)?|vali?(?:d(?:ation|ating|ate)?)?|va|vld|dev|"
+    r"test(?:ing|ed)?|holdout|cv|cur(?:rent)? metric)|(?P<train>train(?:ing)?(?:_inner)?|trn?|fit))"
     r"(?![a-z])|(?P<eval_>prüf|验证|测试|検証)|(?P<train_>训练|学習)",
     re.IGNORECASE,
 )

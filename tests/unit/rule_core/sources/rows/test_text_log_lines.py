@@ -45,6 +45,7 @@ SPELLINGS: dict[str, Spelling] = {
         f"------------\n| step | {step} |\n| loss | {loss} |\n| acc | {acc} |\n------------"
     ),
     "lines": lambda step, loss, acc: f"== step {step} ==\n  loss: {loss}\n  acc: {acc}",
+    "parentheses": lambda step, loss, acc: f"[Train]({step}/60) loss: {loss}, acc: {acc}",
     "logger with lines": lambda step, loss, acc: (
         f"0:00 main:99 INFO [step={step}/60]\n    count=12\n    loss={loss}\n    acc={acc}"
     ),

@@ -33,7 +33,6 @@ _CLASSES: Final = (*(row[0] for row in COUNTERS), NO_CLASS)
 UNNAMED: Final = _RANKS["batch"]  # the rank of a count without a name, such as [20/100]
 EPOCH: Final = _RANKS["epoch"]
 _ITERATION: Final = _RANKS["iteration"]
-_EPISODE: Final = _RANKS["episode"]
 NO_COUNTER: Final = len(COUNTERS)
 ROW: Final = "row"  # the name of a step column that counts rows
 _PREFIXES: Final = re.compile(r"^(?:(?:trainer|train|time|progress|training)/)?(?:train(?:ing)?_)?")
@@ -119,7 +118,7 @@ class RowSteps:
 
     A row that has the best counter so far is at that count. If the counter goes back while the
     epoch grows, it counts within the epoch, and the epochs before are added. Any other row follows
-    the latest one. Without a counter, training rows are counted from 0. Beside an episode, `steps`
+    the latest one. Without a counter, training rows are counted from 0. Beside `episode`, `steps`
     is its length. Nothing depends on later rows, so that a file that grows is read as it would be
     at its end.
     """
@@ -301,7 +300,7 @@ def _preferred(counts: Sequence[Count]) -> Count | None:
     """
     best = min(counts, key=lambda count: count.rank, default=None)
     if best is not None and best.name.lower() == "steps":  # perhaps the length of an episode
-        best = next((count for count in counts if count.rank == _EPISODE), best)
+        best = next((count for count in counts if count.name.lower() == "episode"), best)
     if best is not None and best.rank == 0:
         alike = (count for count in counts if count.rank in {0, _ITERATION})
         return max(alike, key=attrgetter("value"))

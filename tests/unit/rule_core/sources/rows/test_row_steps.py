@@ -39,6 +39,11 @@ def steps(*rows: dict[str, object], evaluations: frozenset[int] = frozenset()) -
             id="the steps of an episode are its length",
         ),
         pytest.param(
+            [{"episodes": 1, "steps": 17}, {"episodes": 2, "steps": 29}],
+            [17, 29],
+            id="the steps of all episodes",
+        ),
+        pytest.param(
             [{"episode": 1, "step": 17}, {"episode": 2, "step": 29}], [17, 29], id="a step"
         ),
         pytest.param(

@@ -22,12 +22,23 @@ Row = Mapping[str, str]
 FITTING: Final[Mapping[str, set[str]]] = {
     "nan": {"ExplodingTensor", "LossNotDecreasing"},
     "diverged": {"LossNotDecreasing", "LossSpike", "Overfit"},
-    "never_learned": {"LossNotDecreasing", "UnchangedTensor", "VanishingGradient", "LearningRate"},
+    "never_learned": {
+        "LossNotDecreasing",
+        "RewardNotIncreasing",
+        "UnchangedTensor",
+        "VanishingGradient",
+        "LearningRate",
+    },
     "overfit": {"Overfit", "Overtraining"},
-    "plateau_too_early": {"LossNotDecreasing", "LearningRate", "Overtraining"},
+    "plateau_too_early": {
+        "LossNotDecreasing",
+        "RewardNotIncreasing",
+        "LearningRate",
+        "Overtraining",
+    },
     "spikes": {"LossSpike", "GradientNormSpike"},
     "rate_too_large": {"LossNotDecreasing", "LossSpike", "LearningRate"},
-    "frozen": {"LossNotDecreasing", "UnchangedTensor", "LearningRate"},
+    "frozen": {"LossNotDecreasing", "RewardNotIncreasing", "UnchangedTensor", "LearningRate"},
 }  # for other faults, each finding fits
 
 
@@ -46,10 +57,15 @@ def main() -> int:
     source.add_argument("--runs", type=Path)
     source.add_argument("--mirrors", type=Path)
     parser.add_argument("--rule-runner", default=str(Path(sys.executable).parent / "rule-runner"))
+    parser.add_argument("--set", choices=["first", "second"], help="only the runs of this set")
     parser.add_argument("--csv", type=Path, help="write the verdict on each run to this file")
     options = parser.parse_args()
     table = Path(__file__).parent / "held_out_runs.csv"
-    rows = [row for row in csv.DictReader(table.open()) if row["label"] == row["second_label"]]
+    rows = [
+        row
+        for row in csv.DictReader(table.open())
+        if row["label"] == row["second_label"] and options.set in {None, row["set"]}
+    ]
     places = (
         {path.parent.name: path for path in options.runs.glob("**/run")} if options.runs else {}
     )

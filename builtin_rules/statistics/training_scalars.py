@@ -20,7 +20,7 @@ _OF: Final = (
 REWARDS: Final = TensorInput(
     "rewards",
     (),
-    (rf"(?i)(^|/)(({_OF})[- _/.]?)*({_REWARD})([- _/.]?({_OF}))*$",),
+    (rf"(?i)(^|/)(({_OF})[- _/.]?)*({_REWARD})([- _/.]?({_OF}))*$", "^r$"),
     r"(?i)tim(e|ing)",
 )
 SCORE: Final = re.compile(rf"(?i)^(?!.*(rew|return)).*({_SCORE})")

@@ -85,7 +85,8 @@ class Overfit(DeclaredRule):
 
     Validation is the mean loss of an evaluation phase, training the mean of the training losses
     since the previous phase: of ``train_loss_epoch`` alone if that is saved beside single steps. A
-    phase is judged at the first training step after it, or at the end of the data. XGBoost's ``train-<metric>`` is compared with each other set at every saved step.
+    phase is judged at the first training step after it, or at the end of the data. XGBoost's
+    ``train-<metric>`` is compared with each other set at every saved step.
 
     A phase counts if ``(validation - training) / |training| > ratio_threshold`` by more than two
     standard errors of the two means, and if the validation loss has risen: the mean of three phases

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.noise_levels import (
     LEVEL_ROWS,
+    NOISE_ROWS,
     Levels,
     RobustWindow,
     mean,
@@ -22,6 +23,7 @@ from smdebug.core.modes import ModeKeys
 from smdebug.rules.extensions import Quantity
 
 REWARD: Final = "reward"
+MONITORED: Final = "r"  # in the files of Gym's Monitor, beside the length and the time
 START_ROWS: Final = 5  # first rows whose median is the level at the start
 NOISES: Final = 4.0  # of a row, that a gain exceeds
 LIVE_SHARE: Final = 0.25  # of all rows, that a loss of the gain lasts
@@ -85,11 +87,12 @@ class _Reward:
         return rises(self._levels.blocks())
 
     def stays(self) -> bool:
-        """Return whether it certainly has not risen by its own spread, nor is at its maximum."""
+        """Return whether it has certainly not risen by the spread of a row, nor is at its best."""
         blocks = self._levels.blocks()
         if len(blocks) < LEVEL_ROWS // 2 or (self._highest <= 1 and mean(blocks) > SOLVED):
             return False
-        least = max(spread(blocks), 1e-6 * self._highest, 1e-300)
+        rows = self._window.latest(NOISE_ROWS)
+        least = max(spread(rows), 1e-6 * self._highest, 1e-300)
         return rises([-value for value in blocks], least)
 
     def ends(self) -> tuple[float, float]:
@@ -109,12 +112,13 @@ class RewardNotIncreasing(DeclaredRule):
       of all rows is enough, if they do not rise. The gain is the best level above the median of the
       first five rows, and exceeds four times the noise of a row.
     - Never rose: at the end of the data no reward has risen by the Mann-Kendall test, which is
-      exact for few rows, and this one certainly not by the spread of its rows. It takes five rows.
+      exact for few rows, and this one certainly not by the spread of a row. It takes five rows.
       Rewards of at most 1 that are above 0.8 on average have nothing to gain and are not reported.
 
     Rewards of evaluations are judged by themselves. A score, win rate or success rate is a reward
-    in reinforcement trainings only. Rewards of chosen and rejected answers, and statistics such as
-    the highest reward of a batch, are not judged. NaN and infinity are left out.
+    in reinforcement trainings only, and `r` beside `l` and `t`, as Gym's Monitor writes them.
+    Rewards of chosen and rejected answers, and statistics such as the highest reward of a batch,
+    are not judged. NaN and infinity are left out.
     """
 
     READS = "the scalars named as the reward or return of episodes or answers."
@@ -155,6 +159,8 @@ class RewardNotIncreasing(DeclaredRule):
         return any(answers)
 
     def _is_reward(self, name: str) -> bool:
+        if name == MONITORED:
+            return {"l", "t"}.issubset(self.base_trial.tensor_names())
         is_score = SCORE.search(name) is not None
         return not is_score or training_kind(self.base_trial) is TrainingKind.REINFORCEMENT
 

@@ -73,6 +73,12 @@ def test_a_score_is_a_reward_in_reinforcement_trainings_only() -> None:
     assert first_of(judge_rows(RewardNotIncreasing, rows)) == 49
 
 
+def test_the_reward_of_a_monitor_stands_beside_length_and_time() -> None:
+    level = np.ones(50)
+    assert first_of(judge_rows(RewardNotIncreasing, rows_of(r=-level, l=level, t=AT[:50]))) == 49
+    assert first_of(judge_rows(RewardNotIncreasing, rows_of(r=-level, p=level))) is None
+
+
 def test_noise_hides_few_policies_that_learn() -> None:
     """Of 100 policies that gain two deviations of a row at most two are accused."""
 

@@ -112,8 +112,9 @@ ROWS: Final = (
     PhraseRow(
         "losses",
         ANYWHERE,
-        "loss, losses, deviance, perte, pertes, verlust, lernverlust, prüfverlust, pérdida, perda, "
-        "损失, 训练损失, 验证损失, 测试损失, 損失, потери, cost, objective",
+        "loss, losses, deviance, perte, pertes, verlust, lernverlust, prüfverlust, pérdida, "
+        "perdida, perda, perdua, pèrdua, потери, cost, objective, "
+        "损失, 训练损失, 验证损失, 测试损失, 損失",
     ),
     PhraseRow(
         "metrics",

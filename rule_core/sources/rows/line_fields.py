@@ -64,7 +64,7 @@ _NUMBER: Final = re.compile(
 )
 _PLURALS: Final = frozenset(("epochs", "steps", "iters", "iterations", "batches", "episodes"))
 _AFTER_WORD: Final = re.compile(r"\s*(?:[,;|()\]}'\"]|$)|\s\s|\s+[\w./@-]+\s+[-+]?[\d.n]")
-_EPOCHS: Final = "epochs?|epoche|époque|época|эпоха|ep"
+_EPOCHS: Final = "epochs?|epoche|époque|[ée]poca|эпоха|ep"
 _INNER: Final = (
     r"global[ _]steps?|steps?|timesteps|env_steps?|total_timesteps|iterations?|iters?|"
     r"it(?=\s?(?:[:=\[]|\d+/))|batch(?:es|_idx|_index)?|minibatch|(?:\w+_)?num_updates|updates?|up|"

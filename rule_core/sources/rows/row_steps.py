@@ -12,7 +12,7 @@ NO_CLASS: Final = 5  # of rows that nothing counts
 # What counts rows, the preferred first, with classes: counters of one class are on one axis. The
 # first one of a row is its step; the epoch says when a counter that restarts was begun anew.
 COUNTERS: Final = (
-    (0, "step, steps"),
+    (0, "step, steps, schritt, étape, paso, шаг"),
     (0, "global_step, global_steps"),
     (0, "_step"),
     (0, "current_step, current_steps"),
@@ -26,7 +26,7 @@ COUNTERS: Final = (
     (0, "batch, batches"),
     (2, "samples, tokens"),
     (3, "round, rounds, gen, generation, episode, episodes"),
-    (4, "epoch, epochs, ep"),
+    (4, "epoch, epochs, ep, epoche, époque, época, epoca, эпоха"),
 )
 _RANKS: Final = {name: rank for rank, row in enumerate(COUNTERS) for name in row[1].split(", ")}
 _CLASSES: Final = (*(row[0] for row in COUNTERS), NO_CLASS)

@@ -59,15 +59,15 @@ def make(
         loader = torch.utils.data.DataLoader(
             Samples(), batch_size=8, num_workers=workers, persistent_workers=persistent
         )
-    for _ in range(epochs):
-        began = CLOCK.monotonic()
-        for batch in loader:
-            optimizer.zero_grad()
-            model(batch).square().mean().backward()
-            optimizer.step()
-            CLOCK.sleep(step_s)
-            if CLOCK.monotonic() - began > SECONDS / epochs:
-                break
+        for _ in range(epochs):
+            began = CLOCK.monotonic()
+            for batch in loader:
+                optimizer.zero_grad()
+                model(batch).square().mean().backward()
+                optimizer.step()
+                CLOCK.sleep(step_s)
+                if CLOCK.monotonic() - began > SECONDS / epochs:
+                    break
     hook.close()
 
 

@@ -153,12 +153,22 @@ def deep_q_fast_target(root: Path) -> int:
     return temporal_difference(root, every=10, rate=5e-3)
 
 
-@faulty("a bandit", "the bonus for entropy has the wrong sign", ENTROPY, may=COLLAPSED)
+@faulty(
+    "a bandit",
+    "the bonus for entropy has the wrong sign",
+    ENTROPY | {"RewardNotIncreasing"},
+    may=COLLAPSED,
+)
 def entropy_of_wrong_sign(root: Path) -> int:
     return policy_gradient(root, bonus=-1.0, rate=0.01)
 
 
-@faulty("a bandit", "rewards are in cents: a hundred times too large", ENTROPY, may=COLLAPSED)
+@faulty(
+    "a bandit",
+    "rewards are in cents: a hundred times too large",
+    ENTROPY | {"RewardNotIncreasing"},
+    may=COLLAPSED,
+)
 def rewards_in_cents(root: Path) -> int:
     return policy_gradient(root, reward_scale=100.0, rate=0.05, bonus=0.01)
 
@@ -166,7 +176,7 @@ def rewards_in_cents(root: Path) -> int:
 @faulty(
     "a bandit by REINFORCE without a baseline",
     "a learning rate of 0.5 and no bonus: the first lucky action stays",
-    ENTROPY,
+    ENTROPY | {"RewardNotIncreasing"},
     may=COLLAPSED | {"LearningRate": "a rate that is too high"},
 )
 def lucky_action(root: Path) -> int:
@@ -176,7 +186,7 @@ def lucky_action(root: Path) -> int:
 @faulty(
     "an actor and a critic",
     "at step 100 the logits' bias is overwritten: one action is chosen for ever",
-    ENTROPY,
+    ENTROPY | {"RewardNotIncreasing"},
     may=COLLAPSED,
 )
 def action_stuck(root: Path) -> int:

@@ -25,7 +25,7 @@ faulty = functools.partial(training_runs.faulty, kind="reinforcement")
 @faulty(
     "a glider by an actor and a critic, Adam, a bonus for entropy that falls along a line",
     "the line ends after 4 rounds, meant as epochs, and nothing stops it: entropy costs ever more",
-    {"PolicyEntropyCollapse"},
+    {"PolicyEntropyCollapse", "RewardNotIncreasing"},
     may=WORSE | UNTAUGHT,
 )
 def bonus_falls_below_nothing(root: Path) -> int:
@@ -46,7 +46,7 @@ def bonus_falls_below_nothing(root: Path) -> int:
 @faulty(
     "a glider by an actor and a critic that learn from the last six rounds as well, RMSprop",
     "chances of old actions are not divided by those of before: what is old is learnt for ever",
-    {"PolicyEntropyCollapse"},
+    {"PolicyEntropyCollapse", "RewardNotIncreasing"},
     may=WORSE | UNTAUGHT,
 )
 def old_rounds_not_weighted(root: Path) -> int:

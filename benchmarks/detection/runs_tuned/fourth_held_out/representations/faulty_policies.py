@@ -43,7 +43,7 @@ def target_of_continuous_actions(root: Path) -> int:
 @faulty(
     "a lift by proximal updates, ten steps of each round, RMSprop",
     "chances of before are taken anew at each step: ratios are 1, and nothing bounds the updates",
-    {"PolicyEntropyCollapse"},
+    {"PolicyEntropyCollapse", "RewardNotIncreasing"},
     may=STUCK,
 )
 def chances_taken_anew(root: Path) -> int:

@@ -84,7 +84,7 @@ def temperature_of_each_step(root: Path) -> int:
 @faulty(
     "offers to guests, RMSprop",
     "rewards are all positive and nothing is subtracted from them: what is chosen is confirmed",
-    {"PolicyEntropyCollapse"},
+    {"PolicyEntropyCollapse", "RewardNotIncreasing"},
     may=STUCK,
 )
 def rewards_without_baseline(root: Path) -> int:

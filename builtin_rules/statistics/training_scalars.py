@@ -50,9 +50,11 @@ def scalars_of_mode(
     }
 
 
-def finite_scalars(trial: Any, step: int, selected: TensorInput) -> dict[TensorKey, float]:
-    """Return the finite scalars of training at a global step; see `scalars_of_mode`."""
-    scalars = scalars_of_mode(trial, step, selected)
+def finite_scalars(
+    trial: Any, step: int, selected: TensorInput, mode: ModeKeys = ModeKeys.TRAIN
+) -> dict[TensorKey, float]:
+    """Return the finite scalars of a mode at a global step; see `scalars_of_mode`."""
+    scalars = scalars_of_mode(trial, step, selected, mode)
     return {key: value for key, value in scalars.items() if math.isfinite(value)}
 
 

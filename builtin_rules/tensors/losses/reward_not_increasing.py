@@ -18,7 +18,7 @@ from builtin_rules.statistics.noise_levels import (
 from builtin_rules.statistics.parameters import count, share
 from builtin_rules.statistics.tensor_selection import TensorKey, any_met
 from builtin_rules.statistics.training_kind import TrainingKind, training_kind
-from builtin_rules.statistics.training_scalars import REWARDS, SCORE, scalars_of_mode
+from builtin_rules.statistics.training_scalars import REWARDS, SCORE, finite_scalars
 from smdebug.core.modes import ModeKeys
 from smdebug.rules.extensions import Quantity
 
@@ -52,7 +52,7 @@ class _Reward:
         self._best = -math.inf
         self._highest = 0.0  # absolute value
         self._rows = 0
-        self._below = 0  # latest rows in a row
+        self._loss: _Loss | None = None
 
     def add(self, value: float, patience: int) -> _Loss | None:
         """Add a finite row; return what was lost, if that lasts."""
@@ -64,23 +64,28 @@ class _Reward:
         self._window.add(value)
         if len(self._window) >= LEVEL_ROWS:
             self._best = max(self._best, self._window.level())
-        loss = self._lost()
-        self._below = self._below + 1 if loss else 0
-        return loss if self._below >= max(patience, LIVE_SHARE * self._rows) else None
+        self._loss = self._lost()
+        return self._lasting(max(patience, LIVE_SHARE * self._rows))
 
     def end(self) -> _Loss | None:
         """Return what was lost until the end of the data, if it lasts and does not come back."""
-        lasts = self._below >= max(START_ROWS, END_SHARE * self._rows)
-        return self._lost() if lasts and not rises(self._window.latest(self._below)) else None
+        loss = self._lasting(max(START_ROWS, END_SHARE * self._rows))
+        return loss if loss and not rises(self._window.latest(loss.rows)) else None
+
+    def _lasting(self, rows: float) -> _Loss | None:
+        return self._loss if self._loss and self._loss.rows >= rows else None
 
     def _lost(self) -> _Loss | None:
-        start, level = statistics.median(self._first), self._window.level()
-        gain = self._best - start
+        level, gain = self._window.level(), self._best - statistics.median(self._first)
+        limit = self._best - self._lost_share * gain
+        if gain <= 0 or level >= limit:
+            return None  # as of most rows, whose noise is not needed
         margin = NOISES * max(self._window.noise(), noise(self._levels.blocks()))
-        limit = self._best - max(self._lost_share * gain, margin)
+        limit = min(limit, self._best - margin)
         if gain <= margin or level >= limit:
             return None
-        return _Loss(level, limit, self._below + 1, (self._best - level) / gain)
+        rows = 1 + (self._loss.rows if self._loss else 0)
+        return _Loss(level, limit, rows, (self._best - level) / gain)
 
     def has_risen(self) -> bool:
         """Return whether the reward has risen since the start."""
@@ -136,11 +141,13 @@ class RewardNotIncreasing(DeclaredRule):
         trial = self.base_trial
         answers: list[bool | None] = []
         for mode in (ModeKeys.TRAIN, ModeKeys.EVAL):
-            for key, value in scalars_of_mode(trial, step, REWARDS, mode).items():
+            for key, value in finite_scalars(trial, step, REWARDS, mode).items():
+                if not self._is_reward(key[0]):
+                    continue
                 reward = self._rewards.get((mode, key))
                 if reward is None and len(self._rewards) < MAX_REWARDS:
                     reward = self._rewards[mode, key] = _Reward(self.lost_share)
-                if reward is not None and math.isfinite(value) and self._is_reward(key[0]):
+                if reward is not None:
                     answers.append(self._report(step, key, reward.add(value, self.patience)))
         return any_met(self, answers, "no reward at this step")
 

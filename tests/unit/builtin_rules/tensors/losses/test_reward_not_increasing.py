@@ -43,6 +43,13 @@ def test_verdicts(values: Sequence[float], first: int | None) -> None:
     assert first_of(judged) == first
 
 
+def test_the_note_counts_the_rows_without_the_gain() -> None:
+    live = judge_rows(RewardNotIncreasing, rows_of(reward=LOSES)).findings[0]
+    assert live.note == "Lost 80 percent of its gain, for 69 rows."
+    ended = judge_rows(RewardNotIncreasing, rows_of(reward=LOSES[:240])).findings[0]
+    assert ended.note == "Lost 80 percent of its gain, for 35 rows."
+
+
 def test_parameters() -> None:
     rows = rows_of(reward=np.where(AT < 200, LEARNS, 60.0))
     assert first_of(judge_rows(RewardNotIncreasing, rows, lost_share=0.3)) is not None
@@ -79,14 +86,23 @@ def test_the_reward_of_a_monitor_stands_beside_length_and_time() -> None:
     assert first_of(judge_rows(RewardNotIncreasing, rows_of(r=-level, p=level))) is None
 
 
-def test_noise_hides_few_policies_that_learn() -> None:
-    """Of 100 policies that gain two deviations of a row at most two are accused."""
+@pytest.mark.parametrize(("rows", "gain", "most"), [(100, 2.0, 2), (20, 1.0, 10)])
+def test_noise_hides_few_policies_that_learn(rows: int, gain: float, most: int) -> None:
+    """Of 100 policies that gain so many deviations of a row few are accused."""
 
     def run(seed: int) -> list[Row]:
-        noise = np.random.default_rng(seed).normal(size=100)
-        return rows_of(reward=noise + np.linspace(0.0, 2.0, 100))
+        noise = np.random.default_rng(seed).normal(size=rows)
+        return rows_of(reward=noise + np.linspace(0.0, gain, rows))
 
-    assert len(accused(RewardNotIncreasing, run, 100)) <= 2
+    assert len(accused(RewardNotIncreasing, run, 100)) <= most
+
+
+def test_a_gain_within_the_noise_is_not_lost() -> None:
+    level = np.where((AT >= 100) & (AT < 200), 1.0, 0.0)
+    noisy = rows_of(reward=level + np.random.default_rng(0).normal(size=len(AT)))
+    assert "Lost" not in str(judge_rows(RewardNotIncreasing, noisy).findings)
+    clear = judge_rows(RewardNotIncreasing, rows_of(reward=level)).findings
+    assert "Lost" in str(clear)
 
 
 def test_most_policies_that_never_learn_are_named() -> None:

@@ -207,9 +207,10 @@ def rises(values: Sequence[float], fall: float = 0.0, error_rate: float = ERROR_
     >>> rises([1.0, 2.0, 3.0, 4.0]), rises([1.0, 2.0, 3.0]), rises([2.0, 2.0, 2.0, 2.0], fall=1.0)
     (True, False, True)
     """
-    array = np.asarray(values, np.float64) + fall * np.linspace(0.0, 1.0, len(values))
-    signs = np.sign(array[None, :] - array[:, None])
-    surplus = int(np.triu(signs, 1).sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        array = np.asarray(values, np.float64) + fall * np.linspace(0.0, 1.0, len(values))
+    before, after = array[:, None], array[None, :]
+    surplus = int(np.triu(after > before, 1).sum()) - int(np.triu(after < before, 1).sum())
     least = _surplus_by_chance(len(values), error_rate)
     return least is not None and surplus >= least
 

@@ -118,6 +118,7 @@ RULES_OF_ONE_TRIAL = [name for name in RULES if name != "SimilarAcrossRuns"]
 @example(rows=log_of(0, 0, 0, 0), evaluation=None)
 @example(rows=log_of(*[math.nan] * 12), evaluation=None)
 @example(rows=[(0, dict.fromkeys(NAMES, HUGE))], evaluation=[(0, dict.fromkeys(NAMES, -HUGE))])
+@example(rows=log_of(0), evaluation=log_of(HUGE, HUGE, HUGE))
 def test_no_rule_raises_on_any_log(rows: Any, evaluation: Any) -> None:
     sources = [rows] if evaluation is None else [rows, evaluation]
     for rule in RULES_OF_ONE_TRIAL:

@@ -1,5 +1,6 @@
 """Levels: means of the latest quarter of a series, the best before, and their noise."""
 
+import math
 from itertools import permutations
 
 import numpy as np
@@ -107,6 +108,18 @@ def test_the_error_is_that_of_the_difference_of_two_levels() -> None:
     doubt = 1 + 8 / 41
     assert np.mean([one.error for one in known]) == pytest.approx(doubt * (2 / 15) ** 0.5, rel=0.1)
     assert np.mean([one.noise for one in known]) == pytest.approx(doubt, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("values", "fall", "expected"),
+    [
+        pytest.param([-math.inf, 1.0, 2.0, math.inf], 0.0, True, id="infinite"),
+        pytest.param([math.inf] * 4, 0.0, False, id="equal-infinities"),
+        pytest.param([1.0] * 4, math.inf, False, id="infinite-fall"),
+    ],
+)
+def test_large_numbers_are_compared(values: list[float], fall: float, expected: bool) -> None:
+    assert rises(values, fall) is expected
 
 
 @pytest.mark.parametrize("error_rate", [0.05, 0.01])

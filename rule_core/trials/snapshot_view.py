@@ -244,7 +244,9 @@ class TrialView(Refreshing):
         """Return the time at which a part of a step was saved, or NaN."""
         tensors, span = self.index.tensors, self.index.files[step][part].first_record
         if span is None:
-            return tensors.wall_time(step, part, None)
+            seconds = tensors.wall_time(step, part, None)
+            self.reads += seconds == seconds  # 0 for NaN
+            return seconds
         location = TensorLocation(step, part, Entry(raw=span))
         try:
             seconds = self._read_when_written(

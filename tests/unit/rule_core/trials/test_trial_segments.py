@@ -133,10 +133,17 @@ def test_a_value_is_compared_with_one_of_another_part() -> None:
     assert change.change == 3.0
 
 
+def test_the_time_of_a_row_counts_as_read() -> None:
+    trial = resumed(ListSource((0, {"loss": 1.0})))
+    assert trial.wall_times(0) == {"worker_0": 1000.0}
+    assert trial.reads == 1
+
+
 def test_the_time_of_a_row_without_a_time_is_unknown() -> None:
     trial = resumed(ListSource((0, {"loss": 1.0})))
     lane = next(iter(trial.index._records[0].lanes.values()))  # type: ignore[attr-defined]
     lane.times = SampledTimes()
     lane.times.append(math.nan)
     assert trial.wall_times(0) == {}
+    assert trial.reads == 0
     assert np.isfinite(trial.tensor("loss").value(0)[0])

@@ -14,6 +14,7 @@ class Finding:
     """One occasion on which a rule's condition was met: the measured value and its limit.
 
     A finding of severity `Severity.NOTE` records something worth knowing beside the condition.
+    Such a note can say that the condition holds no longer.
 
     Attributes
     ----------
@@ -23,6 +24,9 @@ class Finding:
     mode
         The mode of the tensor at that step, such as ``EVAL``; None in training, or if it is
         unknown. Rules do not set it.
+    recovered_at
+        The global step at which the condition no longer held for this tensor and worker; None if
+        it still does. In a note: that it no longer holds since the note's step.
     """
 
     step: int
@@ -34,6 +38,12 @@ class Finding:
     severity: Severity = Severity.ERROR
     muted: str | None = None
     mode: str | None = None
+    recovered_at: int | None = None
+
+    @property
+    def series(self) -> Series:
+        """The tensor and the worker."""
+        return self.tensor, self.worker
 
     @property
     def counts(self) -> bool:

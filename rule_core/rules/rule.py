@@ -4,6 +4,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import compress
 from pathlib import Path
 from types import MappingProxyType
@@ -204,6 +205,8 @@ class Rule(ABC):
         limit: Any = None,
         note: str | None = None,
         severity: Severity | None = None,
+        *,
+        recovers: bool = False,
     ) -> bool:
         """Record evidence for a met condition, and return whether it is more than a note.
 
@@ -217,6 +220,9 @@ class Rule(ABC):
             One sentence for users.
         severity
             By default the rule's `SEVERITY`.
+        recovers
+            Record instead that the condition no longer holds for this tensor and worker. It has no
+            effect unless it was met before.
 
         Returns
         -------
@@ -230,8 +236,11 @@ class Rule(ABC):
         """
         severity = Severity(self.SEVERITY if severity is None else severity)
         number = operator.index(step)
-        self._findings.append(Finding(number, tensor, worker, measured, limit, note, severity))
-        return severity is not Severity.NOTE
+        finding = Finding(number, tensor, worker, measured, limit, note, severity)
+        if recovers:
+            finding = replace(finding, severity=Severity.NOTE, recovered_at=number)
+        self._findings.append(finding)
+        return finding.counts
 
     def measured(
         self,

@@ -245,7 +245,7 @@ class TrialView(Refreshing):
         tensors, span = self.index.tensors, self.index.files[step][part].first_record
         if span is None:
             seconds = tensors.wall_time(step, part, None)
-            self.reads += seconds == seconds  # 0 for NaN
+            self.reads += not math.isnan(seconds)
             return seconds
         location = TensorLocation(step, part, Entry(raw=span))
         try:

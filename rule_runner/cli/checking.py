@@ -63,6 +63,7 @@ def check(
     request = EvaluationRequest(
         sources=sources,
         wait=follow or STANDARD_INPUT in paths,
+        follow_issues=True,
         output=output,
         overwrite=overwrite,
         report=report,

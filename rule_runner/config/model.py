@@ -113,7 +113,13 @@ class ResultOptions:
     overwrite: bool
     report: bool
     keep_going: bool
+    follow_issues: bool
     tag_run: bool
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether rules judge further steps after their first finding."""
+        return self.keep_going or self.follow_issues
 
 
 @dataclass(frozen=True, slots=True)

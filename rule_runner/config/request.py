@@ -100,6 +100,9 @@ class EvaluationRequest(
         Global steps to evaluate, ``start_step <= step < end_step``.
     min_coverage
         Minimum share of steps; None: that of `job`, else 0.
+    keep_going, follow_issues
+        Whether rules go on after their first finding: to list each further one, or only to learn
+        whether it recovers.
     output
         Folder or ``s3://`` address; None: a new folder in ``rule-output``.
     sources
@@ -141,6 +144,7 @@ class EvaluationRequest(
     end_step: Step | None = None
     min_coverage: Annotated[float, Meta(ge=0, le=1)] | None = None
     keep_going: bool = False
+    follow_issues: bool = False
     wait: bool = True
     as_it_is: bool = False
     wait_for_trial: Seconds = 0.0

@@ -9,7 +9,7 @@ from typing import Final
 
 from rule_core.rules.actions.base import Action
 from rule_runner.config.defaults import RuleMode
-from rule_runner.config.model import EvaluationConfig, RuleJobConfig
+from rule_runner.config.model import EvaluationConfig, ResultOptions, RuleJobConfig
 from rule_runner.config.planned_actions import planned
 from rule_runner.engine.outcome import is_conclusive
 from rule_runner.engine.rule_job import RuleJob
@@ -59,7 +59,7 @@ def open_jobs(
     jobs = []
     for (rule, bound), actions in zip(rules, plans, strict=True):
         name = rule.configuration_name
-        state = _state(rule, bound, policy.now(), keep_going=config.results.keep_going)
+        state = _state(rule, bound, policy.now(), config.results)
         facts = RuleJobFacts(
             bound.parameters,
             config.trial_of(rule).canonical,
@@ -94,10 +94,11 @@ def _planned(config: EvaluationConfig, rule: RuleJobConfig, bound: BoundRule) ->
 
 
 def _state(
-    rule: RuleJobConfig, bound: BoundRule, now: datetime, *, keep_going: bool
+    rule: RuleJobConfig, bound: BoundRule, now: datetime, options: ResultOptions
 ) -> RuleJobState:
     """Return the initial state of a rule job; one with a configuration error has failed."""
-    state = RuleJobState(rule.loaded.name, rule.configuration_name, keep_going, now)
+    name, follows = rule.configuration_name, options.follow_issues
+    state = RuleJobState(rule.loaded.name, name, options.keep_going, now, follows=follows)
     if rule.config_error:
         state.rule_failed(CLIENT_ERROR + rule.config_error, now)
     for warning in bound.warnings:
@@ -122,6 +123,7 @@ def fingerprint(config: EvaluationConfig, rule: RuleJobConfig, bound: BoundRule)
         "trials": [trial.canonical for trial in trials],
         "range": [rule.start_step, rule.end_step],
         "keep_going": config.results.keep_going,
+        **({"follow_issues": True} if config.results.follow_issues else {}),
         **({"min_coverage": min_coverage} if min_coverage else {}),
         **({"mutes": [*map(repr, rule.mutes)]} if rule.mutes else {}),
         "version": version("rule-runner"),
@@ -149,7 +151,7 @@ def restore_ended(jobs: Sequence[RuleJob], config: EvaluationConfig) -> bool:
         if (result := job.recorded) is not None
         and result.ended_at is not None
         and result.mode == job.config.mode
-        and is_conclusive(result, keep_going=config.results.keep_going)
+        and is_conclusive(result, goes_on=config.results.goes_on)
     ]
     if len(conclusive) < len(jobs):
         return False

@@ -62,13 +62,13 @@ class EvaluationOutcome:
             yield undelivered.sentence(folder)
 
 
-def is_conclusive(result: RuleResult, *, keep_going: bool) -> bool:
+def is_conclusive(result: RuleResult, *, goes_on: bool) -> bool:
     """Return whether evaluating the same rule job again could not change its verdict.
 
     An evaluation resumes if it was stopped or its trial had not ended, since more steps may
-    follow. The first issue is final unless `keep_going` is set.
+    follow. The first issue is final unless the rule `goes_on` after it.
     """
-    if result.status == RuleStatus.ISSUES_FOUND and not keep_going:
+    if result.status == RuleStatus.ISSUES_FOUND and not goes_on:
         return True
     return result.trial_ended and result.status != RuleStatus.STOPPED
 

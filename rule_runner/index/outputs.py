@@ -132,7 +132,10 @@ def _summary(evaluations: Sequence[SavedEvaluation]) -> SavedOutput:
         rules=tuple(map(_record, results)),
         trial=results[0].trial,
         ended=ended,
-        final=ended and all(is_conclusive(result, keep_going=False) for result in results),
+        final=ended
+        and all(
+            is_conclusive(result, goes_on=result.state is not msgspec.UNSET) for result in results
+        ),
         same_version=not any(evaluation.is_old for evaluation in evaluations)
         and all(result.versions.get("rule-runner") == own for result in results),
         end_time=max(map(_end_time, results)) if ended else None,

@@ -138,7 +138,7 @@ def _case(rule: RuleResult) -> Element:
     match rule.outcome:
         case Outcome.NO_ISSUES_FOUND:
             output += findings
-        case Outcome.ISSUES_FOUND if rule.mode == "observe" or rule.is_muted:
+        case Outcome.ISSUES_FOUND if rule.mode == "observe" or rule.is_set_aside:
             output += [verdict(rule), *findings]
         case Outcome.ISSUES_FOUND:
             add_outcome(case, "failure", rule.outcome, verdict(rule), findings)

@@ -54,14 +54,16 @@ def code(text: str) -> str:
 
 
 def _attention(job: SavedRuleJob) -> bool:
-    return job.result.outcome in _ATTENTION and not job.result.is_muted
+    return job.result.outcome in _ATTENTION and not job.result.is_set_aside
 
 
 def _outcomes(run: Run) -> str:
     counts = Counter(job.result.outcome for job in run.jobs)
     muted = sum(job.result.is_muted for job in run.jobs)
+    recovered = sum(job.result.is_set_aside for job in run.jobs) - muted
     texts = [f"{count} {outcome}" for outcome, count in counts.items()]
-    return ", ".join(texts + [f"{muted} of them muted"] * (muted > 0))
+    texts += [f"{muted} of them muted"] * (muted > 0)
+    return ", ".join(texts + [f"{recovered} of them recovered"] * (recovered > 0))
 
 
 def _findings(run: Run) -> Iterator[str]:

@@ -17,7 +17,7 @@ from rule_runner.report.text import coverage, evidence, mark, reason
 from rule_runner.results.acknowledged import finding_ids
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.schema import WINDOW, EvaluationResult, Evidence, RuleResult
-from rule_runner.results.status import Outcome
+from rule_runner.results.status import FindingState, Outcome
 
 if TYPE_CHECKING:
     from rule_runner.loading.loader import LoadedRule
@@ -139,6 +139,7 @@ def results_of(result: EvaluationResult, rule: RuleResult, ref: Json) -> list[Js
                 "measured": finding.measured,
                 "limit": finding.limit,
                 **_segment(finding),
+                **_state(finding),
             },
         }
         for number, finding in zip(finding_ids(rule), rule.evidence, strict=True)
@@ -146,7 +147,9 @@ def results_of(result: EvaluationResult, rule: RuleResult, ref: Json) -> list[Js
 
 
 def _level(rule: RuleResult, finding: Evidence) -> str:
-    """Return the level of a finding: its severity; an error of an observed rule is a warning."""
+    """Return the level of a finding, its severity, lower if it is observed or has recovered."""
+    if finding.state == FindingState.RECOVERED:
+        return str(Severity.NOTE)
     observed = rule.mode == "observe" and finding.severity is Severity.ERROR
     return str(Severity.WARNING if observed else finding.severity)
 
@@ -170,6 +173,12 @@ def _acknowledgement(finding: Evidence) -> Json:
 def _segment(found: Evidence | RuleResult) -> Json:
     """Return what is known of the segment of a step, if it is not the only one."""
     properties = {"segment": found.segment, "resumed_from": found.resumed_from}
+    return {name: value for name, value in properties.items() if value is not msgspec.UNSET}
+
+
+def _state(found: Evidence) -> Json:
+    """Return whether the condition of a finding still holds, if that is known."""
+    properties = {"state": found.state, "recovered_at": found.recovered_at}
     return {name: value for name, value in properties.items() if value is not msgspec.UNSET}
 
 

@@ -40,7 +40,8 @@ _NONE_JUDGED: Final = re.compile(r"Rule '.*?' judged none of \d+ known steps( \(
 def verdict(rule: "RuleResult") -> str:
     """Return outcome and step, and whether it is only a warning, or the rule only observed."""
     marks = ["warning"] * (rule.severity == "warning") + ["observed"] * (rule.mode == "observe")
-    marks += ["muted"] * rule.is_muted + ["acknowledged"] * rule.is_acknowledged
+    marks += [*recovery(rule)] + ["muted"] * rule.is_muted
+    marks += ["acknowledged"] * rule.is_acknowledged
     marked = f" ({', '.join(marks)})" if marks else ""
     return f"{rule.outcome}{place(rule)}{marked}{abandonment(rule)}"
 
@@ -49,6 +50,12 @@ def place(rule: "RuleResult") -> str:
     """Return where the condition was first met, as `` at step 480 of segment 2``, or ""."""
     step = rule.global_step
     return "" if step is None else f" at {rule.unit} {step_text(step)}"
+
+
+def recovery(found: "RuleResult | Evidence") -> Iterator[str]:
+    """Yield since when a condition is no longer met, unless its step was abandoned."""
+    if found.recovered_at is not msgspec.UNSET and found.resumed_from is msgspec.UNSET:
+        yield "recovered" + f" at step {found.recovered_at}" * (found.recovered_at != found.step)
 
 
 def abandonment(rule: "RuleResult") -> str:
@@ -100,7 +107,7 @@ def evidence(finding: "Evidence", unit: str = "step") -> str:
     abandoned = "" if finding.resumed_from is msgspec.UNSET else " (abandoned)"
     mode = "" if finding.mode is msgspec.UNSET else f" ({finding.mode})"
     step = f"{unit} {step_text(finding.global_step)}{mode}{abandoned}"
-    parts = [aside + step, " ".join(filter(None, where)), *what]
+    parts = [aside + step, " ".join(filter(None, where)), *what, *recovery(finding)]
     return printable(", ".join(filter(None, parts)))
 
 

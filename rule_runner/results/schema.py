@@ -16,7 +16,7 @@ from rule_core.severity import Severity
 from rule_runner.results.acknowledgements import Acknowledgement, AcknowledgementKind
 from rule_runner.results.json_text import JsonScalar, json_scalar, rfc3339, text_or_none
 from rule_runner.results.state import Coverage, RuleJobState, SegmentSteps, segment_steps
-from rule_runner.results.status import Outcome
+from rule_runner.results.status import FindingState, Outcome, RuleStatus
 
 SCHEMA_VERSION: Final = 1
 STEP: Final = "step"
@@ -68,6 +68,10 @@ class Evidence(msgspec.Struct, frozen=True):
         What somebody said about the finding after the evaluation; unset in ``results.json``.
     mode
         The mode of the tensor at that step; unset in training, or if it is unknown.
+    state, recovered_at
+        Whether the condition still holds, and the training's own step since which it does not;
+        unset in notes, and if rules end with their first finding. A note of a recovery has the
+        step only.
     """
 
     step: int
@@ -82,6 +86,8 @@ class Evidence(msgspec.Struct, frozen=True):
     muted: str | msgspec.UnsetType = msgspec.UNSET
     acknowledgement: Acknowledgement | msgspec.UnsetType = msgspec.UNSET
     mode: str | msgspec.UnsetType = msgspec.UNSET
+    state: FindingState | msgspec.UnsetType = msgspec.UNSET
+    recovered_at: int | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def global_step(self) -> int:
@@ -166,6 +172,9 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     severity
         That of the most serious finding of the verdict, ``error`` or ``warning``; None without
         issues, and if all are muted.
+    state, recovered_at
+        Whether any of the findings still holds at the end, and since when none does; unset without
+        findings, and if rules end with their first one.
     findings_count, notes_count, muted_count
         The number of warnings and errors, of notes, and of muted findings. Notes and muted findings
         are evidence only.
@@ -203,6 +212,8 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     segment: int | msgspec.UnsetType = msgspec.UNSET
     resumed_from: int | msgspec.UnsetType = msgspec.UNSET
     severity: Severity | None = None
+    state: FindingState | msgspec.UnsetType = msgspec.UNSET
+    recovered_at: int | msgspec.UnsetType = msgspec.UNSET
     evidence: list[Evidence]
     findings_count: int
     notes_count: int = 0
@@ -248,6 +259,11 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
         return self._is_marked(AcknowledgementKind.MUTED) or (muted and not self.findings_count)
 
     @property
+    def is_set_aside(self) -> bool:
+        """Whether an issue does not count: it has recovered, or was muted after the evaluation."""
+        return self.state == FindingState.RECOVERED or self.is_muted
+
+    @property
     def is_acknowledged(self) -> bool:
         """Whether somebody has seen an issue, all of its findings that count, or an error."""
         if self.outcome == Outcome.ERROR:
@@ -265,14 +281,14 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
         return mark is not msgspec.UNSET and mark.kind == kind
 
     def has_issues(self, severity: Severity = Severity.WARNING) -> bool:
-        """Return whether the rule found an issue that is at least so serious and not muted."""
+        """Return whether the rule found an issue that is at least so serious and still counts."""
         found = self.counted_severity
         return found is not None and found.rank >= severity.rank
 
     @property
     def counted_severity(self) -> Severity | None:
-        """The severity of an issue that is not muted; None otherwise."""
-        if self.outcome != Outcome.ISSUES_FOUND or self.is_muted:
+        """The severity of an issue that is neither muted nor recovered; None otherwise."""
+        if self.outcome != Outcome.ISSUES_FOUND or self.is_set_aside:
             return None
         return self.severity or Severity.ERROR  # results of versions without severities
 
@@ -378,6 +394,8 @@ def rule_result(
         The trials that the rule compares with, once it is known how much of them it sees.
     """
     where = numbers(state.step, segments)
+    has_state = state.goes_on and state.status is RuleStatus.ISSUES_FOUND
+    recovered_at = state.recovered_at(segments) if has_state else None
     return RuleResult(
         configuration_name=state.configuration_name,
         rule=state.rule,
@@ -390,8 +408,15 @@ def rule_result(
         step=where.step,
         segment=where.segment,
         resumed_from=where.resumed_from,
-        evidence=[evidence(finding, segments) for finding in state.evidence],
+        evidence=[
+            _with_state(evidence(finding, segments), state.finding_recovered_at(finding, segments))
+            if state.goes_on and finding.counts
+            else evidence(finding, segments)
+            for finding in state.evidence
+        ],
         severity=state.severity,
+        state=_finding_state(recovered_at) if has_state else msgspec.UNSET,
+        recovered_at=_own_step(recovered_at),
         findings_count=state.findings_count,
         notes_count=state.notes_count,
         muted_count=state.muted_count,
@@ -414,6 +439,21 @@ def rule_result(
         actions=[*actions],
         notes=state.notes,
     )
+
+
+def _with_state(found: Evidence, recovered_at: int | None) -> Evidence:
+    """Return a finding with its state; `recovered_at` is a global step."""
+    state = _finding_state(recovered_at)
+    return msgspec.structs.replace(found, state=state, recovered_at=_own_step(recovered_at))
+
+
+def _finding_state(recovered_at: int | None) -> FindingState:
+    return FindingState.OPEN if recovered_at is None else FindingState.RECOVERED
+
+
+def _own_step(step: int | None) -> int | msgspec.UnsetType:
+    """Return the training's own step of a global one; unset without one."""
+    return msgspec.UNSET if step is None else step_in_segment(step)
 
 
 def _coverage(state: RuleJobState) -> Coverage:
@@ -493,4 +533,5 @@ def evidence(finding: Finding, segments: Sequence[int] = ()) -> Evidence:
         severity=finding.severity,
         muted=msgspec.UNSET if finding.muted is None else finding.muted,
         mode=msgspec.UNSET if finding.mode is None else finding.mode,
+        recovered_at=_own_step(finding.recovered_at),
     )

@@ -1,14 +1,14 @@
 """RuleJobState: status, coverage and findings of one rule job, decided without any I/O."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
-from rule_core.model.segments import SEGMENT_STEPS, segment_of, step_in_segment
-from rule_core.rules.evidence import Finding, most_serious
+from rule_core.model.segments import SEGMENT_STEPS, resumed_at, segment_of, step_in_segment
+from rule_core.rules.evidence import Finding, Series, most_serious
 from rule_core.severity import Severity
 from rule_runner.results.status import (
     DETAILED,
@@ -101,6 +101,14 @@ class Coverage:
         return self.judged + sum(self.skipped.values())
 
 
+class _Open(NamedTuple):
+    """Since when a condition has been met for a tensor, when it was last, and how serious it is."""
+
+    first: int
+    last: int
+    severity: Severity
+
+
 class RuleJobState:
     """The state of one rule job, which turns events of its steps into a status and an outcome.
 
@@ -114,12 +122,17 @@ class RuleJobState:
     configuration_name
         Name of the rule job.
     keep_going
-        Whether to judge further steps after the condition is first met.
+        Whether to judge further steps after the condition is first met, and keep each finding.
     started_at
         When the rule job began.
+    follows
+        Whether to judge them to learn whether the condition recovers. What repeats an open finding
+        is neither kept nor counted.
 
     Attributes
     ----------
+    goes_on
+        Whether further steps are judged after the condition is first met.
     done
         Whether the rule job judges no more steps.
     status_details
@@ -139,11 +152,18 @@ class RuleJobState:
     """
 
     def __init__(
-        self, rule: str, configuration_name: str, keep_going: bool, started_at: datetime
+        self,
+        rule: str,
+        configuration_name: str,
+        keep_going: bool,
+        started_at: datetime,
+        *,
+        follows: bool = False,
     ) -> None:
         self.rule = rule
         self.configuration_name = configuration_name
-        self.keep_going = keep_going
+        self.goes_on = keep_going or follows
+        self._keeps_repeated = not follows
         self.started_at = started_at
         self.ended_at: datetime | None = None
         self.status = RuleStatus.IN_PROGRESS
@@ -163,6 +183,8 @@ class RuleJobState:
         self._skipped_for = ""
         self._ranges: list[tuple[int, int]] = []
         self._segment_began = 0
+        self._open: dict[Series, _Open] = {}
+        self._recovered_at: int | None = None  # the latest recovery
         self.done = False
 
     @property
@@ -268,10 +290,10 @@ class RuleJobState:
         """
         self.step_judged(step)
         asides = [finding for finding in findings if not finding.counts]
-        self._keep(findings if self.keep_going else asides)
+        self._keep(findings if self.goes_on else asides)
         if len(asides) == len(findings):
             return
-        fate = "listed" if self.keep_going else "dropped"
+        fate = "listed" if self.goes_on else "dropped"
         self.note(
             f"Rule {self.rule!r} reported findings but returned False; they are {fate} and do not "
             "count."
@@ -384,13 +406,62 @@ class RuleJobState:
             f"{min_coverage:.1%}."
         )
 
+    def recovered_at(self, segments: Sequence[int]) -> int | None:
+        """Return the global step since which no condition is met that was; None without one.
+
+        A run that was resumed at an earlier step has recovered, unless the condition is met again.
+
+        Parameters
+        ----------
+        segments
+            The first global step of each segment of the trial, if there are several.
+        """
+        resumed = [resumed_at(each.last, segments) for each in self._open.values()]
+        steps = [step for step in (self._recovered_at, *resumed) if step is not None]
+        return None if None in resumed else max(steps, default=None)
+
+    def finding_recovered_at(self, finding: Finding, segments: Sequence[int]) -> int | None:
+        """Return the global step at which the condition of a finding recovered, if it did."""
+        if finding.recovered_at is not None:
+            return finding.recovered_at
+        since = self._open.get(finding.series)
+        is_latest = since is not None and since.first <= finding.step
+        return resumed_at(since.last if since and is_latest else finding.step, segments)
+
     def _keep(self, findings: Sequence[Finding]) -> None:
-        self.kept = [*filter(self._count, findings)]
+        self.kept = [each for each in findings if self._is_news(each) and self._count(each)]
         room = EVIDENCE_LIMIT - sum(finding.counts for finding in self.evidence)
         for finding in self.kept:
             if not finding.counts or room > 0:
                 self.evidence.append(finding)
             room -= finding.counts
+
+    def _is_news(self, finding: Finding) -> bool:
+        """Return whether a finding is to be kept: it may repeat another, or recover from none."""
+        series, step = finding.series, finding.step
+        before = self._open.get(series)
+        if finding.recovered_at is not None:
+            if before is None:
+                return False
+            del self._open[series]
+            self._recovered_at = step
+            self.evidence = [
+                replace(each, recovered_at=step)
+                if each.counts and each.recovered_at is None and each.series == series
+                else each
+                for each in self.evidence
+            ]
+            return True
+        if not finding.counts or not self.goes_on:
+            return True
+        severity = finding.severity
+        if before is not None and segment_of(before.last) == segment_of(step):
+            is_worse = severity.rank > before.severity.rank
+            severity = severity if is_worse else before.severity
+            self._open[series] = _Open(before.first, step, severity)
+            return is_worse or self._keeps_repeated or step == before.first
+        self._open[series] = _Open(step, step, severity)
+        return True
 
     def _count(self, finding: Finding) -> bool:
         """Count a finding; return whether it is worth keeping."""
@@ -409,7 +480,7 @@ class RuleJobState:
             return False
         if self.status in DETAILED and details is not None:
             self.status_details = wire_details(details)
-        if self.status.final and not (self.keep_going and self.status is RuleStatus.ISSUES_FOUND):
+        if self.status.final and not (self.goes_on and self.status is RuleStatus.ISSUES_FOUND):
             self._end(now)
         return True
 

@@ -50,6 +50,13 @@ class Outcome(enum.StrEnum):
     NOT_EVALUATED = "NotEvaluated"
 
 
+class FindingState(enum.StrEnum):
+    """Whether the condition of a finding still holds."""
+
+    OPEN = "open"
+    RECOVERED = "recovered"
+
+
 class StatusInput(enum.Enum):
     """The inputs of the transition table."""
 

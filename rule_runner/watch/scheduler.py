@@ -209,6 +209,7 @@ class Scheduler:
             modes=assignment.modes,
             sources=self._config.sources,
             wait=follow,
+            follow_issues=True,
             as_it_is=not follow,
             idle_timeout=self._config.quiet_s,
             output=trial.output,

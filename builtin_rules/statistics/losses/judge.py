@@ -145,6 +145,10 @@ class LossJudge:
         usual = statistics.median(self._first)
         return usual if self._first[0] < usual + CHANCE_NOISES * self._plain.noise() else self.start
 
+    def level(self) -> float:
+        """Return the median of the latest rows."""
+        return self._window.level()
+
     def has_fallen(self) -> bool:
         """Return whether the loss has fallen by 4 %, or certainly by 1 %, from start to end."""
         total = self._total_fall() if self._first else 0.0
@@ -329,12 +333,11 @@ class LossJudge:
         latest = list(self._latest)[-rows:]
         values = sorted(value for _, value in latest)
         lowest = values[len(values) // 10]  # a tenth of the rows may be lower
-        noise = self._plain.noise() if self._spike is None else self._spike.noise
         level, before = self._window.level(), self._window.earlier_level()
         if before is None or level < before - TOLERATED_SHARE * abs(before):
             return None  # it falls again
         usual = statistics.median(self._first)  # the first row may be far above the others
-        margin = TOLERATED_SHARE * max(abs(usual), abs(best)) + NOISES * noise
+        margin = self._margin(best)
         above_start = self.start + margin
         lost = best + max(LOST_SHARE * (usual - best), margin)
         if lowest > above_start:
@@ -348,6 +351,19 @@ class LossJudge:
                 LossState.DIVERGED, max(best_row, _first_above(latest, lost)), level, lost, note
             )
         return None
+
+    def _margin(self, best: float) -> float:
+        """Return how far above the best level a loss may be."""
+        noise = self._plain.noise() if self._spike is None else self._spike.noise
+        usual = statistics.median(self._first)
+        return TOLERATED_SHARE * max(abs(usual), abs(best)) + NOISES * noise
+
+    def is_back(self) -> bool:
+        """Return whether the level is the best one, but for what is tolerated."""
+        if self._best is None or self._non_finite:
+            return False
+        best, _ = self._best
+        return self._window.level() <= best + self._margin(best)
 
     def _blown_up(self) -> int | None:
         """Return the row where the latest rows began to exceed many times the start, or None."""

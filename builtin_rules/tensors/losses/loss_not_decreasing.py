@@ -73,8 +73,9 @@ class LossNotDecreasing(DeclaredRule):
     sum of the others, else the one called ``loss`` or ``total_loss``, else their sum; XGBoost's
     metrics each by itself. Validation losses are judged with mode ``EVAL``; otherwise they have
     diverged at ten times the limit. A loss that is below zero in a tenth of its rows, and above in
-    another, is a difference that need not fall. Adversarial and reinforcement trainings are not
-    judged, since their losses need not fall.
+    another, is a difference that need not fall. A loss has recovered when it is back at its best
+    level, within what is tolerated, or has learned after all. Adversarial and reinforcement
+    trainings are not judged, since their losses need not fall.
 
     `literal` judges by the documented sentence instead, and so does `num_steps`, `diff_percent` or
     `increase_threshold_percent` if you give it: met when a loss fell by less than `diff_percent`
@@ -124,6 +125,7 @@ class LossNotDecreasing(DeclaredRule):
         self._evaluated_at: dict[tuple[str, ModeKeys], int] = {}  # literal: by loss and mode
         self._judges: dict[str, LossJudge] = {}  # by objective
         self._evaluated: dict[str, LossJudge] = {}  # by objective of the evaluations
+        self._reported: dict[str, LossState] = {}  # by objective, until it has recovered
         self._warm_up = WarmUp()
         self._rates = TensorInput(RATES, (RATES,))
 
@@ -222,12 +224,16 @@ class LossNotDecreasing(DeclaredRule):
     def _report(self, step: int, name: str, judge: LossJudge, verdict: StateVerdict) -> bool | None:
         """Record a verdict; return whether it is one of this rule, None if there is none yet."""
         state, measured, limit, note = verdict.state, verdict.measured, verdict.limit, verdict.note
+        if self._has_recovered(name, judge, state):
+            self.found(step, None if name == SUM else name, recovers=True)
         if state in UNJUDGED:  # compared with the rows before, if there are any
             return None if judge.rows == 1 or state is LossState.NON_FINITE_PASSING else False
         met = state in ERRORS or state in WARNINGS
         if state is LossState.DEAD_AT_ZERO and is_metric(name):  # no row of the data is wrong
             met = False
         tensor = None if name == SUM else name
+        if met:
+            self._reported[name] = state
         severity = Severity.ERROR if state in ERRORS else Severity.WARNING
         note = f"{state.capitalize()} for {judge.rows - verdict.row} rows. {note}".rstrip()
         if np.isfinite(measured) and np.isfinite(limit):
@@ -235,6 +241,20 @@ class LossNotDecreasing(DeclaredRule):
                 step, LOSS, measured, limit, met=met, tensor=tensor, note=note, severity=severity
             )
         return met and self.found(step, tensor, None, measured, None, note, severity)
+
+    def _has_recovered(self, name: str, judge: LossJudge, state: LossState) -> bool:
+        """Return whether a reported loss is back at its best level, or has learned after all."""
+        reported = self._reported.get(name)
+        if reported is None or state in ERRORS or state in WARNINGS:
+            return False
+        if reported is LossState.NEVER_LEARNED:
+            recovered = judge.has_fallen()
+        else:
+            falls = state is LossState.FALLING or reported is not LossState.PLATEAU
+            recovered = falls and judge.is_back()
+        if recovered:
+            del self._reported[name]
+        return recovered
 
     def invoke_at_end(self, step: int) -> bool:
         """Judge what the end of the data tells of each loss."""

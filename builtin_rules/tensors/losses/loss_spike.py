@@ -17,6 +17,7 @@ SPIKE: Final = "loss"
 OFTEN_ROWS: Final = 6  # rows of spikes among the latest NOISE_ROWS: one in twenty
 FAR_FACTOR: Final = 3.0  # times the tolerated distance from the level: 30 times the noise
 REPEATED_SPIKES: Final = 3  # separate spikes so far above the level
+OVER: Final = NOISE_ROWS  # rows without an outlier, after which there are no more to expect
 MAX_LOSSES: Final = 64  # judged at the same time
 REPORTED_STATES: Final = frozenset({LossState.SPIKE_RECOVERED, LossState.SPIKE_LASTING})
 UNJUDGED_STATES: Final = frozenset({LossState.TOO_FEW, LossState.NON_FINITE_PASSING})
@@ -35,7 +36,8 @@ class LossSpike(DeclaredRule):
     of them, not next to each other, are three times as far above the level (30 times the noise and
     60 %). At a level below 1 % of the loss at the start, where a single sample can lift a batch,
     only rows above half of that loss are counted. A jump that loses half of the fall or rises above
-    the start is a divergence, which `LossNotDecreasing` reports.
+    the start is a divergence, which `LossNotDecreasing` reports. What is a warning has recovered
+    when the loss is below its limit again, and 128 rows had no spike.
 
     The objective is chosen as by `LossNotDecreasing`, and adversarial and reinforcement trainings
     are not judged. NaN and infinity are left out (`ExplodingTensor` reports them). Losses of
@@ -50,6 +52,7 @@ class LossSpike(DeclaredRule):
 
     def _prepare(self) -> None:
         self._judges: dict[str, LossJudge] = {}  # by objective
+        self._limits: dict[str, float] = {}  # of a reported spike, until the loss is back
         # Rows by objective: those above the limit, and the first ones of those far above it.
         self._spikes: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=OFTEN_ROWS))
         self._far: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=REPEATED_SPIKES))
@@ -78,6 +81,10 @@ class LossSpike(DeclaredRule):
         if verdict.state in UNJUDGED_STATES:
             return None
         spikes, far = self._spikes[name], self._far[name]
+        since = max([*spikes, *far], default=rows)
+        if name in self._limits and judge.level() <= self._limits[name] and rows - since > OVER:
+            del self._limits[name]
+            self.found(step, name, recovers=True)
         is_spike = verdict.excess > 0 and judge.is_outlier(value)
         excess = verdict.excess if is_spike else 0.0
         is_far = excess > FAR_FACTOR and rows - 1 not in spikes
@@ -98,6 +105,8 @@ class LossSpike(DeclaredRule):
             return False
         often = repeated or (len(spikes) == OFTEN_ROWS and rows - spikes[0] < NOISE_ROWS)
         severity = Severity.WARNING if lasting or often else Severity.NOTE
+        if lasting or often:
+            self._limits[name] = verdict.limit
         peak, limit = value if lasting else verdict.measured, verdict.limit
         return self.record(
             (name, None), step, SPIKE, peak, limit, met=True, note=note, severity=severity

@@ -48,6 +48,8 @@ class _Watched:
     best: float = math.inf  # lowest mean of three phases in a row
     exceeded: int = 0  # phases in a row
     latest: EvaluationPhase | None = None
+    is_best: bool = False  # the latest such mean
+    is_reported: bool = False
     training: deque[float] = field(default_factory=lambda: deque(maxlen=NOISE_ROWS))
 
     def add(self, phase: EvaluationPhase) -> bool:
@@ -59,6 +61,7 @@ class _Watched:
         if len(latest) < SMOOTHED_PHASES:
             return False
         level = mean(latest)
+        self.is_best = level <= self.best
         self.best = min(self.best, level)
         error = self.window.noise_about_trend() * math.sqrt(2 / SMOOTHED_PHASES)
         enough = len(self.window) >= MIN_PHASES
@@ -98,7 +101,7 @@ class Overfit(DeclaredRule):
     ten) at 5 %, and the mean of three is 5 % above the best; or over all or those since the best at
     1 % (four since the best: all rise), and it is 1 % above. So a validation loss that starts high
     and falls, however large the gap, is healthy, and so are a hump of the first epochs and one that
-    is level for long.
+    is level for long. It has recovered with a new best mean of three.
 
     With `literal`, or if you give `patience` or `ratio_threshold`, a phase counts by ``(validation
     - training) / |training| > ratio_threshold`` alone, and `patience` phases are enough.
@@ -192,6 +195,10 @@ class Overfit(DeclaredRule):
         key, gap = (phase.key.name or None, None), self._gap(phase)
         met = watched.exceeded >= (self.patience if self._literal else MIN_PATIENCE)
         met = met or (self._at_end and gap > self.ratio_threshold and watched.rises())
+        if watched.is_reported and not met and (watched.is_best or self._literal):
+            watched.is_reported = False
+            self.found(step, *key, recovers=True)
+        watched.is_reported |= met
         note = (
             f"Validation loss {phase.validation:.4g}, training loss "
             f"{float(phase.training or 0.0):.4g}, for {watched.exceeded} phases."

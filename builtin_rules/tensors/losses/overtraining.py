@@ -121,7 +121,8 @@ class Overtraining(DeclaredRule):
     A run that ends converged is healthy, so this is a note at first. It becomes a warning, which
     meets the condition, once the training has gone on for a quarter of the rows until then, and for
     `patience_validation` rows at least. It stays a note if either loss certainly falls by 1 % in
-    the latest half of the run (Mann-Kendall test), and if there are no losses of one kind.
+    the latest half of the run (Mann-Kendall test), and if there are no losses of one kind. It has
+    recovered when either does, or the loss that decides improves again.
     Adversarial and reinforcement trainings are not judged.
 
     With `literal`, or if you give one of the three numbers, each saved step counts on its own: none
@@ -155,6 +156,7 @@ class Overtraining(DeclaredRule):
         self._phases = EvaluationPhases()
         self._rows = 0  # judged
         self._ended_at: int | None = None  # row since which nothing has improved
+        self._is_reported = False
         self._training = LossTrend(self.patience_train, self.delta, self.patience_train)
         self._validation = LossTrend(self.patience_validation, self.delta, PHASES_BEFORE)
 
@@ -208,6 +210,10 @@ class Overtraining(DeclaredRule):
         decisive = verdicts.get(VALIDATION) or verdicts[TRAINING]
         goes_on = self._goes_on(decisive, met=met)
         severity = Severity.WARNING if self._literal or (goes_on and not alone) else Severity.NOTE
+        if self._is_reported and not (goes_on or (met and self._literal)):
+            self._is_reported = False
+            self.found(step, recovers=True)
+        self._is_reported |= met and severity is Severity.WARNING
         judged_met = [
             self.measured(step, name, verdict.measured, verdict.limit, met=met, severity=severity)
             for name, verdict in verdicts.items()

@@ -67,6 +67,11 @@ class _Reward:
         self._loss = self._lost()
         return self._lasting(max(patience, LIVE_SHARE * self._rows))
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the level is below the limit, for however long."""
+        return self._loss is not None
+
     def end(self) -> _Loss | None:
         """Return what was lost until the end of the data, if it lasts and does not come back."""
         loss = self._lasting(max(START_ROWS, END_SHARE * self._rows))
@@ -115,7 +120,8 @@ class RewardNotIncreasing(DeclaredRule):
     - Lost: the level, the median of ten rows, has been below the best level less `lost_share` of
       the gain for `patience` rows, and for a quarter of all rows. At the end of the data an eighth
       of all rows is enough, if they do not rise. The gain is the best level above the median of the
-      first five rows, and exceeds four times the noise of a row.
+      first five rows, and exceeds four times the noise of a row. It has recovered when the level
+      is above that limit again.
     - Never rose: at the end of the data no reward has risen by the Mann-Kendall test, which is
       exact for few rows, and this one certainly not by the spread of a row. It takes five rows.
       Rewards of at most 1 that are above 0.8 on average have nothing to gain and are not reported.
@@ -135,6 +141,7 @@ class RewardNotIncreasing(DeclaredRule):
 
     def _prepare(self) -> None:
         self._rewards: dict[tuple[ModeKeys, TensorKey], _Reward] = {}
+        self._lost: set[TensorKey] = set()  # those reported, until they are back
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the rewards of global step `step`."""
@@ -148,17 +155,17 @@ class RewardNotIncreasing(DeclaredRule):
                 if reward is None and len(self._rewards) < MAX_REWARDS:
                     reward = self._rewards[mode, key] = _Reward(self.lost_share)
                 if reward is not None:
-                    answers.append(self._report(step, key, reward.add(value, self.patience)))
+                    answers.append(self._report(step, mode, key, reward.add(value, self.patience)))
         return any_met(self, answers, "no reward at this step")
 
     def invoke_at_end(self, step: int) -> bool:
         """Judge what the end of the data tells of each reward."""
         has_risen = any(reward.has_risen() for reward in self._rewards.values())
         answers = [False]
-        for (_, key), reward in self._rewards.items():
+        for (mode, key), reward in self._rewards.items():
             loss = reward.end()
             if loss:
-                answers.append(self._report(step, key, loss))
+                answers.append(self._report(step, mode, key, loss))
             elif not has_risen and reward.stays():
                 last, first = reward.ends()
                 note = "Never rose."
@@ -171,8 +178,12 @@ class RewardNotIncreasing(DeclaredRule):
         is_score = SCORE.search(name) is not None
         return not is_score or training_kind(self.base_trial) is TrainingKind.REINFORCEMENT
 
-    def _report(self, step: int, key: TensorKey, loss: _Loss | None) -> bool:
+    def _report(self, step: int, mode: ModeKeys, key: TensorKey, loss: _Loss | None) -> bool:
         if loss is None:
+            if key in self._lost and not self._rewards[mode, key].is_lost:
+                self._lost.remove(key)
+                self.found(step, *key, recovers=True)
             return False
+        self._lost.add(key)
         note = f"Lost {100 * loss.share:.0f} percent of its gain, for {loss.rows} rows."
         return self.record(key, step, REWARD, loss.level, loss.limit, met=True, note=note)

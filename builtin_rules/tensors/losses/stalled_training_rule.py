@@ -1,6 +1,8 @@
 """StalledTrainingRule: no step was saved for too long."""
 
 import json
+import statistics
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
@@ -10,6 +12,9 @@ from builtin_rules.statistics.tensor_selection import LITERAL
 from smdebug.rules.extensions import Clock, Quantity, Severity, SystemClock, TextParam
 
 SECONDS: Final = "seconds without news"
+USUAL_GAPS: Final = 3.0  # times the median of the latest gaps, which are no stall
+FEWEST_GAPS: Final = 3  # that tell what is usual
+GAPS_KEPT: Final = 20
 STOP: Final = "stop_training_on_fire"
 PREFIX: Final = "training_job_name_prefix"
 ASKED: Final = (
@@ -26,7 +31,9 @@ class StalledTrainingRule(DeclaredRule):
     latest save of this one; its silence is reported once. While waiting for a running job, the time
     since each worker's last step is measured by the local clock, and each silence is reported once.
     The first saved step of a worker has nothing to compare with. A gap of exactly `threshold` does
-    not meet the condition, nor does a negative one.
+    not meet the condition, nor does a negative one. A training that saves rarely is not stalled:
+    unless you give `threshold`, the time must also exceed three times the median of the worker's
+    latest 20 such times, if there are three. A worker has recovered when it saves a step in time.
 
     With `literal`, times are those observed on this machine: the time between the evaluations of
     two steps, or since the rule was created, regardless of the worker. A job that has ended is
@@ -62,6 +69,9 @@ class StalledTrainingRule(DeclaredRule):
         self._last: dict[str, float] = {}  # wall time of each worker's last step
         # Workers whose silence was reported, until they save again.
         self._reported: set[str] = set()
+        # When those that stalled had saved last, until they save in time again.
+        self._stalled: dict[str, float] = {}
+        self._gaps: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=GAPS_KEPT))
 
     @classmethod
     def declared_actions(cls, arguments: Mapping[str, Any]) -> str:
@@ -78,12 +88,12 @@ class StalledTrainingRule(DeclaredRule):
     def invoke_while_waiting(self, step: int) -> bool:
         """Judge the time since global step `step`, the latest so far."""
         if self.literal:
-            return self._judge_silence(step, {"": self.clock.monotonic() - self._last_arrival})
-        now, last = self.clock.time(), dict(self._last)
+            return self._judge_silence(step, self.clock.monotonic(), {"": self._last_arrival})
+        last = dict(self._last)
         for later in self.base_trial.steps(show_incomplete_steps=True):
             if self._judged_step < later <= step:  # not judged yet: incomplete
                 last |= self.base_trial.wall_times(later)
-        return self._judge_silence(step, {worker: now - time for worker, time in last.items()})
+        return self._judge_silence(step, self.clock.time(), last)
 
     def _judge_step(self, step: int) -> bool:
         times = self.base_trial.wall_times(step)
@@ -96,32 +106,45 @@ class StalledTrainingRule(DeclaredRule):
         if not before:
             return self.not_judged("the first step has no predecessor")
         gaps = {worker: time - before[worker] for worker, time in times.items() if worker in before}
-        met = [self._measured(step, worker, gap) for worker, gap in gaps.items()]
-        now = max(times.values())
-        silent = {worker: now - time for worker, time in before.items() if worker not in times}
-        return self._judge_silence(step, silent) or any(met)
+        met = [self._measured(step, worker, gap, times[worker]) for worker, gap in gaps.items()]
+        for worker, gap in gaps.items():
+            self._gaps[worker].append(gap)
+        silent = {worker: time for worker, time in before.items() if worker not in times}
+        return self._judge_silence(step, max(times.values()), silent) or any(met)
 
     def _judge_arrival(self, step: int) -> bool:
         now = self.clock.monotonic()
         gap, self._last_arrival = now - self._last_arrival, now
         self._reported.clear()
-        return self._measured(step, "", gap)
+        return self._measured(step, "", gap, now)
 
-    def _judge_silence(self, step: int, silent: dict[str, float]) -> bool:
-        """Report the workers that have been silent for too long, each once."""
+    def _judge_silence(self, step: int, now: float, last: Mapping[str, float]) -> bool:
+        """Report the workers that have been silent for too long since they saved, each once."""
         new = {
-            worker: gap
-            for worker, gap in silent.items()
-            if gap > self.threshold and worker not in self._reported
+            worker: time
+            for worker, time in last.items()
+            if now - time > self._limit(worker) and worker not in self._reported
         }
         self._reported |= new.keys()
-        for worker, gap in new.items():
-            self._measured(step, worker, gap)
+        for worker, time in new.items():
+            self._measured(step, worker, now - time, time)
         return bool(new)
 
-    def _measured(self, step: int, worker: str, gap: float) -> bool:
-        met = gap > self.threshold
+    def _measured(self, step: int, worker: str, gap: float, saved: float) -> bool:
+        """Record a time without news, of a worker that has last saved at `saved`."""
+        limit = self._limit(worker)
+        met = gap > limit
+        if met:
+            self._stalled[worker] = saved
+        elif self._stalled.get(worker, saved) < saved:
+            del self._stalled[worker]
+            self.found(step, None, worker or None, recovers=True)
         note = ASKED if self.stop_training_on_fire else None
-        return self.measured(
-            step, SECONDS, gap, self.threshold, met=met, worker=worker or None, note=note
-        )
+        return self.measured(step, SECONDS, gap, limit, met=met, worker=worker or None, note=note)
+
+    def _limit(self, worker: str) -> float:
+        """Return how long a worker may be silent; at least `threshold` seconds."""
+        gaps = self._gaps[worker]
+        if len(gaps) < FEWEST_GAPS or self.binds("threshold"):
+            return self.threshold
+        return max(self.threshold, USUAL_GAPS * statistics.median(gaps))

@@ -15,7 +15,7 @@ from rule_runner.errors import counted
 from rule_runner.escape import printable
 from rule_runner.report.text import STYLES, asides, evidence, reason, verdict
 from rule_runner.results.schema import EvaluationResult, RuleResult, in_order, summary
-from rule_runner.results.status import Outcome
+from rule_runner.results.status import FindingState, Outcome
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -33,6 +33,7 @@ _STATES: Final = {
     UNJUDGED: Outcome.NOT_EVALUATED,
     CLEAR: Outcome.NO_ISSUES_FOUND,
 }
+_GROUPS: Final = ("warnings", "muted", "recovered", "no issues")  # rules that are only named
 _UNEVALUATED: Final = (
     "NotEvaluated: rules that found no inputs in the trial or lack a parameter; "
     "results.json has their names and the reasons."
@@ -145,7 +146,7 @@ def verdict_lines(trial: CheckedTrial, severity: Severity = Severity.WARNING) ->
     elif state(trial) == UNJUDGED:
         # The table names the trial already.
         yield reason(_rules(trial)[0]).replace(f"Trial {trial.path!r}", "The trial")
-    names: dict[str, list[str]] = {"warnings": [], "muted": [], "no issues": []}
+    names: dict[str, list[str]] = {name: [] for name in _GROUPS}
     for rule in rules:
         name = printable(rule.configuration_name)
         group = _group(rule, severity)
@@ -164,8 +165,8 @@ def _group(rule: RuleResult, severity: Severity) -> str:
     """Return the line on which a rule is only named; "" if it has a line of its own."""
     if rule.outcome == Outcome.NO_ISSUES_FOUND:
         return "no issues"
-    if rule.is_muted:
-        return "muted"
+    if rule.is_set_aside:
+        return "muted" if rule.is_muted else "recovered"
     return "warnings" if rule.has_issues() and not rule.has_issues(severity) else ""
 
 
@@ -188,8 +189,13 @@ def _headline(trial: CheckedTrial) -> str:
     judged = [rule for rule in _rules(trial) if rule.outcome != Outcome.NOT_EVALUATED]
     if not judged:
         return "nothing was judged"
-    unevaluated = _unevaluated_count(trial)
-    return summary(judged) + (f", {unevaluated} {Outcome.NOT_EVALUATED}" if unevaluated else "")
+    lasting = [rule for rule in judged if rule.state != FindingState.RECOVERED]
+    counts = {
+        "recovered": len(judged) - len(lasting),
+        Outcome.NOT_EVALUATED: _unevaluated_count(trial),
+    }
+    parts = [summary(lasting), *(f"{count} {name}" for name, count in counts.items() if count)]
+    return ", ".join(filter(None, parts))
 
 
 def _unevaluated_count(trial: CheckedTrial) -> int:

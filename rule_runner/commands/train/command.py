@@ -66,6 +66,7 @@ def train(
         trial=trial_folder or str(output / "trial"),
         profiler_trial=None,
         output=str(output / "results"),
+        follow_issues=True,
     )
     evaluation = resolve(replace(request, wait_for_trial=IDLE_S))
     interval = save_interval or (SAVE_INTERVAL if hook_config is None else None)

@@ -208,13 +208,13 @@ def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
     silent = outcome is Outcome.NO_ISSUES_FOUND
     if result.severity is Severity.WARNING:
         word, sign = "Warning", "▲"
-    if result.is_muted:
-        word, sign = "Muted", "○"
+    if result.is_set_aside:
+        word, sign = "Muted" if result.is_muted else "Recovered", "○"
     return {
         "id": name,
         "result": result,
         "outcome": str(outcome),
-        "tone": str(Outcome.STOPPED if result.is_muted else outcome),
+        "tone": str(Outcome.STOPPED if result.is_set_aside else outcome),
         "word": word,
         "sign": sign,
         "acknowledged": ", acknowledged" * result.is_acknowledged,

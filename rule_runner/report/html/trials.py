@@ -13,7 +13,7 @@ from rule_runner.errors import counted
 from rule_runner.escape import printable
 from rule_runner.report.html.page import QUIET, TEMPLATES, WORDS, frame, tally, template_text
 from rule_runner.report.html.series import display_name
-from rule_runner.report.text import place
+from rule_runner.report.text import place, recovery
 from rule_runner.results.schema import RuleResult
 from rule_runner.results.status import Outcome
 
@@ -76,6 +76,7 @@ def _verdict(rule: RuleResult, position: int, page: str) -> dict[str, Any]:
         "name": rule.configuration_name,
         "outcome": _tone(rule),
         "place": place(rule)
+        + "".join(f", {since}" for since in recovery(rule))
         + (", muted" * rule.is_muted or ", acknowledged" * rule.is_acknowledged),
         "link": f"{page}#rule-1-{position}" if page else "",
     }
@@ -83,7 +84,7 @@ def _verdict(rule: RuleResult, position: int, page: str) -> dict[str, Any]:
 
 def _tone(rule: RuleResult) -> str:
     """Return the outcome that gives a verdict its colour."""
-    if rule.is_muted:
+    if rule.is_set_aside:
         return str(Outcome.STOPPED)
     return rule.outcome if rule.outcome in list(Outcome) else str(Outcome.ERROR)
 

@@ -12,8 +12,11 @@ import pytest
 import referencing
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from rule_core.rules.evidence import Finding
+from rule_core.severity import Severity
+from rule_runner.report import text
 from rule_runner.results.json_text import (
     JsonScalar,
     dump_json,
@@ -51,8 +54,8 @@ def result_of(evaluation: RuleJobState, **parameters: object) -> RuleResult:
     return rule_result(evaluation, facts, trial_ended=True, duration_s=1.5, rule_time_s=0.25)
 
 
-def begun() -> RuleJobState:
-    evaluation = RuleJobState("AllZero", "zeros", True, START)
+def begun(*, keep_going: bool = True) -> RuleJobState:
+    evaluation = RuleJobState("AllZero", "zeros", keep_going, START)
     evaluation.coverage.known = 7
     return evaluation
 
@@ -66,10 +69,19 @@ def ended_clear() -> RuleJobState:
     return evaluation
 
 
-def ended_met() -> RuleJobState:
-    evaluation = begun()
+def ended_met(*, keep_going: bool = True) -> RuleJobState:
+    evaluation = begun(keep_going=keep_going)
     evaluation.condition_met(3, [Finding(3, "w", "worker_0", np.float32("nan"), 0.5, "n")], START)
     evaluation.note("A \x1b[31mnote.")
+    evaluation.ended(START, trial_ended=True)
+    return evaluation
+
+
+def recovered() -> RuleJobState:
+    evaluation = begun()
+    evaluation.condition_met(3, [Finding(3, "w")], START)
+    note = Finding(5, "w", severity=Severity.NOTE, recovered_at=5)
+    evaluation.finding_only(5, [note])
     evaluation.ended(START, trial_ended=True)
     return evaluation
 
@@ -87,7 +99,7 @@ def stopped() -> RuleJobState:
     return evaluation
 
 
-@pytest.mark.parametrize("make", [begun, ended_clear, ended_met, not_evaluated, stopped])
+@pytest.mark.parametrize("make", [begun, ended_clear, ended_met, recovered, not_evaluated, stopped])
 def test_every_result_is_valid_against_its_schema(make: Any) -> None:
     result = result_of(make(), threshold=0.5, patience="3")
     validate(dump_json(result), SCHEMAS[0])
@@ -108,7 +120,9 @@ def test_the_schema_refuses_what_is_not_described() -> None:
         validate(json.dumps(wrong), SCHEMAS[0])
 
 
-def test_a_result_has_what_the_evaluation_counted() -> None:
+@pytest.mark.parametrize("keep_going", [False, True])
+def test_a_result_has_what_the_evaluation_counted(keep_going: bool) -> None:
+    state = {"state": "open"} if keep_going else {}
     expected = {
         "schema_version": 1,
         "configuration_name": "zeros",
@@ -121,6 +135,7 @@ def test_a_result_has_what_the_evaluation_counted() -> None:
         "resulted in the condition being met\n",
         "step": 3,
         "severity": "error",
+        **state,
         "evidence": [
             {
                 "step": 3,
@@ -130,6 +145,7 @@ def test_a_result_has_what_the_evaluation_counted() -> None:
                 "limit": 0.5,
                 "note": "n",
                 "severity": "error",
+                **state,
             }
         ],
         "findings_count": 1,
@@ -157,9 +173,23 @@ def test_a_result_has_what_the_evaluation_counted() -> None:
         "actions": [],
         "notes": ["A \x1b[31mnote."],
     }
-    actual = json.loads(dump_json(result_of(ended_met(), threshold=0.5, patience="3")))
+    evaluation = ended_met(keep_going=keep_going)
+    actual = json.loads(dump_json(result_of(evaluation, threshold=0.5, patience="3")))
     assert expected == actual
     assert list(expected) == list(actual)
+
+
+def test_an_issue_that_has_recovered_keeps_its_outcome_and_does_not_count() -> None:
+    result = result_of(recovered())
+    assert (result.outcome, result.severity) == ("IssuesFound", "error")
+    assert (result.state, result.recovered_at) == ("recovered", 5)
+    assert not result.has_issues()
+    found, note = result.evidence
+    assert (found.state, found.recovered_at) == ("recovered", 5)
+    assert (note.severity, note.state, note.recovered_at) == ("note", UNSET, 5)
+    assert text.verdict(result) == "IssuesFound at step 3 (observed, recovered at step 5)"
+    assert text.evidence(found) == "step 3, w, recovered at step 5"
+    assert text.evidence(note) == "noted: step 5, w, recovered"
 
 
 def test_a_result_does_not_change_with_its_evaluation() -> None:

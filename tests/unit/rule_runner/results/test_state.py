@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rule_core.model.segments import global_step
 from rule_core.rules.evidence import Finding
 from rule_core.severity import Severity
 from rule_runner.results.state import RuleJobState
@@ -358,3 +359,90 @@ def test_a_verdict_absorbs_all_that_comes_after(names: list[str], keep_going: bo
         assert evaluation.done or not done
         done = evaluation.done
         assert (evaluation.ended_at is not None) == done
+
+
+# -- recovery ------------------------------------------------------------------------------------
+
+
+def follows(*, keep_going: bool = False) -> RuleJobState:
+    """Return a state that judges on to learn whether a condition recovers."""
+    return RuleJobState("AllZero", "zeros", keep_going, START, follows=True)
+
+
+def back(step: int, tensor: str | None = None) -> Finding:
+    """Return the note of a rule whose condition no longer holds."""
+    return Finding(step, tensor, severity=Severity.NOTE, recovered_at=step)
+
+
+def test_what_repeats_an_open_finding_is_neither_kept_nor_counted() -> None:
+    evaluation = follows()
+    both = [Finding(1, "w", limit=1.0), Finding(1, "w", limit=2.0)]
+    assert evaluation.condition_met(1, both, at(1))
+    assert evaluation.kept == both
+    assert not evaluation.done
+    new = Finding(2, "x")
+    assert not evaluation.condition_met(2, [Finding(2, "w"), Finding(2, "w"), new], at(2))
+    assert evaluation.kept == [new]
+    assert evaluation.findings_count == 3
+    assert evaluation.recovered_at([]) is None
+
+
+def test_a_more_serious_finding_is_kept_though_one_is_open() -> None:
+    evaluation = follows()
+    evaluation.condition_met(1, [Finding(1, severity=Severity.WARNING)], at(1))
+    for step in (2, 3):
+        evaluation.condition_met(step, [Finding(step)], at(step))
+    assert [finding.step for finding in evaluation.evidence] == [1, 2]
+    assert evaluation.severity is Severity.ERROR
+
+
+@pytest.mark.parametrize("keep_going", [False, True])
+def test_a_condition_recovers_when_the_rule_says_so_and_may_be_met_again(keep_going: bool) -> None:
+    evaluation = (begun if keep_going else follows)(keep_going=keep_going)
+    evaluation.condition_met(1, [Finding(1, "v"), Finding(1, "w")], at(1))
+    evaluation.finding_only(5, [back(5, "w")])
+    assert evaluation.recovered_at([]) is None  # v is not
+    evaluation.finding_only(6, [back(6, "v")])
+    assert evaluation.recovered_at([]) == 6
+    assert [finding.recovered_at for finding in evaluation.evidence] == [6, 5, 5, 6]
+    evaluation.condition_met(8, [Finding(8, "w")], at(8))
+    assert evaluation.recovered_at([]) is None
+    assert [finding.recovered_at for finding in evaluation.evidence] == [6, 5, 5, 6, None]
+    assert evaluation.status is RuleStatus.ISSUES_FOUND
+    assert evaluation.findings_count == 3
+
+
+def test_what_was_not_met_does_not_recover() -> None:
+    evaluation = follows()
+    evaluation.finding_only(1, [back(1)])
+    assert (evaluation.evidence, evaluation.notes_count) == ([], 0)
+    assert evaluation.recovered_at([]) is None
+
+
+def test_a_rule_that_ends_with_its_first_finding_has_no_recoveries() -> None:
+    evaluation = begun()
+    evaluation.condition_met(1, [back(1), Finding(1)], at(1))
+    assert evaluation.evidence == [Finding(1)]
+
+
+def test_a_run_that_was_resumed_before_the_latest_finding_has_recovered() -> None:
+    evaluation = follows()
+    segments = [0, global_step(1, 40)]
+    for step in (30, 45):
+        evaluation.condition_met(step, [Finding(step, "w")], at(step))
+    (found,) = evaluation.evidence
+    assert evaluation.recovered_at(segments) == global_step(1, 40)
+    assert evaluation.finding_recovered_at(found, segments) == global_step(1, 40)
+    again = global_step(1, 50)
+    evaluation.condition_met(again, [Finding(again, "w")], at(50))
+    assert [finding.step for finding in evaluation.evidence] == [30, again]
+    assert evaluation.recovered_at(segments) is None
+    assert evaluation.finding_recovered_at(evaluation.evidence[1], segments) is None
+
+
+def test_a_run_that_was_resumed_after_the_latest_finding_has_not_recovered() -> None:
+    evaluation = follows()
+    evaluation.condition_met(30, [Finding(30, "w")], at(30))
+    segments = [0, global_step(1, 40)]
+    assert evaluation.recovered_at(segments) is None
+    assert evaluation.finding_recovered_at(evaluation.evidence[0], segments) is None

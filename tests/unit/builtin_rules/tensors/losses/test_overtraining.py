@@ -49,7 +49,7 @@ def judged(root: Path, letters: str, losses: list[Any], **params: Any) -> Judged
 
 def stops(result: Judged) -> list[int]:
     """Return the steps at which no loss improves: those of notes, and of warnings later on."""
-    return sorted({finding.step for finding in result.findings})
+    return sorted({each.step for each in result.findings if each.recovered_at is None})
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,29 @@ def test_each_worker_is_judged(
     first: Times, second: Times, found: list[tuple[int, str]], tmp_path: Path
 ) -> None:
     findings = judge(StalledTrainingRule, write(tmp_path, first, second)).findings
-    assert [(one.step, one.worker) for one in findings] == found
+    assert [(one.step, one.worker) for one in findings if one.counts] == found
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "back"),
+    [
+        pytest.param(at(0, 1, 2000, 2001), at(0, 1, 2000, 2001), [3, 3], id="both"),
+        pytest.param(at(0, 1, 2000, 5000), at(0, 1, 2000, 5000), [], id="again"),
+        pytest.param(at(0, 2000, 2001, 2002), {0: 0, 3: 2002}, [2], id="one-is-late"),
+        pytest.param(at(0, 2000, 2001), at(0), [2], id="one-never-comes-back"),
+    ],
+)
+def test_a_worker_that_saves_in_time_again_has_recovered(
+    first: Times, second: Times, back: list[int], tmp_path: Path
+) -> None:
+    findings = judge(StalledTrainingRule, write(tmp_path, first, second)).findings
+    assert [one.step for one in findings if one.recovered_at is not None] == back
+
+
+def test_a_training_that_saves_rarely_is_not_stalled(tmp_path: Path) -> None:
+    root = write(tmp_path, at(*range(0, 18000, 2000), 22000, 28001))
+    assert judge(StalledTrainingRule, root).met == [1, 2, 3, 10]
+    assert judge(StalledTrainingRule, root, threshold=1900).met == [*range(1, 11)]
 
 
 # -- while a running job is waited for -----------------------------------------------------------

@@ -92,6 +92,26 @@ def rules_of(trial: dict[str, Any]) -> set[str]:
     return {rule["rule"] for rule in trial["evaluation"]["rules"]}
 
 
+def test_a_finding_that_has_recovered_is_named_and_does_not_count(tmp_path: Path) -> None:
+    fall, back = np.linspace(3.0, 1.0, 100), np.full(100, 1.0)
+    for name, losses in {"back": [*fall, *[2.9] * 40, *back], "lost": [*fall, *[2.9] * 40]}.items():
+        rows = [f"{step},{loss}" for step, loss in enumerate(losses)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["step,loss", *rows, ""]))
+    out = ["--output", str(tmp_path / "out"), "--fail-on-issues"]
+    done = check(str(tmp_path / "back.csv"), *out)
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert " NoIssuesFound, 1 recovered, " in lines[0]
+    assert "  recovered: LossNotDecreasing" in lines
+    assert "Checked 1 trial: 1 without issues." in lines
+    (trial,) = checked(str(tmp_path / "back.csv"), *out, "--overwrite")["trials"]
+    (found,) = [rule for rule in trial["evaluation"]["rules"] if rule["outcome"] == "IssuesFound"]
+    assert (found["rule"], found["state"]) == ("LossNotDecreasing", "recovered")
+    assert (found["step"], found["recovered_at"], found["findings_count"]) == (117, 145, 1)
+    out[1] += "-lost"
+    assert check(str(tmp_path / "lost.csv"), *out).exit_code == 10
+
+
 # -- which rules judge which trial ----------------------------------------------------------------
 
 

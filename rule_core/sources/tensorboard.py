@@ -110,7 +110,7 @@ class TensorBoardSource(FileSource):
         self._store = store
         self.folder = folder
         self._files: dict[str, _EventFile] = {}
-        self._decoder = EventDecoder()
+        self._decoder = EventDecoder(title=folder.rstrip("/").rpartition("/")[2])
 
     def read_new(self, record: SourceRecord) -> bool:
         """Pass on what was written; see `Source`."""

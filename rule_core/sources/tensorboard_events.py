@@ -28,6 +28,7 @@ from rule_core.format.tfrecord import (
     payload_length,
 )
 from rule_core.reading.source_record import SourceRecord, is_step
+from rule_core.sources.names import titled
 from rule_core.sources.tensorboard_values import (
     EVENT,
     Event,
@@ -87,9 +88,17 @@ LAST_FLOAT: Final = Hole(4, 4, "<f")  # in most events
 
 
 class EventDecoder:
-    """Passes the numbers in records to a `SourceRecord`; its tables serve all files of a folder."""
+    """Passes the numbers in records to a `SourceRecord`; its tables serve all files of a folder.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    title
+        What a series is called whose tag says less; see `titled`.
+    """
+
+    def __init__(self, title: str = "") -> None:
+        self._title = title
+        self._names: list[str] = []  # of the tags
         self._lengths: dict[bytes, int] = {}  # of payloads, by the header before them
         self._layouts: dict[bytes, int] = {}  # the number of a tag
         self._numbers: dict[str, int] = {}
@@ -117,7 +126,7 @@ class EventDecoder:
         RecordHeaderError
             If a header is wrong; what stands before it has been passed on.
         """
-        events = _ScalarEvents(data, self._numbers, record, report)
+        events = _ScalarEvents(data, self._names, record, report)
         try:
             return self._decode(data, events)
         finally:
@@ -270,7 +279,12 @@ class EventDecoder:
         return values == [Scalar(tag, probe)] and other[:2] == event[:2]
 
     def _number(self, tag: str) -> int:
-        return self._numbers.setdefault(tag, len(self._numbers))
+        number = self._numbers.get(tag)
+        if number is None:
+            number = self._numbers[tag] = len(self._names)
+            name = titled(tag, self._title)
+            self._names.append(tag if name != tag and name in self._names else name)
+        return number
 
 
 class _ScalarEvents:

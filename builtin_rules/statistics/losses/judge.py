@@ -82,6 +82,8 @@ class StateVerdict(NamedTuple):
         A sentence for users; empty if there is nothing to say.
     excess
         In a spike, how many times the tolerated distance the row is above the level from before.
+    back
+        The level to which a spike has to come back; infinite outside of one.
     """
 
     state: LossState
@@ -90,6 +92,7 @@ class StateVerdict(NamedTuple):
     limit: float = math.nan
     note: str = ""
     excess: float = 0.0
+    back: float = math.inf
 
 
 class _OpenSpike(NamedTuple):
@@ -101,10 +104,13 @@ class _OpenSpike(NamedTuple):
     recovered: float  # the limit of a row that is back
     noise: float
 
-    def excess(self, value: float) -> float:
-        """Return the distance of a value from the level, in units of that of the limit."""
+    def verdict(
+        self, state: LossState, value: float, measured: float, note: str = ""
+    ) -> StateVerdict:
+        """Return the verdict on a spike at a row with a value."""
         tolerated = self.limit - self.level
-        return (value - self.level) / tolerated if tolerated > 0 else math.inf
+        excess = (value - self.level) / tolerated if tolerated > 0 else math.inf
+        return StateVerdict(state, self.row, measured, self.limit, note, excess, self.recovered)
 
 
 class LossJudge:
@@ -282,28 +288,21 @@ class LossJudge:
                     self._peak = value
                     recovered = level + max(NOISES * noise, SPIKE_SHARE * abs(level))
                     spike = self._spike = _OpenSpike(row, level, limit, recovered, noise)
-                    return StateVerdict(
-                        LossState.SPIKE, row, value, limit, excess=spike.excess(value)
-                    )
+                    return spike.verdict(LossState.SPIKE, value, value)
             self._plain.add(value)
             return None
         self._peak = max(self._peak, value)
-        excess = spike.excess(value)
         back = statistics.median(self._window.latest(BACK_ROWS)) <= spike.recovered
         if back and row - spike.row >= BACK_ROWS:
             self._end_spike(BACK_ROWS)
             length = row + 1 - BACK_ROWS - spike.row
             note = f"It began {row - spike.row} rows ago and was back after {length}."
-            return StateVerdict(
-                LossState.SPIKE_RECOVERED, spike.row, self._peak, spike.limit, note, excess
-            )
+            return spike.verdict(LossState.SPIKE_RECOVERED, value, self._peak, note)
         if row - spike.row >= RECOVERY_ROWS:
             self._end_spike(SPIKE_ROWS)
             note = f"It began {row - spike.row} rows ago and has not recovered."
-            return StateVerdict(
-                LossState.SPIKE_LASTING, spike.row, value, spike.limit, note, excess
-            )
-        return StateVerdict(LossState.SPIKE, spike.row, value, spike.limit, excess=excess)
+            return spike.verdict(LossState.SPIKE_LASTING, value, value, note)
+        return spike.verdict(LossState.SPIKE, value, value)
 
     def _end_spike(self, kept: int) -> None:
         """Go on from the latest `kept` rows."""

@@ -1,5 +1,6 @@
 """LossSpike: the training loss jumps up at once."""
 
+import math
 from collections import defaultdict, deque
 from typing import Final
 
@@ -37,7 +38,7 @@ class LossSpike(DeclaredRule):
     60 %). At a level below 1 % of the loss at the start, where a single sample can lift a batch,
     only rows above half of that loss are counted. A jump that loses half of the fall or rises above
     the start is a divergence, which `LossNotDecreasing` reports. What is a warning has recovered
-    when the loss is below its limit again, and 128 rows had no spike.
+    when the loss is back, and 128 rows had no spike.
 
     The objective is chosen as by `LossNotDecreasing`, and adversarial and reinforcement trainings
     are not judged. NaN and infinity are left out (`ExplodingTensor` reports them). Losses of
@@ -52,7 +53,7 @@ class LossSpike(DeclaredRule):
 
     def _prepare(self) -> None:
         self._judges: dict[str, LossJudge] = {}  # by objective
-        self._limits: dict[str, float] = {}  # of a reported spike, until the loss is back
+        self._limits: dict[str, float] = {}  # to which a loss with a spike has to come back
         # Rows by objective: those above the limit, and the first ones of those far above it.
         self._spikes: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=OFTEN_ROWS))
         self._far: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=REPEATED_SPIKES))
@@ -106,7 +107,7 @@ class LossSpike(DeclaredRule):
         often = repeated or (len(spikes) == OFTEN_ROWS and rows - spikes[0] < NOISE_ROWS)
         severity = Severity.WARNING if lasting or often else Severity.NOTE
         if lasting or often:
-            self._limits[name] = verdict.limit
+            self._limits[name] = min(verdict.back, self._limits.get(name, math.inf))
         peak, limit = value if lasting else verdict.measured, verdict.limit
         return self.record(
             (name, None), step, SPIKE, peak, limit, met=True, note=note, severity=severity

@@ -329,17 +329,12 @@ def _sample_column(columns: Columns) -> str:
 def _are_metrics(columns: Columns) -> bool:
     """Return whether columns without a step are plainly those of a training log.
 
-    It is the only one in a file that is called after a metric. Otherwise, one is a loss, and each
-    other one is something that rule-runner knows, a duration, a time, or has a twin that begins
-    with ``val_``; half of them suffice in a file that is called a log. A table of other data, or
-    of results by model, has more.
+    One is a loss or a metric in a file that is called a log, or after a metric. Otherwise, one is
+    a loss, and each other one is something that rule-runner knows, a duration, a time, or has a
+    twin that begins with ``val_``. A table of other data, or of results by model, has more.
     """
-    collections = [NAMES(name).collection for name in columns.numbers]
-    if len(collections) == 1 and NAMES(columns.title).is_metric:
-        return True
-    is_half_known = "losses" in collections and 2 * collections.count("") <= len(collections)
-    if is_half_known and LOG_TITLE.fullmatch(columns.title):
-        return True
+    if LOG_TITLE.fullmatch(columns.title) or NAMES(columns.title).is_metric:
+        return columns.has_loss
     names, plain = columns.names, [name.lower() for name in columns.names]
     twins = {f"val_{name}" for name in plain}.intersection(plain)
     return any(NAMES(name).collection == "losses" for name in names) and all(

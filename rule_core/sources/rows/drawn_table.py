@@ -9,6 +9,11 @@ Cells = list[tuple[str, object]]
 
 _LINES: Final = str.maketrans("║│┃", "|||")
 _RULER: Final = re.compile(r"[\s|+\-=_*#~╔╗╚╝╠╣╦╩╬═║─│┌┐└┘├┤┬┴┼━┏┓┗┛┡┩:]{4,}")
+# What loggers write before a line: when, who and how serious it is.
+_LOGGED: Final = re.compile(
+    r"\s*\[?\d{2,4}[-/]\d\d[-/]\d{2,4}[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?\]?"
+    r"(?:[ :-]+\[?(?:[A-Za-z_.]{1,40}[ :-]+)?(?:INFO|DEBUG|WARNING)\]?)?[ :-]*"
+)
 _BETWEEN_CELLS: Final = re.compile(r"\s{2,}|\t|\s*\|\s*")
 _ALIGNED: Final = re.compile(r"\S+(?: \S+)*")  # a cell between several blanks
 _UNIT: Final = re.compile(r"(?<=[\d.])\s?(?:%|[kKMG]i?B?|s|ms|m|it/s)$")
@@ -39,6 +44,8 @@ class DrawnTable:
             return self.end()
         bar = _BAR.search(content) if self._header or "  " in content else None
         line = content[: bar.start()] if bar else content
+        if (logged := _LOGGED.match(line)) and ("\t" in line or "  " in line):
+            line = line[logged.end() :]
         content = line.strip().removesuffix(":")
         if content[:1] == "|" == content[-1:]:
             cells = [cell.strip() for cell in content[1:-1].split("|")]

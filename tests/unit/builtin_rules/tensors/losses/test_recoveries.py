@@ -13,6 +13,9 @@ from smdebug.rules import Rule
 FALL = np.linspace(3.0, 1.0, 100)
 LEVEL = np.tile([1.0, 1.01, 0.99, 1.005, 0.995], 60)
 SPIKED = np.r_[[3.0] * 5, LEVEL[:55], [1.9] * 80]
+NOISY = np.tile([1.0, 1.2, 0.85, 1.1, 0.9], 60)
+LASTING = np.r_[[9.0] * 5, NOISY[:55], [3.0] * 80]
+TWICE = np.r_[[9.0] * 5, LEVEL[:55], [1.9] * 80, [3.5] * 80]
 AT = np.arange(400)
 LEARNS = np.minimum(AT, 200) / 2.0
 
@@ -45,6 +48,8 @@ def test_a_loss(losses: NDArray[np.float64], first: int, back: list[int]) -> Non
         pytest.param(np.r_[LEVEL[:40], [9.0, *LEVEL[:9]] * 3, LEVEL], 60, [189], id="outliers"),
         pytest.param(np.r_[SPIKED, LEVEL], 110, [239], id="lasting-and-is-back"),
         pytest.param(np.r_[SPIKED, LEVEL * 1.9], 110, [], id="stays-up"),
+        pytest.param(np.r_[TWICE, LEVEL * 1.9], 110, [], id="back-from-the-second-only"),
+        pytest.param(np.r_[LASTING, NOISY * 1.9], 110, [], id="below-the-limit-only"),
     ],
 )
 def test_a_spike(losses: NDArray[np.float64], first: int, back: list[int]) -> None:

@@ -329,12 +329,15 @@ def _sample_column(columns: Columns) -> str:
 def _are_metrics(columns: Columns) -> bool:
     """Return whether columns without a step are plainly those of a training log.
 
-    One is a loss or a metric in a file that is called a log, or after a metric. Otherwise, one is
-    a loss, and each other one is something that rule-runner knows, a duration, a time, or has a
-    twin that begins with ``val_``. A table of other data, or of results by model, has more.
+    One is a loss or a metric in a file that is called a log. So it is in one that is called after
+    a metric, if it is the only one or pandas has numbered the rows. Otherwise, one is a loss, and
+    each other one is something that rule-runner knows, a duration, a time, or has a twin that
+    begins with ``val_``. A table of other data, or of results by model, has more.
     """
-    if LOG_TITLE.fullmatch(columns.title) or NAMES(columns.title).is_metric:
-        return columns.has_loss
+    is_numbered = len(columns.numbers) == 1 or bool(columns.counters)
+    is_metric = NAMES(columns.title).is_metric and is_numbered
+    if (is_metric or LOG_TITLE.fullmatch(columns.title)) and columns.has_loss:
+        return True
     names, plain = columns.names, [name.lower() for name in columns.names]
     twins = {f"val_{name}" for name in plain}.intersection(plain)
     return any(NAMES(name).collection == "losses" for name in names) and all(

@@ -242,6 +242,24 @@ def test_what_is_no_number_is_passed_over(value: bytes) -> None:
     assert not index.file_problems.problems
 
 
+@pytest.mark.parametrize(
+    ("folder", "tags", "names"),
+    [
+        ("Train_Loss/", ["Train"], ["Train_Loss"]),
+        ("loss/", ["train", "val", "0", "1"], ["loss/train", "loss/val", "loss", "1"]),
+        ("loss/", ["acc"], ["acc"]),
+        ("run_1/", ["Train"], ["Train"]),
+    ],
+)
+def test_a_folder_called_after_a_metric_names_its_curves(
+    folder: str, tags: list[str], names: list[str]
+) -> None:
+    records = [event(step, simple(tag, 1.0)) for step, tag in enumerate(tags)]
+    index = opened({folder + NAME: event_file(*records)}, folder)
+    index.refresh()
+    assert [*points(index)] == names
+
+
 def test_numbers_may_be_looked_at_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a profiler does that keeps the variables of the functions that it has seen."""
     kept: list[tuple[Any, ...]] = []

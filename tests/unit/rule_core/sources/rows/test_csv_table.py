@@ -49,6 +49,12 @@ def test_padded_headers_of_yolo() -> None:
     )
 
 
+@pytest.mark.parametrize("content", [b"id,score\n1,2\n2,3\n", b"model,loss\n1,2\n2,3\n"])
+def test_a_table_called_after_a_metric_may_hold_samples(content: bytes) -> None:
+    items = recognized(FORMAT, {"scores.csv": content})
+    assert not any(isinstance(item, Recognized) for item in items)
+
+
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
@@ -372,6 +378,17 @@ def test_columns_that_are_plainly_metrics(content: bytes, is_log: bool) -> None:
             "progress.csv",
             b"kl,loss\n0.75,1\n0.5,2\n",
             {"kl": [("0", 0.75), ("1", 0.5)], "loss": [("0", 1.0), ("1", 2.0)]},
+        ),
+        (
+            "training_history.csv",
+            b"loss,audio,text,kl\n1,2,3,4\n0.5,2,3,4\n",
+            {"loss": [("0", 1.0), ("1", 0.5)]}
+            | {name: [("0", x), ("1", x)] for name, x in [("audio", 2), ("text", 3), ("kl", 4)]},
+        ),
+        (
+            "rewards.csv",
+            b",rewards,discount\n0,1,0.5\n1,2,0.5\n",
+            {"rewards": [("0", 1.0), ("1", 2.0)], "discount": [("0", 0.5), ("1", 0.5)]},
         ),
     ],
 )

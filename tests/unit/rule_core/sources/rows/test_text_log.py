@@ -301,8 +301,13 @@ def test_what_is_printed_behind_a_bar() -> None:
         "step    when        loss    acc\n10    01:02:03    0.25    0.5\n",
         "  step    loss    best     acc\n    10    0.25             0.5\n",
         "step   loss    acc: 100% ━━━ 9/9 8.5it/s\n  10   0.25    0.5: 100% ━━━ 9/9 8.5it/s\n",
+        "[2026/02/21 14:22:58] - step \t loss\t \tacc\n[2026/02/21 14:22:59] - 10 \t 0.25 \t 0.5\n",
+        "2026-02-21 14:22:58 INFO - step  loss  acc\n2026-02-21 14:22:59 INFO - 10  0.25  0.5\n",
     ],
-    ids=["brackets", "cells that touch", "two lines of names", "a time", "no cell", "bars"],
+    ids=[
+        *("brackets", "cells that touch", "two lines of names", "a time", "no cell", "bars"),
+        *("times before rows", "loggers before rows"),
+    ],
 )
 def test_tables(table: str) -> None:
     content = read(FORMAT, table.encode())

@@ -174,7 +174,7 @@ def block(matrix: Ints, *, literal: bool) -> MatrixBlock:
             )
     samples = int(matrix.sum())
     shares = [column.share for column in columns.values() if column.on_diagonal]
-    wrong = 1.0 - float(diagonal.sum() / samples)
+    wrong = float((samples - diagonal.sum()) / samples)
     return MatrixBlock(columns, wrong, samples, 1.0 - statistics.median(shares), tuple(labelled))
 
 

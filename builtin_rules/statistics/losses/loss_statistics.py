@@ -28,7 +28,7 @@ MIN_NOISE_LOSSES: Final = 3
 _SINGLE: Final = SingleNumber()
 _TRAINING_SET: Final = re.compile(r"^d?train(ing)?$", re.IGNORECASE)
 _VALIDATION: Final = re.compile(r"(^|/)val_")  # Keras saves it with a step of training
-_OF_EPOCH: Final = "_epoch"  # the end of the name of a mean over the steps of an epoch
+OF_EPOCH: Final = "_epoch"  # the end of the name of a mean over the steps of an epoch
 _K = TypeVar("_K")
 
 
@@ -161,8 +161,8 @@ def _losses_in(
             return _of_sets(finite)
     validation = {name: value for name, value in finite.items() if _VALIDATION.search(name)}
     training = {name: value for name, value in finite.items() if name not in validation}
-    whole = {name: training.pop(name) for name in list(training) if name.endswith(_OF_EPOCH)}
-    means = _mean("", training) | _mean(_OF_EPOCH, whole)
+    whole = {name: training.pop(name) for name in list(training) if name.endswith(OF_EPOCH)}
+    means = _mean("", training) | _mean(OF_EPOCH, whole)
     return StepLosses(means, _mean(LossKey("", ""), validation))
 
 
@@ -281,7 +281,7 @@ class EvaluationPhases:
         return ended
 
     def _phase(self, key: LossKey, validation: PhaseLosses) -> EvaluationPhase:
-        whole = self._training.get(_OF_EPOCH)
+        whole = self._training.get(OF_EPOCH)
         is_whole = whole is not None and whole.count and not key.metric
         training = whole if is_whole else self._training.get(key.metric)
         if training is None or not training.count:

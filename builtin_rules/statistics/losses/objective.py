@@ -4,13 +4,14 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-from builtin_rules.statistics.losses.loss_statistics import loss, split_metric
+from builtin_rules.statistics.losses.loss_statistics import OF_EPOCH, loss, split_metric
 from builtin_rules.statistics.tensor_selection import names_in_mode
 from builtin_rules.statistics.training_kind import TrainingKind, training_kind
 from smdebug.core.modes import ModeKeys
 
 RATES: Final = "learning_rates"
 SUM: Final = "the sum of the losses"
+OF_STEP: Final = "_step"  # the end of the name of a loss whose mean over an epoch is saved too
 _TOTAL: Final = re.compile(
     r"(^|.*[/.])(train(ing)?[_/-]?)?((total|overall|sum)[_-]?loss|loss[_-]?(total|sum)?|loss_value)"
     r"([_-](step|epoch))?$",
@@ -32,10 +33,15 @@ def objectives(losses: Mapping[str, float]) -> dict[str, float]:
     """Return the losses to judge among the training losses of a step, by name.
 
     That is the loss that equals the sum of the others, else the one whose name says that it is the
-    total, else the sum of all. Each of XGBoost's metrics is judged by itself.
+    total, else the sum of all. Each of XGBoost's metrics is judged by itself, and so are means of
+    an epoch (``train_loss_epoch``).
     """
     if len(losses) <= 1 or all(map(is_metric, losses)):
         return dict(losses)
+    of_epoch = {name: value for name, value in losses.items() if name.endswith(OF_EPOCH)}
+    if of_epoch and len(of_epoch) < len(losses):
+        of_step = {name: value for name, value in losses.items() if name not in of_epoch}
+        return objectives(of_step) | objectives(of_epoch)
     whole = sum(losses.values())
     for name, value in losses.items():
         if len(losses) > _MIN_PARTS and abs(whole - 2 * value) <= _ROUNDING * abs(value):
@@ -44,6 +50,16 @@ def objectives(losses: Mapping[str, float]) -> dict[str, float]:
     if totals:
         return {totals[0]: losses[totals[0]]}
     return {SUM: whole}
+
+
+def without_twins(names: Collection[str]) -> list[str]:
+    """Return names without those of single steps of which the means of epochs are there.
+
+    >>> without_twins(["loss_step", "loss_epoch", "kl_step"])
+    ['loss_epoch', 'kl_step']
+    """
+    twins = {name.removesuffix(OF_EPOCH) + OF_STEP for name in names if name.endswith(OF_EPOCH)}
+    return [name for name in names if name not in twins]
 
 
 def is_metric(name: str) -> bool:

@@ -17,6 +17,7 @@ from builtin_rules.statistics.losses.objective import (
     is_validation,
     no_objective,
     objectives,
+    without_twins,
 )
 from builtin_rules.statistics.parameters import Declared, count, flag, names, percentage
 from builtin_rules.statistics.tensor_selection import (
@@ -60,8 +61,8 @@ class LossNotDecreasing(DeclaredRule):
       quarters fall by clearly less than 2.5 %, or by less than 0.1 % in ten rows.
       At the end of the data any number of rows is enough that refutes a fall of 4 % and shows no
       certain fall of 1 %, by the Mann-Kendall test, which is exact for few rows; so it takes four.
-      There, evaluation losses are judged likewise, and none is reported if any loss falls by 4 %,
-      or certainly by 1 %.
+      There, evaluation losses are judged likewise, means of epochs (``loss_epoch``) in place of
+      their steps, and none is reported if any loss falls by 4 %, or certainly by 1 %.
     - Plateau (warning): from 200 rows on, the last three quarters are level to within 1 %, above
       80 % of the start; or, from 100 rows on, the loss rises by more than is tolerated for half of
       its rows.
@@ -258,12 +259,15 @@ class LossNotDecreasing(DeclaredRule):
 
     def invoke_at_end(self, step: int) -> bool:
         """Judge what the end of the data tells of each loss."""
-        judges = (*self._judges.items(), *self._evaluated.items())
-        learns = any(judge.has_fallen() for _, judge in judges)
+        trained, evaluated = (
+            [(name, judges[name]) for name in without_twins(judges)]
+            for judges in (self._judges, self._evaluated)
+        )
+        learns = any(judge.has_fallen() for _, judge in (*trained, *evaluated))
         answers: list[bool | None] = []
-        for at, (name, judge) in enumerate(judges):
+        for at, (name, judge) in enumerate((*trained, *evaluated)):
             verdict = judge.end()
-            of_training = at < len(self._judges)
+            of_training = at < len(trained)
             if verdict is None:
                 continue
             if verdict.state is LossState.NEVER_LEARNED:

@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from judging import Judged, judge_to_the_end, save
+from judging_rows import judge_rows
+from list_source import Row
 
 from builtin_rules import LossNotDecreasing
 from smdebug.core.modes import ModeKeys
@@ -45,3 +47,15 @@ def test_training_and_evaluation_are_judged_together(
 ) -> None:
     found = at_the_end(tmp_path, training, evaluation)
     assert [finding.tensor for finding in found.findings] == tensors
+
+
+@pytest.mark.parametrize(("epochs", "note"), [(LEVEL, "Never learned"), (FALL, "")])
+def test_means_of_epochs_decide_in_place_of_their_steps(epochs: list[float], note: str) -> None:
+    rows: list[Row] = []
+    for epoch, mean in enumerate(epochs):
+        noisy = [(3 * epoch + at, {"train_loss_step": 3.0 - epoch % 3 - at / 2}) for at in (0, 1)]
+        last = {"train_loss_step": 1.0, "train_loss_epoch": mean}
+        rows += [*noisy, (3 * epoch + 2, last)]
+    findings = [each for each in judge_rows(LossNotDecreasing, rows).findings if each.counts]
+    assert [(each.note or "").partition(" for")[0] for each in findings] == [note] * bool(note)
+    assert all(each.tensor == "train_loss_epoch" for each in findings)

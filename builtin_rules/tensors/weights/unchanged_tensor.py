@@ -232,9 +232,10 @@ class UnchangedTensor(SelectingRule):
                 return False
         others = trial.saved_by(step, sorted(self._parameters(step) - {saved.name}))
         return not any(
-            any(self._changes([other], [steps[0], step]).values())
+            any(self._changes([other], [before, step]).values())
             for other in others
             if other[1] == saved.worker
+            for before in steps[:-1]
         )
 
     def _changes(self, keys: Collection[TensorKey], steps: Sequence[int]) -> dict[TensorKey, float]:
@@ -298,5 +299,7 @@ def _is_half(saved: SavedTensor, step: int) -> bool:
     value = only_number(saved, step)
     if value is None:
         return False
-    bits = int(np.float32(value).view(np.uint32))
-    return math.isfinite(value) and not value.is_integer() and bits % _LOST_BITS == 0
+    with np.errstate(over="ignore"):
+        single = np.float32(value)
+    is_exact = math.isfinite(value) and float(single) == value
+    return is_exact and not value.is_integer() and int(single.view(np.uint32)) % _LOST_BITS == 0

@@ -371,6 +371,8 @@ def test_small_updates_of_a_small_rate_are_changes(
         (2.125, {}, [11, 12]),
         (2.125, {"literal": True}, [*range(2, 13)]),
         (2.1, {}, [*range(2, 13)]),
+        (2.125 + 1e-9, {}, [*range(2, 13)]),
+        (1e300 / 3, {}, [*range(2, 13)]),
     ],
 )
 def test_losses_in_half_precision_are_compared_for_longer(
@@ -451,3 +453,10 @@ def test_all_parameters_may_stand_still_while_gradients_accumulate(
     steps = {at: {**tensors, **rates, "head.weight": np.ones(2) + other * at} for at in range(20)}
     trial = save(tmp_path, steps)
     assert judge(UnchangedTensor, trial, tensor_regex="", collection_names="weights").met == met
+
+
+def test_a_parameter_that_moves_and_comes_back_does_not_stand_still(tmp_path: Path) -> None:
+    tensors = {NAME: np.ones(2), GRADIENT: np.ones(2)}
+    steps = {at: {**tensors, "head.weight": np.full(2, at % 2)} for at in range(5)}
+    found = judge(UnchangedTensor, save(tmp_path, steps), collection_names="weights")
+    assert found.met == [2, 3, 4]

@@ -65,6 +65,9 @@ class _Channels:
             with np.errstate(all="ignore"):  # NaN
                 lowest = np.fmin.reduce(images, axis=None)
                 highest = np.fmax.reduce(images, axis=None)
+            if np.isinf(lowest) or np.isinf(highest):
+                self.widen(images[np.isfinite(images)])
+                return
             self.lowest = float(np.fmin(self.lowest, lowest))
             self.highest = float(np.fmax(self.highest, highest))
 
@@ -84,9 +87,10 @@ class CheckInputImages(DeclaredRule):
     """Met when the mean of some channel is further from 0 than `threshold_mean`.
 
     It must also be further from 0 than 0.4 of the channel's standard deviation: how far off a mean
-    is depends on how much pixels vary. The finding is a note if the pixels span the interval from
-    -1 or 0 to 1, as many trainings scale them, or if the mean is smaller than the deviation and the
-    root mean square at most 1, as with a dark background: a first layer copes with both.
+    is depends on how much pixels vary. The finding is a note if the smallest pixel is -1 or 0 and
+    the largest above 0 and at most 1, as many trainings scale them, or if the mean is smaller than
+    the deviation and the root mean square at most 1, as with a dark background: a first layer copes
+    with both.
 
     The mean covers all images saved so far, of all workers and modes. It is judged at each step
     with images, once there are `threshold_samples`. Images are along the first axis. NaN and

@@ -13,6 +13,7 @@ from judging import judge, save
 from numpy.typing import NDArray
 
 from builtin_rules import CheckInputImages, NLPSequenceRatio
+from smdebug.rules.extensions import Finding, Severity
 
 WORKERS = ("worker_0", "worker_1")
 By_worker = dict[str, dict[int, NDArray[Any]]]  # worker -> step -> value
@@ -33,14 +34,14 @@ def trials(draw: st.DrawFn, shapes: list[tuple[int, ...]], values: list[float]) 
     }
 
 
-def found_by(rule: Any, name: str, saved: By_worker, **params: Any) -> list[tuple[int, str]]:
-    """Return where the real rule is met, and what its note says."""
+def found_by(rule: Any, name: str, saved: By_worker, **params: Any) -> list[Finding]:
+    """Return the findings of the real rule."""
     with tempfile.TemporaryDirectory() as folder:
         for worker, steps in saved.items():
             tensors = {step: {name: value} for step, value in steps.items()}
             save(Path(folder), tensors, worker=worker, num_workers=len(saved))
-        findings = judge(rule, Path(folder), **params).findings
-    return [(one.step, str(one.note)) for one in findings]
+        findings: list[Finding] = judge(rule, Path(folder), **params).findings
+    return findings
 
 
 # -- CheckInputImages ----------------------------------------------------------------------------
@@ -57,9 +58,13 @@ IMAGES = [
 ]
 
 
-def slow_axis(name: str, shape: tuple[int, ...], channel: int, *, literal: bool) -> int | None:
-    if literal or channel != 1:
+def slow_axis(
+    name: str, shape: tuple[int, ...], channel: int | None, *, literal: bool
+) -> int | None:
+    if channel is not None:
         return channel
+    if literal:
+        return 1
     if len(shape) < 4:
         return None
     candidates = [one for one in (1, len(shape) - 1) if shape[one] in (1, 3, 4)]
@@ -68,9 +73,32 @@ def slow_axis(name: str, shape: tuple[int, ...], channel: int, *, literal: bool)
     return candidates[-1] if name == "inputs" else candidates[0]
 
 
+def slow_worst(channels: list[list[float]], *, exact: bool) -> tuple[int, Severity] | None:
+    """Return the channel whose mean is furthest too far out, and how serious that is.
+
+    A note comes last; with `exact`, neither deviations nor scales matter.
+    """
+    every = [pixel for pixels in channels for pixel in pixels]
+    scaled = bool(every) and min(every) in {-1, 0} and 0 < max(every) <= 1
+    off = []
+    for number, pixels in enumerate(channels):
+        if not pixels:
+            continue
+        mean = math.fsum(pixels) / len(pixels)
+        deviation = math.sqrt(math.fsum((one - mean) ** 2 for one in pixels) / len(pixels))
+        dark = abs(mean) < deviation and math.fsum(one**2 for one in pixels) <= len(pixels)
+        limit = 0.2 if exact else max(0.2, 0.4 * deviation)
+        if abs(mean) > limit:
+            off.append((exact or not (scaled or dark), abs(mean) - limit, -number))
+    if not off:
+        return None
+    serious, _, number = max(off)
+    return -number, Severity.WARNING if serious else Severity.NOTE
+
+
 def slow_images(
-    name: str, saved: By_worker, channel: int, *, default: bool, literal: bool
-) -> list[tuple[int, str]]:
+    name: str, saved: By_worker, channel: int | None, *, default: bool, literal: bool, exact: bool
+) -> list[tuple[int, str, Severity]]:
     """Return where the mean of some channel is too far out, from single pixels."""
     found = []
     channels: list[list[float]] = []
@@ -93,30 +121,36 @@ def slow_images(
                     channels[0 if axis is None else place[axis]].append(float(value[place]))
             images += shape[0]
             some = True
-        means = [abs(math.fsum(one) / len(one)) if one else -1.0 for one in channels]
-        if some and images >= 6 and max(means) > 0.2:
-            worst = means.index(max(means))
-            mean = math.fsum(channels[worst]) / len(channels[worst])
-            note = f"Channel {worst} of {len(means)} has mean {mean:.4g}; images: {images}."
-            found.append((step, note))
+        worst = slow_worst(channels, exact=exact or literal)
+        if some and images >= 6 and worst is not None:
+            number, severity = worst
+            mean = math.fsum(channels[number]) / len(channels[number])
+            note = f"Channel {number} of {len(channels)} has mean {mean:.4g}; images: {images}."
+            found.append((step, note, severity))
     return found
 
 
 @given(
-    trials(IMAGES, [0.0, 0.0, 0.25, -0.25, 1.0, -1.0, math.nan, math.inf, -math.inf]),
+    trials(IMAGES, [0.0, 0.0, 0.25, -0.25, 1.0, -1.0, 40.0, math.nan, math.inf, -math.inf]),
     st.sampled_from(["inputs", "Net_input_0"]),
-    st.sampled_from([1, 1, 2, 3]),
+    st.sampled_from([None, None, 1, 2, 3]),
+    st.booleans(),
     st.booleans(),
     st.booleans(),
 )
 def test_check_input_images(
-    saved: By_worker, name: str, channel: int, default: bool, literal: bool
+    saved: By_worker, name: str, channel: int | None, default: bool, literal: bool, exact: bool
 ) -> None:
-    params: dict[str, Any] = {"channel": channel, "literal": literal, "threshold_samples": 6}
+    params: dict[str, Any] = {"literal": literal, "threshold_samples": 6}
+    if channel is not None:
+        params["channel"] = channel
     if not default:
         params["regex"] = "."
-    expected = slow_images(name, saved, channel, default=default, literal=literal)
-    assert found_by(CheckInputImages, name, saved, **params) == expected
+    if exact:
+        params["threshold_mean"] = 0.2
+    expected = slow_images(name, saved, channel, default=default, literal=literal, exact=exact)
+    found = found_by(CheckInputImages, name, saved, **params)
+    assert [(one.step, one.note, one.severity) for one in found] == expected
 
 
 # -- NLPSequenceRatio ----------------------------------------------------------------------------
@@ -154,4 +188,5 @@ def test_nlp_sequence_ratio(
     if not default:
         params["tensor_regex"] = "embedding"
     expected = slow_tokens(saved, limits, default=default)
-    assert found_by(NLPSequenceRatio, "embedding0_input_0", saved, **params) == expected
+    found = found_by(NLPSequenceRatio, "embedding0_input_0", saved, **params)
+    assert [(one.step, one.note) for one in found] == expected

@@ -156,6 +156,14 @@ def test_images_scaled_between_zero_or_minus_one_and_one_are_a_note(
     assert judged(tmp_path / "letter", [pixels], literal=True).met == [0]
 
 
+@pytest.mark.parametrize("pixel", [np.nan, np.inf, -np.inf])
+def test_scaled_images_may_have_pixels_without_a_number(pixel: float, tmp_path: Path) -> None:
+    pixels = np.ones((500, 1, 4, 4))
+    pixels[:, :, 0, :2] = 0.0, pixel
+    (finding,) = judged(tmp_path, [pixels]).findings
+    assert finding.severity == Severity.NOTE
+
+
 @pytest.mark.parametrize(("literal", "met"), [(True, [7, 8, 9, 10, 12, 13, 14]), (False, [9])])
 def test_no_later_step_is_read(literal: bool, met: list[int], tmp_path: Path) -> None:
     rng = np.random.default_rng(0)

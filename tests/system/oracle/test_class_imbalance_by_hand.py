@@ -42,42 +42,75 @@ def slow_settled(shares: list[float]) -> bool:
     return best - statistics.mean(shares[-width:]) + error <= 0.02
 
 
-def slow_met(steps: list[Pairs], enough: int, *, literal: bool) -> bool:
-    """Return whether it is met at the last of the steps of one mode."""
+def slow_latest(steps: list[Pairs], enough: int) -> Pairs:
+    """Return the labels of the latest steps that have enough together; fewer if all have not."""
     window: Pairs = []
     for one in reversed(steps):
-        if len(window) < enough or literal:
+        if len(window) < enough:
             window = one + window
-    if len(window) < enough:
-        return False
-    counts = {kind: sum(label == kind for label, _ in window) for kind, _ in window}
-    wrong = {kind: sum(kind == label != other for label, other in window) for kind in counts}
-    if literal:
-        large, small = max(counts.values()), min(counts.values())
-        return large / small > 3 or max(wrong[kind] / counts[kind] for kind in counts) > 0.7
-    every = [label for pairs in steps for label, _ in pairs]
-    ever = {kind: every.count(kind) for kind in every}
-    ratios = []
-    for found in (counts, ever):
-        one, other = max(found.values()), min(found.values())
-        bound = slow_bound(one, one + other, len(found) * (len(found) - 1) // 2)
-        ratios.append(bound / (1 - bound))
+    return window
+
+
+def counted(pairs: Pairs) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the labels of each class, and the mispredicted ones among them."""
+    counts = {kind: sum(label == kind for label, _ in pairs) for kind, _ in pairs}
+    wrong = {kind: sum(kind == label != other for label, other in pairs) for kind in counts}
+    return counts, wrong
+
+
+def slow_ratio(pairs: Pairs) -> float:
+    """Return a lower bound of the ratio of the largest to the smallest class."""
+    counts, _ = counted(pairs)
+    one, other = max(counts.values()), min(counts.values())
+    bound = slow_bound(one, one + other, len(counts) * (len(counts) - 1) // 2)
+    return bound / (1 - bound)
+
+
+def slow_missed(steps: list[Pairs], window: Pairs) -> bool:
+    """Return whether a class is mispredicted too often while the others are learned."""
+    counts, wrong = counted(window)
     shares = {kind: slow_bound(wrong[kind], counts[kind], len(counts)) for kind in counts}
     worst = max(shares, key=lambda kind: shares[kind])
     others = len(window) - counts[worst]
     mistaken = sum(wrong.values())
     stands_out = wrong[worst] == counts[worst] and 0 < others >= 10 * (mistaken - wrong[worst])
-    young = not slow_settled(
-        [sum(one != two for one, two in pairs) / len(pairs) for pairs in steps]
-    )
-    lost = mistaken > 0.7 * len(window)
-    learned = stands_out or not (young or lost)
-    return max(ratios) > 3 or (shares[worst] > 0.7 and learned)
+    errors = [sum(one != two for one, two in pairs) / len(pairs) for pairs in steps]
+    learned = stands_out or (slow_settled(errors) and mistaken <= 0.7 * len(window))
+    return shares[worst] > 0.7 and learned
+
+
+def slow_met(steps: list[Pairs], enough: int, patience: int) -> list[bool]:
+    """Return at which steps of one mode it is met."""
+    met = []
+    rare: list[bool] = []  # what the latest steps show, step by step
+    missed: list[bool] = []
+    for end in range(1, len(steps) + 1):
+        window = slow_latest(steps[:end], enough)
+        if len(window) < enough:
+            met.append(False)
+            continue
+        rare.append(slow_ratio(window) > 3)
+        missed.append(slow_missed(steps[:end], window))
+        lasts = any(len(one) >= patience and all(one[-patience:]) for one in (rare, missed))
+        met.append(lasts or slow_ratio([pair for pairs in steps[:end] for pair in pairs]) > 3)
+    return met
+
+
+def literal_met(steps: list[Pairs], enough: int) -> list[bool]:
+    """Return at which steps the documented sentence is met."""
+    met = []
+    for end in range(1, len(steps) + 1):
+        every = [pair for pairs in steps[:end] for pair in pairs]
+        counts, wrong = counted(every)
+        ratio = max(counts.values()) / min(counts.values())
+        share = max(wrong[kind] / counts[kind] for kind in counts)
+        met.append(len(every) >= enough and (ratio > 3 or share > 0.7))
+    return met
 
 
 @given(
     seed=st.integers(0, 2**32 - 1),
-    steps=st.integers(1, 30),
+    steps=st.integers(1, 50),
     classes=st.integers(1, 4),
     rare=st.sampled_from([1.0, 0.3, 0.05]),
     hard=st.sampled_from([0.0, 0.7, 1.0]),
@@ -111,13 +144,12 @@ def test_class_imbalance(
         save(Path(folder), tensors, modes=modes)
         rule = with_defaults(ClassImbalance, threshold_imbalance=3.0, samples=100)
         met = judge(rule, Path(folder), literal=literal).met
-    expected = [
-        at
-        for at in range(steps)
-        if slow_met(
-            [saved[one] for one in range(at + 1) if literal or modes[one] is modes[at]],
-            100,
-            literal=literal,
-        )
-    ]
-    assert met == expected
+    expected = []
+    if literal:
+        expected = [at for at, is_met in enumerate(literal_met(saved, 100)) if is_met]
+    else:
+        for mode, patience in ((ModeKeys.TRAIN, 20), (ModeKeys.EVAL, 5)):
+            places = [at for at in range(steps) if modes[at] is mode]
+            found = slow_met([saved[at] for at in places], 100, patience)
+            expected += [at for at, is_met in zip(places, found, strict=True) if is_met]
+    assert met == sorted(expected)

@@ -141,7 +141,7 @@ def slow_zeros(saved: By_worker, threshold: float, selected: str, *, literal: bo
         zeros = [one for one in value.flat if one == 0]
         all_zero = len(zeros) == value.size and step == first_step(saved, name)
         new = name != "loss" and all_zero and not literal
-        wanted = (name != "loss" and not new) or name == selected
+        wanted = (name != "loss" or name == selected) and not new
         if wanted and 100 * len(zeros) / value.size >= threshold:
             found.add((step, name, worker))
     return found

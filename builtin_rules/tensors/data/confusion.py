@@ -74,9 +74,9 @@ class Confusion(DeclaredRule):
     half of the run, which needs at least five matrices. In that half, the model must not have lost
     a fifth of its errors, nor a twentieth of them beyond chance. Tasks with noise are wrong in each
     class, and more often in those that are rare or alike. So the predictions of the class must
-    surely be wrong in most cases, or most samples of another class, at least half as frequent, must
-    be among them. Or two of several classes are predicted for each other, and the class is surely
-    wrong three times as often as the median class.
+    surely be wrong in most cases, or most samples of the class that is most often mistaken for it,
+    if at least half as frequent, must surely be among them. Or two of several classes are mostly
+    mistaken for each other, and the class is surely wrong three times as often as the median class.
     The bound must still exceed the limit if the class and all errors kept improving for as long
     again. And all this must already hold one matrix earlier. So a young model is not reported.
     Steps saved before the first judged one count too.

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from judging import judge, save, with_defaults
 
@@ -117,6 +117,8 @@ def literal_met(steps: list[Pairs], enough: int) -> list[bool]:
     evaluates=st.booleans(),
     literal=st.booleans(),
 )
+@example(seed=0, steps=40, classes=3, rare=1.0, hard=1.0, evaluates=False, literal=False)
+@example(seed=0, steps=40, classes=3, rare=1.0, hard=1.0, evaluates=True, literal=False)
 def test_class_imbalance(
     seed: int,
     steps: int,

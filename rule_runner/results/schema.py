@@ -395,7 +395,7 @@ def rule_result(
     """
     where = numbers(state.step, segments)
     has_state = state.goes_on and state.status is RuleStatus.ISSUES_FOUND
-    recovered_at = state.recovered_at(segments) if has_state else None
+    recovered_at = state.recovered_at() if has_state else None
     return RuleResult(
         configuration_name=state.configuration_name,
         rule=state.rule,
@@ -409,7 +409,7 @@ def rule_result(
         segment=where.segment,
         resumed_from=where.resumed_from,
         evidence=[
-            _with_state(evidence(finding, segments), state.finding_recovered_at(finding, segments))
+            _with_state(evidence(finding, segments), state.finding_recovered_at(finding))
             if state.goes_on and finding.counts
             else evidence(finding, segments)
             for finding in state.evidence

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from rule_core.model.segments import SEGMENT_STEPS, resumed_at, segment_of, step_in_segment
+from rule_core.model.segments import SEGMENT_STEPS, segment_of, step_in_segment
 from rule_core.rules.evidence import Finding, Series, most_serious
 from rule_core.severity import Severity
 from rule_runner.results.status import (
@@ -406,27 +406,35 @@ class RuleJobState:
             f"{min_coverage:.1%}."
         )
 
-    def recovered_at(self, segments: Sequence[int]) -> int | None:
+    def recovered_at(self) -> int | None:
         """Return the global step since which no condition is met that was; None without one.
 
-        A run that was resumed at an earlier step has recovered, unless the condition is met again.
-
-        Parameters
-        ----------
-        segments
-            The first global step of each segment of the trial, if there are several.
+        A run that was resumed before a step and has passed it again has recovered there, unless the
+        condition is met again.
         """
-        resumed = [resumed_at(each.last, segments) for each in self._open.values()]
+        resumed = [self._repeated_from(each.last) for each in self._open.values()]
         steps = [step for step in (self._recovered_at, *resumed) if step is not None]
         return None if None in resumed else max(steps, default=None)
 
-    def finding_recovered_at(self, finding: Finding, segments: Sequence[int]) -> int | None:
+    def finding_recovered_at(self, finding: Finding) -> int | None:
         """Return the global step at which the condition of a finding recovered, if it did."""
         if finding.recovered_at is not None:
             return finding.recovered_at
         since = self._open.get(finding.series)
         is_latest = since is not None and since.first <= finding.step
-        return resumed_at(since.last if since and is_latest else finding.step, segments)
+        return self._repeated_from(since.last if since and is_latest else finding.step)
+
+    def _repeated_from(self, step: int) -> int | None:
+        """Return where a later segment begins that has repeated a global step; None without one."""
+        own = step_in_segment(step)
+        return next(
+            (
+                first
+                for first, last in self.ranges
+                if first > step and step_in_segment(first) <= own <= step_in_segment(last)
+            ),
+            None,
+        )
 
     def _keep(self, findings: Sequence[Finding]) -> None:
         self.kept = [each for each in findings if self._is_news(each) and self._count(each)]

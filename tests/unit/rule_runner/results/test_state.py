@@ -384,7 +384,7 @@ def test_what_repeats_an_open_finding_is_neither_kept_nor_counted() -> None:
     assert not evaluation.condition_met(2, [Finding(2, "w"), Finding(2, "w"), new], at(2))
     assert evaluation.kept == [new]
     assert evaluation.findings_count == 3
-    assert evaluation.recovered_at([]) is None
+    assert evaluation.recovered_at() is None
 
 
 def test_a_more_serious_finding_is_kept_though_one_is_open() -> None:
@@ -401,12 +401,12 @@ def test_a_condition_recovers_when_the_rule_says_so_and_may_be_met_again(keep_go
     evaluation = (begun if keep_going else follows)(keep_going=keep_going)
     evaluation.condition_met(1, [Finding(1, "v"), Finding(1, "w")], at(1))
     evaluation.finding_only(5, [back(5, "w")])
-    assert evaluation.recovered_at([]) is None  # v is not
+    assert evaluation.recovered_at() is None  # v is not
     evaluation.finding_only(6, [back(6, "v")])
-    assert evaluation.recovered_at([]) == 6
+    assert evaluation.recovered_at() == 6
     assert [finding.recovered_at for finding in evaluation.evidence] == [6, 5, 5, 6]
     evaluation.condition_met(8, [Finding(8, "w")], at(8))
-    assert evaluation.recovered_at([]) is None
+    assert evaluation.recovered_at() is None
     assert [finding.recovered_at for finding in evaluation.evidence] == [6, 5, 5, 6, None]
     assert evaluation.status is RuleStatus.ISSUES_FOUND
     assert evaluation.findings_count == 3
@@ -416,7 +416,7 @@ def test_what_was_not_met_does_not_recover() -> None:
     evaluation = follows()
     evaluation.finding_only(1, [back(1)])
     assert (evaluation.evidence, evaluation.notes_count) == ([], 0)
-    assert evaluation.recovered_at([]) is None
+    assert evaluation.recovered_at() is None
 
 
 def test_a_rule_that_ends_with_its_first_finding_has_no_recoveries() -> None:
@@ -425,24 +425,29 @@ def test_a_rule_that_ends_with_its_first_finding_has_no_recoveries() -> None:
     assert evaluation.evidence == [Finding(1)]
 
 
-def test_a_run_that_was_resumed_before_the_latest_finding_has_recovered() -> None:
+def test_a_run_that_was_resumed_and_has_passed_the_latest_finding_has_recovered() -> None:
     evaluation = follows()
-    segments = [0, global_step(1, 40)]
     for step in (30, 45):
         evaluation.condition_met(step, [Finding(step, "w")], at(step))
     (found,) = evaluation.evidence
-    assert evaluation.recovered_at(segments) == global_step(1, 40)
-    assert evaluation.finding_recovered_at(found, segments) == global_step(1, 40)
+    resumed = global_step(1, 40)
+    evaluation.step_judged(resumed)
+    assert evaluation.recovered_at() is None
+    assert evaluation.finding_recovered_at(found) is None
+    evaluation.step_judged(global_step(1, 45))
+    assert evaluation.recovered_at() == resumed
+    assert evaluation.finding_recovered_at(found) == resumed
     again = global_step(1, 50)
     evaluation.condition_met(again, [Finding(again, "w")], at(50))
     assert [finding.step for finding in evaluation.evidence] == [30, again]
-    assert evaluation.recovered_at(segments) is None
-    assert evaluation.finding_recovered_at(evaluation.evidence[1], segments) is None
+    assert evaluation.recovered_at() is None
+    assert evaluation.finding_recovered_at(evaluation.evidence[1]) is None
 
 
 def test_a_run_that_was_resumed_after_the_latest_finding_has_not_recovered() -> None:
     evaluation = follows()
     evaluation.condition_met(30, [Finding(30, "w")], at(30))
-    segments = [0, global_step(1, 40)]
-    assert evaluation.recovered_at(segments) is None
-    assert evaluation.finding_recovered_at(evaluation.evidence[0], segments) is None
+    for own in (40, 50):
+        evaluation.step_judged(global_step(1, own))
+    assert evaluation.recovered_at() is None
+    assert evaluation.finding_recovered_at(evaluation.evidence[0]) is None

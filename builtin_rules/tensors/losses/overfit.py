@@ -107,8 +107,9 @@ class Overfit(DeclaredRule):
     - training) / |training| > ratio_threshold`` alone, and `patience` phases are enough.
     Adversarial and reinforcement trainings are not judged otherwise.
 
-    Losses that are NaN or infinite are left out (`ExplodingTensor` reports them), and a mean
-    training loss of 0 is not judged. Losses of several tensors and workers are averaged.
+    Losses that are NaN or infinite are left out (`ExplodingTensor` reports them), and by the
+    documented sentence, a mean training loss of 0 is not judged. Losses of several tensors and
+    workers are averaged.
     """
 
     READS = "the collection losses, or the selected tensors, in the modes TRAIN and EVAL: values."
@@ -144,7 +145,7 @@ class Overfit(DeclaredRule):
         if not ended:
             has_losses = losses.training or losses.validation
             return self.not_judged("no evaluation phase ends here" if has_losses else NO_LOSS)
-        if not any(phase.training for phase in ended):
+        if not any(map(self._has_gap, ended)):
             return self.not_judged("no training loss before this phase, or a loss of 0")
         reason = "" if self._literal else no_objective(self.base_trial)
         if reason:
@@ -169,8 +170,12 @@ class Overfit(DeclaredRule):
         return judged or any(met)
 
     def _judge_all(self, step: int, ended: list[EvaluationPhase]) -> bool:
-        met = [self._judge(step, phase) for phase in ended if phase.training]
+        met = [self._judge(step, phase) for phase in ended if self._has_gap(phase)]
         return any(met)
+
+    def _has_gap(self, phase: EvaluationPhase) -> bool:
+        """Return whether a phase has a training loss, which is not 0 in the documented ratio."""
+        return phase.training is not None and (phase.training != 0 or not self._literal)
 
     def _judge(self, step: int, phase: EvaluationPhase) -> bool:
         """Judge a phase that has both means."""
@@ -188,7 +193,7 @@ class Overfit(DeclaredRule):
         if not self._literal:
             margin = phase.training_error * (1 + self.ratio_threshold)
             gap -= GAP_DEVIATIONS * math.hypot(margin, phase.validation_error)
-        return gap / abs(training)
+        return gap / max(abs(training), TINY_LOSS)
 
     def _record(self, step: int, phase: EvaluationPhase, watched: _Watched) -> bool:
         """Record a phase and return whether the condition is met."""

@@ -61,6 +61,7 @@ class _Rates:
     decimals: int = 0  # the most of any rate
     latest: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST_ROWS))
     is_noted: bool = False
+    is_reported: bool = False  # as zero or negative
     # Plateaus: their number, the length of the current one, the shortest and the longest before.
     plateaus: int = 0
     length: int = 0
@@ -137,6 +138,10 @@ class _Rates:
         self.above_step, self.dip = self.step, math.inf
         return turned
 
+    def is_continued(self) -> bool:
+        """Return whether more steps precede the rows than they span: the run was resumed."""
+        return self.first_step > self.step - self.first_step
+
     def is_by_epoch(self) -> bool:
         """Return whether the rate changed at regular intervals of many rows, in one direction."""
         return (
@@ -164,15 +169,17 @@ class LearningRate(DeclaredRule):
       of all rows before, unless it rose within the last 10 rows (warning);
     - at the end of the run, the rate has changed only in steps of the same number of rows, at least
       five times five rows, and has either fallen by less than 2 % in all or only risen: its
-      schedule counts batches, but is stepped once an epoch (warning).
+      schedule counts batches, but is stepped once an epoch (warning). A run that was resumed in
+      the second half of its steps is not judged by this.
 
     A rate of zero is only a note in a group beside others that are not zero, since its parameters
     are frozen, and where the loss has clearly fallen meanwhile, since the log then has too few
     digits. The end of a schedule is a note, too, if the log may have rounded to zero: if the
     highest rate has fewer than three digits down to the last decimal place of any rate, or the
     smallest positive rate is less than ten units of that place. A language model whose rate is
-    highest in its first rows has no warm-up: a note. NaN and infinity are left out. Each group and
-    worker is judged by itself.
+    highest in its first rows has no warm-up: a note. A rate of zero or below has recovered when it
+    is above, or such a note explains it. NaN and infinity are left out. Each group and worker is
+    judged by itself.
     """
 
     READS = "the collection learning_rates: values of one element; and the collection losses."
@@ -232,6 +239,10 @@ class LearningRate(DeclaredRule):
             verdicts.append(_Verdict(self.jump * before, note, Severity.WARNING))
         if not verdicts:
             self.record(key, step, RATE, rate, 0.0, met=False)
+        is_explained = any(verdict.severity is Severity.NOTE for verdict in verdicts)
+        if group.is_reported and (not group.zero or is_explained):
+            group.is_reported = False
+            self.found(step, *key, recovers=True)
         met = [self._report(step, key, rate, verdict) for verdict in verdicts]
         return any(met)
 
@@ -270,7 +281,7 @@ class LearningRate(DeclaredRule):
         elif MIN_ROWS <= group.zero < group.rows and not group.is_idle():
             note = f"Zero in the last {group.zero} of {group.rows} rows."
             yield _Verdict(ZERO_SHARE * group.highest, note, Severity.NOTE)
-        if not group.is_by_epoch():
+        if not group.is_by_epoch() or group.is_continued():
             return
         if group.falls and group.last > (1.0 - MOVED_SHARE) * group.highest:
             note = f"It moved {group.falls} times, but hardly: its schedule is stepped too rarely."
@@ -300,6 +311,7 @@ class LearningRate(DeclaredRule):
         is_note = severity is Severity.NOTE
         is_new = not (is_note and group.is_noted)
         group.is_noted |= is_note
+        group.is_reported |= bool(group.zero) and not is_note
         return self.record(key, step, RATE, rate, limit, met=is_new, note=note, severity=severity)
 
 

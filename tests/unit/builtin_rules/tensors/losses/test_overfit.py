@@ -346,3 +346,13 @@ def test_to_the_letter_the_last_phase_ends_with_the_data(
 def test_bad_parameters_are_refused(params: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(SMDebugValueError, match=message):
         judged(tmp_path, [("T", 1.0)], **params)
+
+
+@pytest.mark.parametrize(("params", "met"), [({}, True), ({"literal": True}, False)])
+def test_a_training_loss_of_zero_is_judged_but_by_the_sentence(
+    params: dict[str, Any], met: bool, tmp_path: Path
+) -> None:
+    training = [0.3, 1e-5, 1e-6, *[0.0] * 11]
+    pairs = zip(training, np.linspace(1.5, 1.8, 14).tolist(), strict=True)
+    root = saved(tmp_path, [one for train, val in pairs for one in (("T", train), ("E", val))])
+    assert bool(judge_to_the_end(Overfit, root, **params).met) is met

@@ -148,3 +148,28 @@ def test_rows_that_were_not_saved_count_too() -> None:
     rates = [1.25e-3 if step < 200 else 0.0 for step in steps]
     rows = [(step, values) for step, (_, values) in zip(steps, rows_of(lr=rates), strict=True)]
     assert first_of(judge_rows(LearningRate, rows)) == 240
+
+
+@pytest.mark.parametrize(
+    ("columns", "back"),
+    [
+        pytest.param({"lr": [*[0.0] * 41, *[1e-3] * 20]}, [41], id="zero-at-first"),
+        pytest.param({"lr": [0.0] * 60}, [], id="zero-for-ever"),
+        pytest.param({"lr": [0.0] * 80, "loss": [*[2.0] * 50, *[1.0] * 30]}, [55], id="few-digits"),
+        pytest.param({"lr": [*[1.25e-3] * 41, *[0.0] * 20, *[1.25e-3] * 9]}, [61], id="goes-on"),
+        pytest.param({"lr": [*[1e-3] * 25, -1e-6, 1e-3]}, [26], id="negative"),
+        pytest.param({"lr": [*[1e-3] * 25, 1e-2, 1e-2]}, [], id="jump"),
+    ],
+)
+def test_a_rate_has_recovered_when_it_is_above_zero_or_explained(
+    columns: dict[str, list[float]], back: list[int]
+) -> None:
+    findings = judge_rows(LearningRate, rows_of(**columns)).findings
+    assert [each.step for each in findings if each.recovered_at is not None] == back
+
+
+@pytest.mark.parametrize(("first", "met"), [(0, True), (199, True), (201, False)])
+def test_the_schedule_of_a_run_that_was_resumed_late_is_not_known(first: int, met: bool) -> None:
+    rates = 0.1 * (1 + np.cos(np.pi * BY_EPOCH / 500))
+    rows = [(first + step, values) for step, values in rows_of(lr=rates)]
+    assert bool(judge_rows(LearningRate, rows).met) is met

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from judging import Judged, judge_to_the_end, save
 from judging_rows import judge_rows
-from list_source import Row
 
 from builtin_rules import LossNotDecreasing
 from smdebug.core.modes import ModeKeys
@@ -51,7 +50,7 @@ def test_training_and_evaluation_are_judged_together(
 
 @pytest.mark.parametrize(("epochs", "note"), [(LEVEL, "Never learned"), (FALL, "")])
 def test_means_of_epochs_decide_in_place_of_their_steps(epochs: list[float], note: str) -> None:
-    rows: list[Row] = []
+    rows: list[tuple[int, dict[str, float]]] = []
     for epoch, mean in enumerate(epochs):
         noisy = [(3 * epoch + at, {"train_loss_step": 3.0 - epoch % 3 - at / 2}) for at in (0, 1)]
         last = {"train_loss_step": 1.0, "train_loss_epoch": mean}

@@ -57,7 +57,9 @@ def main() -> int:
     source.add_argument("--runs", type=Path)
     source.add_argument("--mirrors", type=Path)
     parser.add_argument("--rule-runner", default=str(Path(sys.executable).parent / "rule-runner"))
-    parser.add_argument("--set", choices=["first", "second", "third"], help="only the runs of this set")
+    parser.add_argument(
+        "--set", choices=["first", "second", "third"], help="only the runs of this set"
+    )
     parser.add_argument("--csv", type=Path, help="write the verdict on each run to this file")
     options = parser.parse_args()
     table = Path(__file__).parent / "held_out_runs.csv"

@@ -185,7 +185,8 @@ class RuleJob:
             self._judged_kinds.add(self.step_source.kind(step))
         if missing_workers:
             self.state.missing_workers(step, missing_workers)
-        return changed
+        may_change = invocation.findings or step >= SEGMENT_STEPS
+        return bool(may_change and self.state.follow(step)) or changed
 
     def skip(self, step: int, reason: str) -> None:
         """Skip a step that cannot be read."""
@@ -203,7 +204,8 @@ class RuleJob:
         invocation = self._muted(invocation)
         self.rule_time_s += invocation.seconds
         self.measurements.add(invocation.measurements)
-        return self._apply(step, invocation)
+        changed = self._apply(step, invocation)
+        return self.state.follow(step) or changed
 
     def finish(self, *, complete: bool) -> bool:
         """Let the rule finish, and return whether the status changed.
@@ -225,7 +227,8 @@ class RuleJob:
         if not invocation.findings:
             state.step_judged(step)
             return False
-        return self._apply(step, invocation)
+        changed = self._apply(step, invocation)
+        return state.follow(step) or changed
 
     def _muted(self, invocation: InvocationResult) -> InvocationResult:
         """Return a result whose findings have their mode, muted as configured.

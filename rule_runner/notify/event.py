@@ -13,7 +13,7 @@ from rule_core.model.segments import global_step, numbers_of
 from rule_core.severity import Severity
 from rule_runner.errors import UsageError
 from rule_runner.results.json_text import json_digest
-from rule_runner.results.status import DETAILED, RuleStatus
+from rule_runner.results.status import DETAILED, FindingState, RuleStatus
 
 Event: TypeAlias = dict[str, object]
 
@@ -137,6 +137,8 @@ class RuleState:
         Whether its rule judges profiler data.
     severity
         That of the most serious finding; None without issues.
+    finding_state, state_step
+        See `RuleJobState`.
     """
 
     configuration_name: str
@@ -148,12 +150,15 @@ class RuleState:
     lag_s: float = 0.0
     profiler: bool = False
     severity: Severity | None = None
+    finding_state: FindingState | None = None
+    state_step: int | None = None
 
     @property
     def identity(self) -> tuple[str, str]:
-        """Name and status, which tell events apart; so does a severity below error."""
+        """Name and status, which tell events apart; so do mild severities, and recoveries."""
         mild = "" if self.severity in {None, Severity.ERROR} else f" ({self.severity})"
-        return self.configuration_name, f"{self.status}{mild}"
+        since = "" if self.state_step is None else f" {self.finding_state} since {self.state_step}"
+        return self.configuration_name, f"{self.status}{mild}{since}"
 
 
 class _StatusEntry(msgspec.Struct, rename="pascal"):
@@ -166,11 +171,16 @@ class _StatusEntry(msgspec.Struct, rename="pascal"):
     last_segment: int = 0
     evaluation_lag_seconds: float = 0.0
     rule_evaluation_severity: Severity | None = None
+    rule_evaluation_state: FindingState | None = None
+    state_step: int | None = None
+    state_segment: int = 0
 
     def state(self, *, profiler: bool) -> RuleState:
-        last = self.last_step
+        last, since = self.last_step, self.state_step
         if last is not None:
             last = global_step(self.last_segment, last)
+        if since is not None:
+            since = global_step(self.state_segment, since)
         return RuleState(
             self.rule_configuration_name,
             self.rule_evaluation_status,
@@ -181,6 +191,8 @@ class _StatusEntry(msgspec.Struct, rename="pascal"):
             self.evaluation_lag_seconds,
             profiler,
             self.rule_evaluation_severity,
+            self.rule_evaluation_state,
+            since,
         )
 
 
@@ -293,10 +305,13 @@ def _rule_entry(job: EventSubject, rule: RuleState, modified: int) -> dict[str, 
         "StepsEvaluated": rule.steps_evaluated,
         "EvaluationLagSeconds": round(rule.lag_s, 3),
     }
-    if rule.last_step is not None:
-        segment, entry["LastStep"] = numbers_of(rule.last_step)
-        if segment:
-            entry["LastSegment"] = segment
+    for name, step in (("Last", rule.last_step), ("State", rule.state_step)):
+        if step is not None:
+            segment, entry[f"{name}Step"] = numbers_of(step)
+            if segment:
+                entry[f"{name}Segment"] = segment
+    if rule.finding_state is not None:
+        entry["RuleEvaluationState"] = str(rule.finding_state)
     if rule.status in DETAILED and rule.details is not None:
         entry["StatusDetails"] = rule.details
     if rule.severity is not None:

@@ -129,6 +129,8 @@ class EventPublisher:
             lag_s=self._lag(name),
             profiler=name in self._profiling,
             severity=evaluation.severity,
+            finding_state=evaluation.finding_state,
+            state_step=evaluation.state_step,
         )
 
     def drain(self, seconds: float, stopped: Callable[[], bool]) -> list[Undelivered]:

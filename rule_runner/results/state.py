@@ -14,6 +14,7 @@ from rule_runner.results.status import (
     DETAILED,
     NO_DATA,
     NOT_ENOUGH,
+    FindingState,
     Outcome,
     RuleStatus,
     StatusInput,
@@ -147,6 +148,9 @@ class RuleJobState:
         The number of findings that count, of notes, and of muted findings.
     kept
         The latest findings, without notes and muted findings beyond their limits.
+    finding_state, state_step
+        Whether the findings still hold, None if it is not known; and the global step since which
+        this is so, None before the first recovery. See `follow`.
     ended_at
         When the verdict became final: with `keep_going`, after the last step.
     """
@@ -185,6 +189,8 @@ class RuleJobState:
         self._segment_began = 0
         self._open: dict[Series, _Open] = {}
         self._recovered_at: int | None = None  # the latest recovery
+        self.finding_state: FindingState | None = None
+        self.state_step: int | None = None
         self.done = False
 
     @property
@@ -405,6 +411,20 @@ class RuleJobState:
             f"{self._why_skipped()}: {judged / expected:.1%}, and the minimum coverage is "
             f"{min_coverage:.1%}."
         )
+
+    def follow(self, step: int) -> bool:
+        """Decide whether the findings still hold at a global step; return whether that changed.
+
+        That they hold at first is no change: the status has changed then.
+        """
+        if not self.goes_on or self.status is not RuleStatus.ISSUES_FOUND:
+            return False
+        recovered_at, before = self.recovered_at(), self.finding_state
+        self.finding_state = FindingState.OPEN if recovered_at is None else FindingState.RECOVERED
+        if before in {None, self.finding_state}:
+            return False
+        self.state_step = step if recovered_at is None else recovered_at
+        return True
 
     def recovered_at(self) -> int | None:
         """Return the global step since which no condition is met that was; None without one.

@@ -7,7 +7,7 @@ from rule_core.severity import Severity
 from rule_runner.notify.event import Event, statuses
 from rule_runner.notify.messenger import Message, Messenger, NotSentError
 from rule_runner.notify.sinks.base import EventSink, Sent, SinkError
-from rule_runner.results.status import NOT_ENOUGH, RuleStatus
+from rule_runner.results.status import NOT_ENOUGH, FindingState, RuleStatus
 
 MOST_LINES: Final = 20  # of a digest
 _ATTENTION: Final = frozenset({RuleStatus.ISSUES_FOUND, RuleStatus.ERROR})
@@ -81,12 +81,16 @@ def _alerts(event: Event) -> Iterator[_Alert]:
             continue
         severity = entry.get("RuleEvaluationSeverity", Severity.ERROR)
         found = status == RuleStatus.ISSUES_FOUND
+        recovered = entry.get("RuleEvaluationState") == FindingState.RECOVERED
+        found_issues = (
+            "has recovered from its issues" if recovered else f"found issues ({severity})"
+        )
         yield _Alert(
             detail["TrainingJobName"],
             rule,
-            f"found issues ({severity})" if found else "failed",
+            found_issues if found else "failed",
             (details.partition(": ")[2] or details).strip(),
-            not found or severity == Severity.ERROR,
+            not found or (severity == Severity.ERROR and not recovered),
         )
 
 

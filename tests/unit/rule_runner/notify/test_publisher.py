@@ -8,12 +8,13 @@ import evaluating
 import pytest
 from told import ListSink
 
+from rule_core.model.segments import global_step
 from rule_runner.errors import OutputError
 from rule_runner.notify.event import EventSubject
 from rule_runner.notify.publisher import EventPublisher
 from rule_runner.results.cursors import feeds_sinks
 from rule_runner.results.state import RuleJobState
-from smdebug.rules.extensions import Finding
+from smdebug.rules.extensions import Finding, Severity
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -113,3 +114,39 @@ def test_folders_are_free_if_a_sink_cannot_be_begun(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cursor-b"):
         publisher(tmp_path, two()[:1], ListSink("a"), ListSink("b"))
     publisher(tmp_path, two()[:1]).close()
+
+
+def test_an_issue_that_recovers_and_comes_back_has_an_event_each(tmp_path: Path) -> None:
+    def judge(evaluation: RuleJobState) -> None:
+        back = Finding(5, severity=Severity.NOTE, recovered_at=5)
+        publishes = publisher(tmp_path, [evaluation])
+        for finding in (Finding(3), back, Finding(global_step(1, 6))):
+            step = finding.step
+            if finding.counts:
+                evaluation.condition_met(step, [finding], NOW)
+            else:
+                evaluation.finding_only(step, [finding])
+            assert evaluation.follow(step) is (step != 3)
+            assert not evaluation.follow(step)
+            publishes.publish_status(trial_ended=False)
+        publishes.close()
+
+    for _ in range(2):  # a restart judges the same, and publishes nothing again
+        judge(RuleJobState("AllZero", "a", False, NOW, follows=True))
+    states = [
+        {key: one for key, one in entry.items() if "State" in key}
+        for detail in entries(tmp_path)
+        for entry in detail["DebugRuleEvaluationStatuses"]
+    ]
+    assert states == [
+        {"RuleEvaluationState": "open"},
+        {"RuleEvaluationState": "recovered", "StateStep": 5},
+        {"RuleEvaluationState": "open", "StateStep": 6, "StateSegment": 1},
+    ]
+    assert all(detail["ChangedRules"] == ["a"] for detail in entries(tmp_path))
+    statuses = {
+        entry["RuleEvaluationStatus"]
+        for detail in entries(tmp_path)
+        for entry in detail["DebugRuleEvaluationStatuses"]
+    }
+    assert statuses == {"IssuesFound"}

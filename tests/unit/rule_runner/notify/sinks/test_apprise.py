@@ -21,7 +21,7 @@ from rule_runner.notify.event import EventSubject, RuleState
 from rule_runner.notify.sinks import Sent, SinkError
 from rule_runner.notify.sinks.apprise import MOST_LINES, AppriseSink
 from rule_runner.notify.sinks.spec import parse_sinks
-from rule_runner.results.status import NOT_ENOUGH, RuleStatus
+from rule_runner.results.status import NOT_ENOUGH, FindingState, RuleStatus
 
 # Apprise imports it in Python 3.11 and 3.12.
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
@@ -63,6 +63,12 @@ def posted(*events: dict[str, Any]) -> list[dict[str, Any]]:
         (
             WARNING,
             "mnist-42: LossCheck found issues (warning)",
+            CONDITION,
+            "warning",
+        ),
+        (
+            dataclasses.replace(MET, finding_state=FindingState.RECOVERED, state_step=9),
+            "mnist-42: LossCheck has recovered from its issues",
             CONDITION,
             "warning",
         ),

@@ -151,7 +151,7 @@ def verdict_lines(trial: CheckedTrial, severity: Severity = Severity.WARNING) ->
         name = printable(rule.configuration_name)
         group = _group(rule, severity)
         if group:
-            names[group].append(name)
+            names[group].append(f"{name}{_recovery(rule)}")
         elif rule.outcome != Outcome.NOT_EVALUATED:
             yield f"{name}: {_finding_or_failure(rule)}"
         if severity is Severity.NOTE:
@@ -168,6 +168,14 @@ def _group(rule: RuleResult, severity: Severity) -> str:
     if rule.is_set_aside:
         return "muted" if rule.is_muted else "recovered"
     return "warnings" if rule.has_issues() and not rule.has_issues(severity) else ""
+
+
+def _recovery(rule: RuleResult) -> str:
+    """Return from when to when the findings of a rule held, if they have recovered."""
+    if rule.state != FindingState.RECOVERED:
+        return ""
+    end = f"to {rule.recovered_at}" if rule.resumed_from is msgspec.UNSET else "of an earlier start"
+    return f" (step {rule.step} {end})"
 
 
 def _finding_or_failure(rule: RuleResult) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+from msgspec import UNSET
+
 from builtin_rules.rule_page import rule_page
 from rule_core.severity import Severity
 from rule_core.sources.address import address_of
@@ -23,7 +25,7 @@ from rule_runner.results.durable_files import make_folder, remove_scratch, write
 from rule_runner.results.evaluations import ORDER
 from rule_runner.results.file_names import REPORT
 from rule_runner.results.schema import RuleResult
-from rule_runner.results.status import Outcome, for_people
+from rule_runner.results.status import FindingState, Outcome, for_people
 from rule_runner.results.versions import versions as own_versions
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
@@ -32,6 +34,7 @@ FOLDED_JOBS: Final = 2  # at least so many rule jobs without a verdict are folde
 SILENT: Final = Outcome.NOT_EVALUATED
 QUIET: Final = (SILENT, Outcome.NO_ISSUES_FOUND)  # only counted on narrow screens
 
+_RECOVERED: Final = "Recovered", "○"
 WORDS: Final = {
     Outcome.ISSUES_FOUND: ("Issues found", "✕"),
     Outcome.ERROR: ("Error", "!"),
@@ -109,7 +112,7 @@ def page(saved: Saved, title: str) -> str:
     columns = _columns(saved.runs, evaluated=True)
     return report_form(
         title=title,
-        summary=tally(Counter(job.result.outcome for job in jobs)),
+        summary=tally(_outcomes(jobs)),
         problems=saved.problems,
         runs=_runs(saved.runs, len(jobs)),
         columns=columns,
@@ -146,12 +149,25 @@ def content_hash(text: str) -> str:
 
 def tally(counts: Mapping[Any, int]) -> list[dict[str, Any]]:
     """Return words for the counts of outcomes; outcomes that need attention come first."""
+    recovered = counts.get(FindingState.RECOVERED)
+    word, sign = _RECOVERED
+    muted = {"outcome": str(Outcome.STOPPED), "word": word, "sign": sign, "count": recovered}
     return [
         {"outcome": str(outcome), "word": word, "sign": sign, "count": counts[outcome]}
         for outcome in ORDER
         if counts.get(outcome)
         for word, sign in [WORDS[outcome]]
-    ]
+    ] + [muted] * bool(recovered)
+
+
+def _outcomes(jobs: Iterable[SavedRuleJob]) -> Counter[str]:
+    """Return how many rule jobs have each outcome; issues that have recovered count apart."""
+    return Counter(
+        str(FindingState.RECOVERED)
+        if job.result.state == FindingState.RECOVERED
+        else job.result.outcome
+        for job in jobs
+    )
 
 
 def _columns(runs: Iterable[Run], *, evaluated: bool = False) -> list[str]:
@@ -177,7 +193,7 @@ def _runs(runs: Sequence[Run], jobs: int) -> list[dict[str, Any]]:
 def _run(index: int, name: str, run: Run, jobs: int) -> dict[str, Any]:
     own = 0 if run.page else index  # a run with its own page is the first on that page
     views = [_job(f"rule-{own + 1}-{n + 1}", job, jobs) for n, job in enumerate(run.jobs)]
-    outcomes = Counter(job.result.outcome for job in run.jobs)
+    outcomes = _outcomes(run.jobs)
     folded = [view for view in views if view["outcome"] == SILENT]
     if len(folded) < FOLDED_JOBS or len(folded) == len(views):
         folded = []
@@ -200,6 +216,16 @@ def _run(index: int, name: str, run: Run, jobs: int) -> dict[str, Any]:
     }
 
 
+def _place(result: RuleResult) -> str:
+    """Return where the condition was first met, and until where it held if it has recovered."""
+    if result.step is None:
+        return ""
+    place = f" at {result.unit} {step_of(result)}"
+    if result.recovered_at is UNSET or result.resumed_from is not UNSET:
+        return place
+    return f"{place}, until {result.unit} {result.recovered_at}"
+
+
 def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
     result = job.result
     outcome = Outcome(result.outcome) if result.outcome in list(Outcome) else Outcome.ERROR
@@ -209,7 +235,7 @@ def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
     if result.severity is Severity.WARNING:
         word, sign = "Warning", "▲"
     if result.is_set_aside:
-        word, sign = "Muted" if result.is_muted else "Recovered", "○"
+        word, sign = ("Muted", "○") if result.is_muted else _RECOVERED
     return {
         "id": name,
         "result": result,
@@ -218,7 +244,7 @@ def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
         "word": word,
         "sign": sign,
         "acknowledged": ", acknowledged" * result.is_acknowledged,
-        "at": "" if result.step is None else f" at {result.unit} {step_of(result)}",
+        "at": _place(result),
         "reason": for_people(details),
         "quiet": outcome in QUIET,
         "open": not silent or jobs <= OPEN_JOBS,

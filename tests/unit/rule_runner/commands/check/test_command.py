@@ -102,7 +102,7 @@ def test_a_finding_that_has_recovered_is_named_and_does_not_count(tmp_path: Path
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
     assert " NoIssuesFound, 1 recovered, " in lines[0]
-    assert "  recovered: LossNotDecreasing" in lines
+    assert "  recovered: LossNotDecreasing (step 117 to 145)" in lines
     assert "Checked 1 trial: 1 without issues." in lines
     (trial,) = checked(str(tmp_path / "back.csv"), *out, "--overwrite")["trials"]
     (found,) = [rule for rule in trial["evaluation"]["rules"] if rule["outcome"] == "IssuesFound"]

@@ -14,6 +14,7 @@ from rule_runner.errors import OutputError
 from rule_runner.report import write_report
 from rule_runner.results.schema import ActionResult, Evidence, RuleResult
 from rule_runner.results.state import Coverage
+from rule_runner.results.status import FindingState
 from smdebug.rules.extensions import Page
 
 HOSTILE = '</script><img src=x onerror="hit()">\u202e\x1b[31m{{ 7 * 7 }}&amp;'
@@ -148,6 +149,15 @@ def test_notes_and_muted_findings_do_not_count(tmp_path: Path) -> None:
     assert "1 notes and 1 muted findings, which do not count" in text
     assert "muted: Known." in text
     assert "The first finding Step" in text
+
+
+def test_an_issue_that_has_recovered_is_no_issue_of_the_page(tmp_path: Path) -> None:
+    found = Evidence(3, "t", None, 1, 0, None, state=FindingState.RECOVERED, recovered_at=7)
+    facts = {"step": 3, "evidence": [found], "state": FindingState.RECOVERED, "recovered_at": 7}
+    text = page_of(tmp_path, reports.result(outcome="IssuesFound", **facts)).text
+    assert "Recovered 1" in text
+    assert "○ Recovered at step 3, until step 7" in text
+    assert "Issues found" not in text
 
 
 def test_many_findings_are_folded(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Recoveries: where rules over losses say that what they have found no longer holds."""
+"""Recoveries: where LossNotDecreasing and other rules over losses say that a finding is over."""
 
 import numpy as np
 import pytest

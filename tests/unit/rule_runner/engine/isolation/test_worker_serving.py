@@ -10,7 +10,7 @@ import pytest
 from rule_runner.engine.invocation import InvocationOutcome, InvocationResult, Invoker, RuleInfo
 from rule_runner.engine.isolation.worker import answer_requests
 from rule_runner.errors import ClientError
-from smdebug.rules.extensions import Finding, Measured, Quantity
+from smdebug.rules.extensions import Finding, Measured, Quantity, Severity
 
 
 class Pipe:
@@ -39,8 +39,9 @@ class Answers:
         odd = Finding(step, Path("t"), 7, np.float32(1), object, Path("n"))  # type: ignore[arg-type]
         series: Any = (Path("t"), 7)
         point = Measured(step, "q", 2.0, [(series, float("nan"), False)])
+        back = Finding(step, "v", severity=Severity.NOTE, recovered_at=step)
         return InvocationResult(
-            InvocationOutcome.MET, findings=(Finding(step), odd), measurements=(point,)
+            InvocationOutcome.MET, findings=(Finding(step), odd, back), measurements=(point,)
         )
 
     def wait(self, step: int) -> None:
@@ -81,6 +82,7 @@ def test_answers_are_made_of_what_any_process_understands() -> None:
     assert answer.findings == (
         Finding(4),
         Finding(4, "t", "7", 1.0, "<class 'object'>", "n"),
+        Finding(4, "v", severity=Severity.NOTE, recovered_at=4),
     )
 
 

@@ -125,11 +125,11 @@ class Served:
         if self.is_down:
             return Response(status_code=503)
         self._loop = asyncio.get_running_loop()
-        return StreamingResponse(self._stream(), media_type="text/event-stream")
-
-    async def _stream(self) -> AsyncIterator[str]:
         queue: asyncio.Queue[str] = asyncio.Queue()
-        self._queues.add(queue)
+        self._queues.add(queue)  # a browser is connected before the body begins
+        return StreamingResponse(self._stream(queue), media_type="text/event-stream")
+
+    async def _stream(self, queue: "asyncio.Queue[str]") -> AsyncIterator[str]:
         self.streams += 1
         self.opened += 1
         try:

@@ -126,7 +126,7 @@ class LossNotDecreasing(DeclaredRule):
         self._evaluated_at: dict[tuple[str, ModeKeys], int] = {}  # literal: by loss and mode
         self._judges: dict[str, LossJudge] = {}  # by objective
         self._evaluated: dict[str, LossJudge] = {}  # by objective of the evaluations
-        self._reported: dict[str, LossState] = {}  # by objective, until it has recovered
+        self._reported: dict[LossJudge, LossState] = {}  # of what has not recovered
         self._warm_up = WarmUp()
         self._rates = TensorInput(RATES, (RATES,))
 
@@ -218,15 +218,19 @@ class LossNotDecreasing(DeclaredRule):
             judge = self._evaluated.get(name)
             if judge is None and len(self._evaluated) < MAX_LOSSES:
                 judge = self._evaluated[name] = LossJudge()
-            if judge is not None and _is_blown_up(verdict := judge.add(loss)):
+            if judge is None:
+                continue
+            verdict = judge.add(loss)
+            if _is_blown_up(verdict):
                 answers.append(self._report(step, name, judge, verdict))
+            else:
+                self._recover(step, name, judge, verdict.state)
         return any(answers) or None
 
     def _report(self, step: int, name: str, judge: LossJudge, verdict: StateVerdict) -> bool | None:
         """Record a verdict; return whether it is one of this rule, None if there is none yet."""
         state, measured, limit, note = verdict.state, verdict.measured, verdict.limit, verdict.note
-        if self._has_recovered(name, judge, state):
-            self.found(step, None if name == SUM else name, recovers=True)
+        self._recover(step, name, judge, state)
         if state in UNJUDGED:  # compared with the rows before, if there are any
             return None if judge.rows == 1 or state is LossState.NON_FINITE_PASSING else False
         met = state in ERRORS or state in WARNINGS
@@ -234,7 +238,7 @@ class LossNotDecreasing(DeclaredRule):
             met = False
         tensor = None if name == SUM else name
         if met:
-            self._reported[name] = state
+            self._reported[judge] = state
         severity = Severity.ERROR if state in ERRORS else Severity.WARNING
         note = f"{state.capitalize()} for {judge.rows - verdict.row} rows. {note}".rstrip()
         if np.isfinite(measured) and np.isfinite(limit):
@@ -243,19 +247,19 @@ class LossNotDecreasing(DeclaredRule):
             )
         return met and self.found(step, tensor, None, measured, None, note, severity)
 
-    def _has_recovered(self, name: str, judge: LossJudge, state: LossState) -> bool:
-        """Return whether a reported loss is back at its best level, or has learned after all."""
-        reported = self._reported.get(name)
+    def _recover(self, step: int, name: str, judge: LossJudge, state: LossState) -> None:
+        """Record that a reported loss is back at its best level, or has learned after all."""
+        reported = self._reported.get(judge)
         if reported is None or state in ERRORS or state in WARNINGS:
-            return False
+            return
         if reported is LossState.NEVER_LEARNED:
             recovered = judge.has_fallen()
         else:
             falls = state is LossState.FALLING or reported is not LossState.PLATEAU
             recovered = falls and judge.is_back()
         if recovered:
-            del self._reported[name]
-        return recovered
+            del self._reported[judge]
+            self.found(step, None if name == SUM else name, recovers=True)
 
     def invoke_at_end(self, step: int) -> bool:
         """Judge what the end of the data tells of each loss."""

@@ -239,8 +239,8 @@ class LearningRate(DeclaredRule):
             verdicts.append(_Verdict(self.jump * before, note, Severity.WARNING))
         if not verdicts:
             self.record(key, step, RATE, rate, 0.0, met=False)
-        is_explained = any(verdict.severity is Severity.NOTE for verdict in verdicts)
-        if group.is_reported and (not group.zero or is_explained):
+        lasts = any(verdict.severity is not Severity.NOTE for verdict in verdicts)
+        if group.is_reported and (not group.zero or (verdicts and not lasts)):
             group.is_reported = False
             self.found(step, *key, recovers=True)
         met = [self._report(step, key, rate, verdict) for verdict in verdicts]

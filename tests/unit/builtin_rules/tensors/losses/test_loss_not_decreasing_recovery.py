@@ -65,6 +65,13 @@ def judge_evaluated(
     return judge_rows(rule, trained, validated, modes={1: ModeKeys.EVAL})
 
 
+@pytest.mark.parametrize(("last", "back"), [(900.0, []), (1.0, [121])])
+def test_an_evaluation_recovers_by_itself(last: float, back: list[int]) -> None:
+    evaluated = np.r_[FALL[::4], [900.0] * 30, [last] * 45]
+    judged = judge_evaluated(LossNotDecreasing, np.linspace(3.0, 1.0, 100), evaluated)
+    assert recoveries(judged) == (85, back)
+
+
 @pytest.mark.parametrize(("last", "back"), [(0.5, [104]), (1.1, [])])
 def test_an_overfit_until_a_new_best_validation_loss(last: float, back: list[int]) -> None:
     humped = np.r_[np.linspace(2.2, 1.0, 20), np.linspace(1.0, 1.6, 20), np.linspace(1.5, last, 20)]

@@ -168,6 +168,11 @@ def test_a_rate_has_recovered_when_it_is_above_zero_or_explained(
     assert [each.step for each in findings if each.recovered_at is not None] == back
 
 
+def test_a_rate_that_stays_negative_has_not_recovered_beside_one_that_moves() -> None:
+    findings = judge_rows(LearningRate, rows_of(lr_0=[-1e-3] * 60, lr_1=[1e-3] * 60)).findings
+    assert not any(each.recovered_at is not None for each in findings)
+
+
 @pytest.mark.parametrize(("first", "met"), [(0, True), (199, True), (201, False)])
 def test_the_schedule_of_a_run_that_was_resumed_late_is_not_known(first: int, met: bool) -> None:
     rates = 0.1 * (1 + np.cos(np.pi * BY_EPOCH / 500))

@@ -4,7 +4,6 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import compress
 from pathlib import Path
 from types import MappingProxyType
@@ -235,10 +234,12 @@ class Rule(ABC):
             If `step` is not an integer.
         """
         severity = Severity(self.SEVERITY if severity is None else severity)
-        number = operator.index(step)
-        finding = Finding(number, tensor, worker, measured, limit, note, severity)
+        number, since = operator.index(step), None
         if recovers:
-            finding = replace(finding, severity=Severity.NOTE, recovered_at=number)
+            severity, since = Severity.NOTE, number
+        finding = Finding(
+            number, tensor, worker, measured, limit, note, severity, recovered_at=since
+        )
         self._findings.append(finding)
         return finding.counts
 

@@ -138,8 +138,7 @@ def results_of(result: EvaluationResult, rule: RuleResult, ref: Json) -> list[Js
                 "severity": finding.severity,
                 "measured": finding.measured,
                 "limit": finding.limit,
-                **_segment(finding),
-                **_state(finding),
+                **_if_set(finding, "segment", "resumed_from", "state", "recovered_at"),
             },
         }
         for number, finding in zip(finding_ids(rule), rule.evidence, strict=True)
@@ -170,16 +169,10 @@ def _acknowledgement(finding: Evidence) -> Json:
     return {"acknowledgement": mark(said)}
 
 
-def _segment(found: Evidence | RuleResult) -> Json:
-    """Return what is known of the segment of a step, if it is not the only one."""
-    properties = {"segment": found.segment, "resumed_from": found.resumed_from}
-    return {name: value for name, value in properties.items() if value is not msgspec.UNSET}
-
-
-def _state(found: Evidence) -> Json:
-    """Return whether the condition of a finding still holds, if that is known."""
-    properties = {"state": found.state, "recovered_at": found.recovered_at}
-    return {name: value for name, value in properties.items() if value is not msgspec.UNSET}
+def _if_set(found: Evidence | RuleResult, *names: str) -> Json:
+    """Return the fields of these names that are set."""
+    values = ((name, getattr(found, name)) for name in names)
+    return {name: value for name, value in values if value is not msgspec.UNSET}
 
 
 def _location(result: EvaluationResult, rule: RuleResult, finding: Evidence) -> Json:
@@ -212,7 +205,7 @@ def _summary(rule: RuleResult) -> Json:
         "outcome": rule.outcome,
         "mode": rule.mode,
         "step": rule.step,
-        **_segment(rule),
+        **_if_set(rule, "segment", "resumed_from"),
         "severity": rule.severity,
         "findings": rule.findings_count,
         "coverage": rule.coverage,

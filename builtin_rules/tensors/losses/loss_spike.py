@@ -82,10 +82,7 @@ class LossSpike(DeclaredRule):
         if verdict.state in UNJUDGED_STATES:
             return None
         spikes, far = self._spikes[name], self._far[name]
-        since = max([*spikes, *far], default=rows)
-        if name in self._limits and judge.level() <= self._limits[name] and rows - since > OVER:
-            del self._limits[name]
-            self.found(step, name, recovers=True)
+        self._recover(step, name, judge)
         is_spike = verdict.excess > 0 and judge.is_outlier(value)
         excess = verdict.excess if is_spike else 0.0
         is_far = excess > FAR_FACTOR and rows - 1 not in spikes
@@ -112,3 +109,13 @@ class LossSpike(DeclaredRule):
         return self.record(
             (name, None), step, SPIKE, peak, limit, met=True, note=note, severity=severity
         )
+
+    def _recover(self, step: int, name: str, judge: LossJudge) -> None:
+        """Record that a loss with a reported spike is back, and has had none for long."""
+        limit = self._limits.get(name)
+        if limit is None or judge.level() > limit:
+            return
+        latest = judge.rows - 1
+        if latest - max([*self._spikes[name], *self._far[name]], default=latest) > OVER:
+            del self._limits[name]
+            self.found(step, name, recovers=True)

@@ -64,6 +64,7 @@ class StalledTrainingRule(DeclaredRule):
 
     def _prepare(self) -> None:
         self._action_str = self.declared_actions(vars(self))
+        self._is_bound = self.binds("threshold")
         self._last_arrival = self.clock.monotonic()
         self._judged_step = -1
         self._last: dict[str, float] = {}  # wall time of each worker's last step
@@ -145,6 +146,6 @@ class StalledTrainingRule(DeclaredRule):
     def _limit(self, worker: str) -> float:
         """Return how long a worker may be silent; at least `threshold` seconds."""
         gaps = self._gaps[worker]
-        if len(gaps) < FEWEST_GAPS or self.binds("threshold"):
+        if self._is_bound or len(gaps) < FEWEST_GAPS:
             return self.threshold
         return max(self.threshold, USUAL_GAPS * statistics.median(gaps))

@@ -149,15 +149,15 @@ def content_hash(text: str) -> str:
 
 def tally(counts: Mapping[Any, int]) -> list[dict[str, Any]]:
     """Return words for the counts of outcomes; outcomes that need attention come first."""
-    recovered = counts.get(FindingState.RECOVERED)
-    word, sign = _RECOVERED
-    muted = {"outcome": str(Outcome.STOPPED), "word": word, "sign": sign, "count": recovered}
+    shown = [
+        *((str(outcome), outcome, *WORDS[outcome]) for outcome in ORDER),
+        (str(FindingState.RECOVERED), Outcome.STOPPED, *_RECOVERED),
+    ]
     return [
-        {"outcome": str(outcome), "word": word, "sign": sign, "count": counts[outcome]}
-        for outcome in ORDER
-        if counts.get(outcome)
-        for word, sign in [WORDS[outcome]]
-    ] + [muted] * bool(recovered)
+        {"outcome": str(tone), "word": word, "sign": sign, "count": counts[key]}
+        for key, tone, word, sign in shown
+        if counts.get(key)
+    ]
 
 
 def _outcomes(jobs: Iterable[SavedRuleJob]) -> Counter[str]:

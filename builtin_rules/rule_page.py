@@ -2,12 +2,14 @@
 
 import inspect
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from builtin_rules.reports.profiler.wording import number, step_name
 from smdebug.rules import Rule
-from smdebug.rules.extensions import Page
+from smdebug.rules.extensions import Explanation, Finding, Page
 
 FOLDER: Final = Path(__file__).with_name("pages")
 HEADINGS: Final = {
@@ -19,7 +21,20 @@ HEADINGS: Final = {
     "limits": "Where it is blind or noisy",
 }
 FINDING: Final = "What a finding says"
-_SENTENCE: Final = re.compile(r"^- `(\w+)`, limited by `(\w+)`: (.*(?:\n  .*)*)", re.MULTILINE)
+_CASE: Final = re.compile(
+    r"^- (?:`([^`]+)`(?:, limited by `(\w+)`)?|([^`:]+)): (.*(?:\n  .*)*)", re.MULTILINE
+)
+
+
+class _Field(NamedTuple):
+    """A field of a sentence: a number is formatted as such, an absent text as the given noun."""
+
+    content: Any
+
+    def __format__(self, spec: str) -> str:
+        if isinstance(self.content, str):
+            return self.content or spec
+        return format(self.content, spec) if spec else number(self.content)
 
 
 class FindingTexts(NamedTuple):
@@ -32,30 +47,65 @@ class FindingTexts(NamedTuple):
     limited_by
         By quantity, the parameter whose value is the limit.
     sentences
-        By quantity, a sentence with the fields ``where``, ``worker``, ``measured`` and ``limit``.
+        By quantity, a sentence with the fields ``where``, ``worker``, ``step``, ``measured`` and
+        ``limit``.
+    noted
+        Such sentences by a part of the note; they go before those by quantity.
+    advice
+        By sentence, what to do first if it is not the `remedy`.
     """
 
     remedy: str
     limited_by: dict[str, str]
     sentences: dict[str, str]
+    noted: dict[str, str]
+    advice: dict[str, str]
+
+    def explain(self, finding: Finding, where: str, step: str) -> Explanation:
+        """Return the sentence of a finding, with its numbers, and what to do first."""
+        note, by_quantity = finding.note or "", self.sentences
+        noted = next((self.noted[words] for words in self.noted if words in note), "")
+        sentence = (
+            noted or by_quantity.get(finding.quantity or "") or next(iter(by_quantity.values()))
+        )
+        return self._explanation(sentence, finding, where, step)
+
+    def examples(self) -> Iterator[Explanation]:
+        """Yield each sentence with words for its fields, and what to do first."""
+        finding = Finding(0, worker="WORKER", measured="X", limit="Y")
+        for sentence in (*self.noted.values(), *self.sentences.values()):
+            yield self._explanation(sentence, finding, "TENSOR", "step N")
+
+    def _explanation(self, sentence: str, finding: Finding, where: str, step: str) -> Explanation:
+        fields = {
+            "where": step_name(where),
+            "worker": finding.worker or "the job",
+            "step": step,
+            "measured": finding.measured,
+            "limit": finding.limit,
+        }
+        summary = sentence.format_map({name: _Field(content) for name, content in fields.items()})
+        advice = self.advice.get(sentence, self.remedy)
+        return Explanation(summary if where else summary[:1].upper() + summary[1:], advice)
 
 
 @cache
 def finding_texts(rule: str) -> FindingTexts:
-    """Return what the page of a built-in rule says about its findings.
-
-    Raises
-    ------
-    KeyError
-        If the page does not say it.
-    """
-    section = _sections((FOLDER / f"{rule}.md").read_text("utf-8"))[FINDING]
-    items = _SENTENCE.findall(section)
-    return FindingTexts(
-        section.strip().partition("\n")[0],
-        {quantity: parameter for quantity, parameter, _ in items},
-        {quantity: " ".join(sentence.split()) for quantity, _, sentence in items},
-    )
+    """Return what the page of a built-in rule says about its findings; it may say nothing."""
+    path = FOLDER / f"{rule}.md"
+    section = _sections(path.read_text("utf-8") if path.exists() else "").get(FINDING, "")
+    remedy = " ".join(section.strip().partition("\n\n")[0].split())
+    texts = FindingTexts(remedy, {}, {}, {}, {})
+    for quantity, parameter, words, lines in _CASE.findall(section):
+        sentence, _, advice = " ".join(lines.split()).removesuffix("*").partition(" *")
+        if quantity:
+            texts.sentences[quantity] = sentence
+            texts.limited_by[quantity] = parameter
+        else:
+            texts.noted[words] = sentence
+        if advice:
+            texts.advice[sentence] = advice
+    return texts
 
 
 def rule_page(rule: type[Rule]) -> Page:

@@ -25,6 +25,7 @@ from rule_runner.engine.runner import Runner
 from rule_runner.loading.loader import load_builtin
 from rule_runner.results.schema import Evidence, RuleResult
 from smdebug.core.modes import ModeKeys
+from smdebug.exceptions import TensorUnavailableForStep
 from smdebug.rules.extensions import Severity
 from smdebug.trials import Trial, create_trial
 
@@ -161,9 +162,11 @@ def _spread_weights(trial: Trial) -> str:
     names = []
     for name in trial.tensor_names(collection="weights"):
         tensor = trial.tensor(name)
-        first, *later = [
-            value for step in tensor.steps()[:10] if (value := tensor.value(step)) is not None
-        ] or [np.zeros(0)]
+        try:
+            values = [tensor.value(step) for step in tensor.steps()[:10]]
+        except TensorUnavailableForStep:  # only reductions were saved
+            continue
+        first, *later = [value for value in values if value is not None] or [np.zeros(0)]
         moves = np.var(first) < least <= np.var(later[-1]) if later and first.size else False
         if first.ndim > 1 and not LENGTHS.search(name) and not moves:
             names.append(re.escape(name))

@@ -2,11 +2,18 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from rule_core.severity import Severity
 
 Series = tuple[str | None, str | None]  # tensor, worker
+
+
+class Explanation(NamedTuple):
+    """What is wrong, and what to do first: a sentence each; None if nobody says it."""
+
+    summary: str
+    advice: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,15 +25,19 @@ class Finding:
 
     Attributes
     ----------
-    muted
-        Why the evaluation mutes the finding; None if it does not. A muted finding never meets a
-        condition. Rules do not set it.
-    mode
-        The mode of the tensor at that step, such as ``EVAL``; None in training, or if it is
-        unknown. Rules do not set it.
+    quantity
+        The measured quantity; None if the rule does not name it.
     recovered_at
         The global step at which the condition no longer held for this tensor and worker; None if
         it still does. In a note: that it no longer holds since the note's step.
+    muted
+        Why the evaluation mutes the finding; None if it does not. A muted finding never meets a
+        condition. Rules do not set it, nor what follows.
+    mode
+        The mode of the tensor at that step, such as ``EVAL``; None in training, or if it is
+        unknown.
+    summary, advice
+        What is wrong, and what to do first: a sentence each, None if nobody says it.
     """
 
     step: int
@@ -36,9 +47,12 @@ class Finding:
     limit: Any = None
     note: str | None = None
     severity: Severity = Severity.ERROR
+    quantity: str | None = None
+    recovered_at: int | None = None
     muted: str | None = None
     mode: str | None = None
-    recovered_at: int | None = None
+    summary: str | None = None
+    advice: str | None = None
 
     @property
     def series(self) -> Series:

@@ -205,6 +205,7 @@ class Rule(ABC):
         note: str | None = None,
         severity: Severity | None = None,
         *,
+        quantity: str | None = None,
         recovers: bool = False,
     ) -> bool:
         """Record evidence for a met condition, and return whether it is more than a note.
@@ -219,6 +220,8 @@ class Rule(ABC):
             One sentence for users.
         severity
             By default the rule's `SEVERITY`.
+        quantity
+            The name of the measured quantity.
         recovers
             Record instead that the condition no longer holds for this tensor and worker. It has no
             effect unless it was met before.
@@ -237,9 +240,7 @@ class Rule(ABC):
         number, since = operator.index(step), None
         if recovers:
             severity, since = Severity.NOTE, number
-        finding = Finding(
-            number, tensor, worker, measured, limit, note, severity, recovered_at=since
-        )
+        finding = Finding(number, tensor, worker, measured, limit, note, severity, quantity, since)
         self._findings.append(finding)
         return finding.counts
 
@@ -273,7 +274,9 @@ class Rule(ABC):
         """
         step, value, bound = operator.index(step), float(measured), float(limit)
         self._measurements_of(step, quantity, bound).append(((tensor, worker), value, bool(met)))
-        return bool(met) and self.found(step, tensor, worker, measured, limit, note, severity)
+        return bool(met) and self.found(
+            step, tensor, worker, measured, limit, note, severity, quantity=quantity
+        )
 
     def measured_all(
         self,
@@ -316,8 +319,10 @@ class Rule(ABC):
         is_met = False
         for series in compress(measured, flags):
             tensor, worker = series
-            note = notes.get(series)
-            is_met |= self.found(step, tensor, worker, measured[series], limit, note, severity)
+            note, amount = notes.get(series), measured[series]
+            is_met |= self.found(
+                step, tensor, worker, amount, limit, note, severity, quantity=quantity
+            )
         return is_met
 
     def _measurements_of(

@@ -231,21 +231,30 @@ class RuleJob:
         return state.follow(step) or changed
 
     def _muted(self, invocation: InvocationResult) -> InvocationResult:
-        """Return a result whose findings have their mode, muted as configured.
+        """Return a result whose findings have mode and sentences, muted as configured.
 
         If all findings are muted, the condition is not met.
         """
         if not invocation.findings:
             return invocation
-        findings = tuple(self._mute(self._in_mode(finding)) for finding in invocation.findings)
+        findings = tuple(self._mute(self._explained(each)) for each in invocation.findings)
         did = invocation.did
         if did is InvocationOutcome.MET and not any(finding.counts for finding in findings):
             did = InvocationOutcome.CLEAR
         return dataclasses.replace(invocation, did=did, findings=findings)
 
-    def _in_mode(self, finding: Finding) -> Finding:
-        mode = self.step_source.kind(finding.step, finding.tensor)
-        return finding if mode in TRAINING else dataclasses.replace(finding, mode=mode)
+    def _explained(self, finding: Finding) -> Finding:
+        """Return a finding with its mode and, unless it is a note, its sentences."""
+        source = self.step_source
+        mode = source.kind(finding.step, finding.tensor)
+        if mode not in TRAINING:
+            finding = dataclasses.replace(finding, mode=mode)
+        if not finding.counts:
+            return finding
+        worker = finding.worker if finding.worker and len(source.workers) != 1 else None
+        where = " of ".join(filter(None, (finding.tensor, worker)))
+        explanation = self.config.loaded.explain(finding, where, source.step_name(finding.step))
+        return dataclasses.replace(finding, summary=explanation.summary, advice=explanation.advice)
 
     def _mute(self, finding: Finding) -> Finding:
         for mute in self.config.mutes:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from rule_core.failures import OnError
+from rule_core.rules.evidence import Explanation, Finding
 from rule_core.rules.params import nearest
 from rule_core.rules.rule import Rule
 from rule_core.storage.uri import is_s3
@@ -64,6 +65,25 @@ class LoadedRule:
     def declares_parameters(self) -> bool:
         """Whether its parameters are those in `Rule.PARAMS`, not the constructor's arguments."""
         return self.builtin or (self.package != "" and bool(self.rule_class.PARAMS))
+
+    def explain(self, finding: Finding, where: str, step: str) -> Explanation:
+        """Return what a finding says: a rule of a user has the summary only, which is its note.
+
+        Parameters
+        ----------
+        where
+            The tensor and the worker, as far as they are known.
+        step
+            The step of the finding, such as ``step 115 (training step 99)``.
+        """
+        if self.builtin:
+            from builtin_rules.rule_page import finding_texts
+
+            texts = finding_texts(self.name)
+            if texts.sentences:
+                return texts.explain(finding, where, step)
+        tensor = f" for {where}" if where else ""
+        return Explanation(finding.note or f"The condition is met{tensor} at {step}.")
 
 
 def every_builtin() -> "Mapping[str, type[Rule]]":

@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Self, TypeAlias
@@ -139,6 +139,8 @@ class RuleState:
         That of the most serious finding; None without issues.
     finding_state, state_step
         See `RuleJobState`.
+    summary, advice
+        Of its first finding.
     """
 
     configuration_name: str
@@ -152,6 +154,8 @@ class RuleState:
     severity: Severity | None = None
     finding_state: FindingState | None = None
     state_step: int | None = None
+    summary: str | None = None
+    advice: str | None = None
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -261,6 +265,7 @@ def build_event(
         same statuses have the same key after a restart, and no other evaluation uses that key.
     """
     training_status = COMPLETED if training_ended else "InProgress"
+    changed = [rule.configuration_name for rule in rules] if changed is None else list(changed)
     identities = (field for rule in rules for field in rule.identity)
     key = json_digest([run_id, job.name, training_status, *identities])
     modified = _milliseconds(now)
@@ -286,14 +291,27 @@ def build_event(
             "ProfilerRuleEvaluationStatuses": [
                 _rule_entry(job, rule, modified) for rule in rules if rule.profiler
             ],
-            "ChangedRules": [rule.configuration_name for rule in rules]
-            if changed is None
-            else list(changed),
+            "ChangedRules": changed,
+            **_findings(rule for rule in rules if rule.configuration_name in changed),
             "RunId": run_id,
             "EventSequence": sequence,
             "EventKey": key,
         },
     }
+
+
+def _findings(rules: Iterable[RuleState]) -> dict[str, list[dict[str, str]]]:
+    """Return what the findings of rules say, if any of them has one."""
+    findings = [
+        {
+            "RuleConfigurationName": rule.configuration_name,
+            "Summary": rule.summary,
+            "Advice": rule.advice or "",
+        }
+        for rule in rules
+        if rule.summary
+    ]
+    return {"Findings": findings} if findings else {}
 
 
 def _rule_entry(job: EventSubject, rule: RuleState, modified: int) -> dict[str, object]:

@@ -119,6 +119,7 @@ class EventPublisher:
         undecided = not evaluation.status.final or evaluation.status is RuleStatus.STOPPED
         if published and published.status.final and undecided:
             return replace(published, mode=self._modes[name])
+        finding = evaluation.first_finding
         return RuleState(
             name,
             evaluation.status,
@@ -131,6 +132,8 @@ class EventPublisher:
             severity=evaluation.severity,
             finding_state=evaluation.finding_state,
             state_step=evaluation.state_step,
+            summary=finding.summary,
+            advice=finding.advice,
         )
 
     def drain(self, seconds: float, stopped: Callable[[], bool]) -> list[Undelivered]:

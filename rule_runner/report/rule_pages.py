@@ -2,22 +2,24 @@
 
 import inspect
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from builtin_rules.rule_page import HEADINGS, rule_page, rule_summary
+from builtin_rules.rule_page import FINDING, HEADINGS, finding_texts, rule_page, rule_summary
 from rule_core.rules.params import Param, PatternsParam
 from rule_runner.errors import ClientError
 from rule_runner.loading.loader import LoadedRule, load_named
 from rule_runner.loading.parameters import bind, required_inputs
 
 
-def page(name: str, picture: str = "") -> str:
+def page(name: str, picture: str = "", sentence: str = "") -> str:
     """Return the page of a built-in rule, or of one of an installed package.
 
     Parameters
     ----------
     picture
         Link to a picture of a typical finding; "" for none.
+    sentence
+        What that finding says; "" if it is unknown.
 
     Raises
     ------
@@ -25,18 +27,20 @@ def page(name: str, picture: str = "") -> str:
         If there is no such rule.
     """
     loaded = load_named(name)
-    sections = _sections(loaded, picture)
+    sections = _sections(loaded, picture, sentence)
     texts = [f"# {loaded.name}", rule_summary(loaded.rule_class)]
     texts += [f"## {heading}\n\n{text}" for heading, text in sections if text]
     return "\n\n".join(texts) + "\n"
 
 
-def _sections(loaded: LoadedRule, picture: str) -> Iterable[tuple[str, str]]:
+def _sections(loaded: LoadedRule, picture: str, sentence: str) -> Iterable[tuple[str, str]]:
     """Yield headings and texts in the order of the page; the text of a missing section is ""."""
     rule, name = loaded.rule_class, loaded.name
     page = rule_page(rule)
     yield HEADINGS["why"], page.why
-    yield "A typical finding", picture and f"![Chart of a finding of {name}]({picture})"
+    chart = picture and f"![Chart of a finding of {name}]({picture})"
+    yield "A typical finding", "\n\n".join(filter(None, (sentence and f"> {sentence}", chart)))
+    yield FINDING, "\n".join(_finding(loaded))
     yield HEADINGS["remedy"], page.remedy
     yield HEADINGS["severity"], page.severity
     yield "The exact condition", inspect.getdoc(rule) or ""
@@ -47,6 +51,12 @@ def _sections(loaded: LoadedRule, picture: str) -> Iterable[tuple[str, str]]:
     yield "Parameters", _parameters(rule.PARAMS)
     yield HEADINGS["missing"], page.missing
     yield HEADINGS["limits"], page.limits
+
+
+def _finding(loaded: LoadedRule) -> Iterator[str]:
+    """Yield what the findings of a built-in rule say, as a list."""
+    for explanation in finding_texts(loaded.name).examples() if loaded.builtin else ():
+        yield f"- {explanation.summary} *{explanation.advice}*"
 
 
 def _required(loaded: LoadedRule) -> str:

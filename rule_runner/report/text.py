@@ -98,17 +98,26 @@ def evidence(finding: "Evidence", unit: str = "step") -> str:
         aside = f"muted ({finding.muted.rstrip('.')}): "
     if finding.acknowledgement is not msgspec.UNSET:
         aside = f"{mark(finding.acknowledgement)}: "
+    step = f"{unit} {step_text(finding.global_step)}"
+    mode = "" if finding.mode is msgspec.UNSET else f" ({finding.mode})"
+    abandoned = "" if finding.resumed_from is msgspec.UNSET else " (abandoned)"
     where = [finding.tensor or "", f"of {finding.worker}" if finding.worker else ""]
-    what = [
+    numbers = [
         f"measured {_number(finding.measured)}" if finding.measured is not None else "",
         f"limit {_number(finding.limit)}" if finding.limit is not None else "",
-        finding.note or "",
     ]
-    abandoned = "" if finding.resumed_from is msgspec.UNSET else " (abandoned)"
-    mode = "" if finding.mode is msgspec.UNSET else f" ({finding.mode})"
-    step = f"{unit} {step_text(finding.global_step)}{mode}{abandoned}"
-    parts = [aside + step, " ".join(filter(None, where)), *what, *recovery(finding)]
-    return printable(", ".join(filter(None, parts)))
+    sentences = finding.sentences
+    if not sentences:
+        parts = [f"{step}{mode}{abandoned}", " ".join(filter(None, where)), *numbers]
+        parts += [finding.note or "", *recovery(finding)]
+        return printable(aside + ", ".join(filter(None, parts)))
+    parts = ["" if step in sentences else step, f"{mode}{abandoned}".strip(" ()"), *numbers]
+    parts += [
+        *recovery(finding),
+        "" if finding.note == finding.summary else (finding.note or "").rstrip("."),
+    ]
+    figures = ", ".join(filter(None, parts))
+    return printable(f"{aside}{sentences}{figures and f' ({figures})'}")
 
 
 def mark(said: "Acknowledgement") -> str:

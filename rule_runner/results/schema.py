@@ -58,6 +58,8 @@ class Evidence(msgspec.Struct, frozen=True):
     ----------
     step
         The training's own step.
+    summary, advice
+        What is wrong, and what to do first: a sentence each; unset where nobody says it.
     segment, resumed_from
         See `RuleResult`.
     severity
@@ -88,6 +90,13 @@ class Evidence(msgspec.Struct, frozen=True):
     mode: str | msgspec.UnsetType = msgspec.UNSET
     state: FindingState | msgspec.UnsetType = msgspec.UNSET
     recovered_at: int | msgspec.UnsetType = msgspec.UNSET
+    summary: str | msgspec.UnsetType = msgspec.UNSET
+    advice: str | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def sentences(self) -> str:
+        """The summary and the advice; "" without them."""
+        return " ".join(sentence for sentence in (self.summary, self.advice) if sentence)
 
     @property
     def global_step(self) -> int:
@@ -531,7 +540,13 @@ def evidence(finding: Finding, segments: Sequence[int] = ()) -> Evidence:
         segment=where.segment,
         resumed_from=where.resumed_from,
         severity=finding.severity,
-        muted=msgspec.UNSET if finding.muted is None else finding.muted,
-        mode=msgspec.UNSET if finding.mode is None else finding.mode,
+        muted=_given(finding.muted),
+        mode=_given(finding.mode),
         recovered_at=_own_step(finding.recovered_at),
+        summary=_given(finding.summary),
+        advice=_given(finding.advice),
     )
+
+
+def _given(label: str | None) -> str | msgspec.UnsetType:
+    return msgspec.UNSET if label is None else label

@@ -205,6 +205,11 @@ class RuleJobState:
         return Outcome.NOT_EVALUATED if self._not_evaluated else Outcome(self.status)
 
     @property
+    def first_finding(self) -> Finding:
+        """The first finding that counts; an empty one if there is none."""
+        return next((finding for finding in self.evidence if finding.counts), Finding(0))
+
+    @property
     def notes(self) -> list[str]:
         """Return the distinct notes in order; the last one counts the omitted ones."""
         lost = [f"{self._notes_lost} more notes were left out."] if self._notes_lost else []

@@ -182,6 +182,10 @@ class ProfilerWindows(StepSource):
         """Yield the windows after `after` that are ready to be judged, ascending."""
         yield from self.steps[bisect_right(self.steps, after) :]
 
+    def step_name(self, step: int) -> str:
+        """Return a window for people."""
+        return f"window {step}"
+
     def missing_workers(self, step: int) -> list[str]:
         """Return the nodes that sent system metrics earlier, but none near a window.
 

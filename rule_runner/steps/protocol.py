@@ -1,8 +1,9 @@
 """StepSource: the steps of a trial that are ready to be judged, and those still awaited."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
+from rule_core.model.segments import step_text
 from rule_runner.results.schema import WindowTimes
 
 
@@ -94,6 +95,18 @@ class StepSource(ABC):
         """
         del step, tensor
         return ""
+
+    def step_name(self, step: int) -> str:
+        """Return a step for people, with its number in its mode if that is another one.
+
+        ``step 115 (training step 99)``
+        """
+        return f"step {step_text(step)}"
+
+    @property
+    def workers(self) -> Collection[str]:
+        """The workers of the trial; empty if they are unknown."""
+        return ()
 
     @abstractmethod
     def missing_workers(self, step: int) -> list[str] | None:

@@ -5,14 +5,15 @@ no more files of it, or of an earlier step, can arrive.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from rule_core.clock import Clock, pause_after
 from rule_core.format.paths import END_OF_JOB
-from rule_core.model.segments import step_text, steps_text
+from rule_core.model.segments import step_in_segment, step_text, steps_text
+from rule_core.modes import ModeKeys
 from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex, all_steps, missing_workers
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
@@ -22,6 +23,11 @@ from rule_runner.steps.protocol import StepSource
 FIRST_PAUSE_S: Final = 1.0  # between looks at a remote trial
 LONG_AGO_S: Final = 60.0  # more than clocks of machines with a common file system differ
 _NAMES_SHOWN: Final = 10
+_PHASES: Final = {
+    ModeKeys.TRAIN: "training",
+    ModeKeys.EVAL: "evaluation",
+    ModeKeys.PREDICT: "prediction",
+}
 
 
 @dataclass(slots=True)
@@ -266,6 +272,21 @@ class TensorSteps(StepSource):
             file.mode.name for file in files.values() if tensor is None or tensor in file.entries
         }
         return "+".join(sorted(modes))
+
+    def step_name(self, step: int) -> str:
+        """Return a step for people; see `StepSource`."""
+        name, own = super().step_name(step), step_in_segment(step)
+        counts = [
+            f"{_PHASES[mode]} step {mode_step}"
+            for mode, mode_step in self.base.tensors.modes_at(step).items()
+            if mode in _PHASES and mode_step != own
+        ]
+        return f"{name} ({', '.join(counts)})" if counts else name
+
+    @property
+    def workers(self) -> Collection[str]:
+        """The workers of the trial."""
+        return self.base.workers
 
     def missing_workers(self, step: int) -> list[str] | None:
         """Return the workers whose data of a ready step is missing; see `StepSource`."""

@@ -17,7 +17,7 @@ from rule_core.model.element_statistics import (
 from rule_core.model.segments import step_in_segment
 from rule_core.model.streaming_statistics import Piece, StreamingStatistic
 from rule_core.rules.doc_page import Page
-from rule_core.rules.evidence import Finding, Measured, Quantity
+from rule_core.rules.evidence import Explanation, Finding, Measured, Quantity
 from rule_core.rules.params import (
     BoolParam,
     ChoiceParam,
@@ -62,6 +62,7 @@ __all__ = [
     "ChangeNorms",
     "ChoiceParam",
     "Clock",
+    "Explanation",
     "Finding",
     "FlightRecorderDumps",
     "FloatParam",

@@ -8,17 +8,18 @@ from builtin_rules.profiler.statistics.parameters import SECOND_US
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
 _FOUR_DIGITS: Final = 1000
+_MILLION: Final = 10**6
 
 
 def number(value: Any) -> str:
     """Return a number with four significant digits; anything else as text.
 
-    >>> number(0.123456), number(123456.0), number(3), number("NaN")
-    ('0.1235', '123,456', '3', 'NaN')
+    >>> number(0.123456), number(123456.0), number(3), number("NaN"), number(1.5e9)
+    ('0.1235', '123,456', '3', 'NaN', '1.5e+09')
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
-    return f"{value:,.0f}" if abs(value) >= _FOUR_DIGITS else f"{value:.4g}"
+    return f"{value:,.0f}" if _FOUR_DIGITS <= abs(value) < _MILLION else f"{value:.4g}"
 
 
 def duration(seconds: float) -> str:

@@ -204,8 +204,9 @@ class Overfit(DeclaredRule):
             watched.is_reported = False
             self.found(step, *key, recovers=True)
         watched.is_reported |= met
+        training, phases = float(phase.training or 0.0), watched.exceeded
         note = (
-            f"Validation loss {phase.validation:.4g}, training loss "
-            f"{float(phase.training or 0.0):.4g}, for {watched.exceeded} phases."
+            f"Validation loss {phase.validation:.4g}, training loss {training:.4g}, "
+            f"for {phases} phase{'s' * (phases != 1)}."
         )
         return self.record(key, step, GAP, gap, self.ratio_threshold, met=met, note=note)

@@ -153,7 +153,7 @@ def verdict_lines(trial: CheckedTrial, severity: Severity = Severity.WARNING) ->
         if group:
             names[group].append(f"{name}{_recovery(rule)}")
         elif rule.outcome != Outcome.NOT_EVALUATED:
-            yield f"{name}: {_finding_or_failure(rule)}"
+            yield f"{name}{_finding_or_failure(rule)}"
         if severity is Severity.NOTE:
             yield from (f"{name}: {aside}" for aside in asides(rule, NOTES_SHOWN))
     yield from (f"{group}: {', '.join(members)}" for group, members in names.items() if members)
@@ -181,9 +181,8 @@ def _recovery(rule: RuleResult) -> str:
 def _finding_or_failure(rule: RuleResult) -> str:
     """Return the first finding of a rule, or the reason why it has no verdict."""
     if rule.outcome == Outcome.ISSUES_FOUND:
-        warning = " (warning)" * (rule.severity is Severity.WARNING)
-        return f"{rule.outcome}{warning}, {evidence(rule.findings[0], rule.unit)}"
-    return f"{verdict(rule)}. {reason(rule)}"
+        return f" ({rule.severity or Severity.ERROR}): {evidence(rule.findings[0], rule.unit)}"
+    return f": {verdict(rule)}. {reason(rule)}"
 
 
 def _rules(trial: CheckedTrial) -> list[RuleResult]:

@@ -185,7 +185,8 @@ def _plain_finding(finding: Finding) -> Finding:
         _value(plain.limit),
         _text(plain.note),
         finding.severity,
-        recovered_at=None if finding.recovered_at is None else plain.global_step,
+        _text(finding.quantity),
+        None if finding.recovered_at is None else plain.global_step,
     )
 
 

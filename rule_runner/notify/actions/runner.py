@@ -322,5 +322,5 @@ def finding_trigger(
         "details": (state.status_details or "").strip(),
         "finding": finding,
     }
-    sentence = f"{', '.join(filter(None, [where, *parts]))}."
+    sentence = f"{', '.join(filter(None, [where, *parts]))}. {finding.sentences}".rstrip()
     return FindingTrigger(finding_id, ActionTrigger(state.rule, sentence, facts))

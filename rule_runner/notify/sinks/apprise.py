@@ -1,6 +1,6 @@
 """AppriseSink: messages for people, in chats, by e-mail and to pagers, through Apprise."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from rule_core.severity import Severity
@@ -73,6 +73,7 @@ def _alerts(event: Event) -> Iterator[_Alert]:
     """Yield the rules that changed to a status that needs attention."""
     detail: Any = event["detail"]
     changed = detail.get("ChangedRules", ())
+    findings = {each["RuleConfigurationName"]: each for each in detail.get("Findings", ())}
     for entry in statuses(detail):
         status, rule = entry["RuleEvaluationStatus"], entry["RuleConfigurationName"]
         details = entry.get("StatusDetails", "")
@@ -89,9 +90,13 @@ def _alerts(event: Event) -> Iterator[_Alert]:
             detail["TrainingJobName"],
             rule,
             found_issues if found else "failed",
-            (details.partition(": ")[2] or details).strip(),
+            _sentences(findings.get(rule, {})) or (details.partition(": ")[2] or details).strip(),
             not found or (severity == Severity.ERROR and not recovered),
         )
+
+
+def _sentences(finding: Mapping[str, str]) -> str:
+    return " ".join(filter(None, (finding.get("Summary"), finding.get("Advice"))))
 
 
 def compose(alerts: Sequence[_Alert]) -> Message | None:

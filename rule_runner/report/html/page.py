@@ -231,6 +231,7 @@ def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
     outcome = Outcome(result.outcome) if result.outcome in list(Outcome) else Outcome.ERROR
     word, sign = WORDS[outcome]
     details = "" if outcome is Outcome.ISSUES_FOUND else result.status_details or ""
+    finding = next(iter(result.findings), None)
     silent = outcome is Outcome.NO_ISSUES_FOUND
     if result.severity is Severity.WARNING:
         word, sign = "Warning", "▲"
@@ -245,7 +246,8 @@ def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
         "sign": sign,
         "acknowledged": ", acknowledged" * result.is_acknowledged,
         "at": _place(result),
-        "reason": for_people(details),
+        "reason": for_people(details) or (finding and finding.summary) or "",
+        "advice": (finding and finding.advice) or "",
         "quiet": outcome in QUIET,
         "open": not silent or jobs <= OPEN_JOBS,
         "charts": [*map(SvgChart, job.drawings)],

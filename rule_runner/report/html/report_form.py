@@ -181,7 +181,7 @@ def _article(job: View) -> Html:
         skipped=[f"; skipped {count:,}: {display_name(why)}" for why, count in skipped.items()],
         missing=[f"; {count:,} without {display_name(who)}" for who, count in missing.items()],
         abandonment=f" The condition was first met{job['at']}{later}." if later else "",
-        findings_count=f" {counted(findings, 'finding')}." if findings else "",
+        findings_count=f"{counted(findings, 'finding')}." if findings else "",
         acknowledgement=html(_FORMS["acknowledged"], mark=mark(said)) if said else NOTHING,
         problem=html_if(saved.problem, _FORMS["saved_problem"], text=printable(saved.problem)),
         figures=[
@@ -215,13 +215,17 @@ def _definitions(values: Mapping[str, str]) -> list[Html]:
 
 
 def _reason(job: View) -> Html:
-    silent = "No step was judged, so the training may still be faulty."
+    heading, sentence = f"{job['word']}.", job["reason"]
+    if job["outcome"] == "NotEvaluated":
+        heading = "No step was judged, so the training may still be faulty."
+    elif job["outcome"] == "IssuesFound":
+        heading, sentence = sentence, job["advice"]
     return html_if(
         job["reason"],
         _FORMS["reason"],
-        outcome=job["outcome"],
-        heading=silent if job["outcome"] == "NotEvaluated" else f"{job['word']}.",
-        text=printable(job["reason"]),
+        tone=job["tone"],
+        heading=printable(heading),
+        text=printable(sentence),
     )
 
 

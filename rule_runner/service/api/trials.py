@@ -88,6 +88,8 @@ class FindingItem(msgspec.Struct, frozen=True, kw_only=True):
     limit: float | None
     note: str | None
     mode: str | None
+    summary: str | None
+    advice: str | None
 
 
 class TrialDetail(TrialItem, frozen=True, kw_only=True):
@@ -211,7 +213,9 @@ def _findings(result: RuleResult) -> Iterator[FindingItem]:
             measured=evidence.measured if isinstance(evidence.measured, float) else None,
             limit=evidence.limit if isinstance(evidence.limit, float) else None,
             note=evidence.note,
-            mode=None if evidence.mode is msgspec.UNSET else evidence.mode,
+            mode=evidence.mode or None,
+            summary=evidence.summary or None,
+            advice=evidence.advice or None,
         )
 
 

@@ -210,7 +210,7 @@ def _finding(
         step=finding.step,
         where=short(" ".join(filter(None, where))),
         values=", ".join(filter(None, values)),
-        note=short(finding.note or ""),
+        note=short(finding.sentences or finding.note or ""),
         mark=_mark(finding),
         is_marked=acknowledgement is not msgspec.UNSET and acknowledgement.finding is not None,
         is_fixed=finding.muted is not msgspec.UNSET and acknowledgement is msgspec.UNSET,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from builtin_rules import RULES as TENSOR_RULES
 from builtin_rules.profiler_table import PROFILER_RULES
 from builtin_rules.rule_page import (
     FINDING,
@@ -93,6 +94,19 @@ def test_a_finding_of_a_profiler_rule_has_a_sentence_and_a_remedy(name: str) -> 
         said = sentence.format(where="GPU 0", worker="worker 0", measured=1, limit=2)
         assert re.fullmatch(r"(GPU 0|worker 0|1|[A-Z]).*\.", said)
         assert "  " not in said
+
+
+@pytest.mark.parametrize("name", sorted({*TENSOR_RULES} - {"CreateXgboostReport"}))
+def test_the_sentences_of_a_tensor_rule_name_the_step_and_belong_to_a_quantity_or_a_note(
+    name: str,
+) -> None:
+    texts = finding_texts(name)
+    assert texts.sentences
+    assert texts.sentences.keys() <= {quantity.name for quantity in TENSOR_RULES[name].QUANTITIES}
+    for said in texts.examples():
+        assert re.fullmatch(r"(TENSOR|X|[A-Z]).*\.", said.summary)
+        assert "step N" in said.summary
+        assert re.fullmatch(r"[A-Z].*[.?]", said.advice)
 
 
 def test_a_summary_is_that_of_the_rules_file() -> None:

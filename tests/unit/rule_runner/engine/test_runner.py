@@ -479,7 +479,9 @@ def test_a_finding_in_an_evaluation_names_the_mode(tmp_path: Path) -> None:
     files = losses(1) | rawtrial.step_files(1, {"loss": np.float32([1])}, mode="EVAL")
     findings = only(run(tmp_path, files, Always, keep_going=True)).findings
     assert [finding.mode for finding in findings] == [msgspec.UNSET, "EVAL"]
-    assert text.evidence(findings[1]) == "step 1 (EVAL), loss, measured 1"
+    assert (
+        text.evidence(findings[1]) == "The condition is met for loss at step 1. (EVAL, measured 1)"
+    )
 
 
 def test_window_gives_up_waiting_for_a_worker(tmp_path: Path) -> None:

@@ -108,8 +108,9 @@ def test_each_segment_is_judged_by_a_fresh_rule(tmp_path: Path, rule: type[Spike
         "afterwards"
     )
     assert lines[1] == f"  judged 12 of 12 steps ({WHOLE})"
-    assert lines[2] == "  step 4 (abandoned), loss, measured 1, limit 0.5"
-    assert lines[3] == "  step 7 of segment 2, loss, measured 1, limit 0.5"
+    met, numbers = "  The condition is met for loss at step", "measured 1, limit 0.5"
+    assert lines[2] == f"{met} 4. (abandoned, {numbers})"
+    assert lines[3] == f"{met} 7 of segment 2. ({numbers})"
 
 
 def test_live_evaluation_is_the_same(tmp_path: Path, rule: type[Spikes]) -> None:

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 import builtin_rules
-from builtin_rules import AllZero, VanishingGradient
+from builtin_rules import RULES, AllZero, VanishingGradient
 from builtin_rules.rules_by_name import RulesByName
+from rule_core.rules.evidence import Finding
 from rule_runner.errors import RuleSourceError, UnknownRuleError
 from rule_runner.loading.loader import LoadedRule, load_builtin, load_source
 from smdebug.rules import Rule
@@ -29,6 +30,8 @@ class MyRule(Rule):
     def invoke_at_step(self, step):
         return {answer}
 """
+STEP = "step 7"
+SILENT = {"CreateXgboostReport"}
 Write = Callable[..., Path]
 
 
@@ -557,3 +560,56 @@ def test_helper_that_appears_later_is_seen(write: Write) -> None:
     loaded = load_source(path)
     write(late="x = 5")
     assert answer(loaded) == 5
+
+
+@pytest.mark.parametrize("name", sorted({*RULES} - SILENT))
+def test_every_finding_of_a_built_in_rule_has_a_sentence_with_its_step_and_a_remedy(
+    name: str,
+) -> None:
+    said = load_builtin(name).explain(Finding(7, "t", measured=0.5, limit=0.1), "t", STEP)
+    assert said.summary.endswith(".")
+    assert STEP in said.summary
+    assert said.advice.endswith((".", "?"))
+
+
+def test_the_note_tells_the_state_before_the_quantity_does() -> None:
+    rule = load_builtin("LossNotDecreasing")
+    note = "Never learned for 100 rows. It fell by 1.2 percent since the start."
+    finding = Finding(7, "loss", measured=2.5, limit=2.4, note=note, quantity="loss")
+    said = rule.explain(finding, "loss", STEP)
+    assert said.summary == "loss has hardly fallen since the start, up to step 7."
+    assert said.advice.startswith("Check that the optimizer has all parameters")
+
+
+def test_the_quantity_tells_which_of_two_limits_was_passed() -> None:
+    finding = Finding(7, "fc", measured=3e-9, limit=1e-8, quantity="small update")
+    said = load_builtin("WeightUpdateRatio").explain(finding, "fc of worker_1", STEP)
+    assert said.summary == (
+        "Updates are too small: at step 7, that of fc of worker_1 is 3e-09 times the size of the "
+        "weight."
+    )
+
+
+def test_shares_are_percentages_and_an_absent_tensor_is_called_by_its_kind() -> None:
+    finding = Finding(7, measured=0.5, limit=0.1, quantity="evaluated rows that were trained with")
+    assert "50% of its rows" in load_builtin("RepeatedBatches").explain(finding, "", STEP).summary
+    diverged = Finding(7, measured=12.5, limit=1.0, note="Diverged for 18 rows.")
+    said = load_builtin("LossNotDecreasing").explain(diverged, "", STEP)
+    assert said.summary == "The loss has diverged: it is 12.5 at step 7."
+
+
+@pytest.mark.parametrize(
+    ("note", "where", "summary"),
+    [
+        ("It is odd.", "loss", "It is odd."),
+        (None, "loss", "The condition is met for loss at step 7."),
+        (None, "", "The condition is met at step 7."),
+    ],
+)
+def test_a_rule_of_a_user_speaks_for_itself_whatever_its_name(
+    tmp_path: Path, note: str | None, where: str, summary: str
+) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(RULE.replace("MyRule", "LossNotDecreasing"))
+    rule = load_source(path, "LossNotDecreasing")
+    assert rule.explain(Finding(7, note=note), where, STEP) == (summary, None)

@@ -4,12 +4,13 @@ import io
 import re
 from typing import Any
 
+import msgspec
 import outcomes
 import pytest
 from rich.console import Console
 
 from rule_runner.escape import printable
-from rule_runner.report.text import lines, print_table
+from rule_runner.report.text import evidence, lines, print_table
 from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult, TrialSummary
 from rule_runner.results.state import Coverage
 from rule_runner.results.status import NOT_ENOUGH
@@ -66,6 +67,31 @@ def test_windows_are_called_windows() -> None:
         "  judged 3 of 4 windows (0 to 9); 2 windows without algo-2",
         "  window 7, gpu0 of algo-1, measured 3, limit 70",
     ]
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ({}, "It is bad at step 7. Mend it. (measured 3, limit 2, Odd)"),
+        ({"mode": "EVAL"}, "It is bad at step 7. Mend it. (EVAL, measured 3, limit 2, Odd)"),
+        ({"note": "It is bad at step 7."}, "It is bad at step 7. Mend it. (measured 3, limit 2)"),
+        ({"summary": "It is bad."}, "It is bad. Mend it. (step 7, measured 3, limit 2, Odd)"),
+        (
+            {"advice": msgspec.UNSET, "measured": None, "limit": None, "note": None},
+            "It is bad at step 7.",
+        ),
+        (
+            {"muted": "Known."},
+            "muted (Known): It is bad at step 7. Mend it. (measured 3, limit 2, Odd)",
+        ),
+    ],
+)
+def test_the_sentence_of_a_finding_stands_before_its_numbers(
+    more: dict[str, Any], line: str
+) -> None:
+    said = {"note": "Odd.", "summary": "It is bad at step 7.", "advice": "Mend it."}
+    where = {"step": 7, "tensor": "loss", "worker": "worker_0", "measured": 3.0, "limit": 2.0}
+    assert evidence(Evidence(**(where | said | more))) == line
 
 
 def test_what_a_trial_of_windows_holds_is_reported_once() -> None:

@@ -306,3 +306,24 @@ def test_a_mode_that_comes_after_its_step_was_ready_is_noted() -> None:
         "A further mode of step 0 was written after it was judged. Rules did not see it."
     ]
     assert one.source.late_steps() == []
+
+
+def test_a_step_is_named_with_its_number_in_its_mode_where_that_differs() -> None:
+    one = Followed()
+    values = {"loss": np.float32([1])}
+    files = [
+        rawtrial.step_files(number, values, mode, mode_step)
+        for number, mode, mode_step in (
+            (4, "TRAIN", 4),
+            (115, "TRAIN", 99),
+            (116, "EVAL", 0),
+            (117, "GLOBAL", 3),
+        )
+    ]
+    one.add(collections(0, 1), *files, {END: b""})
+    assert [*map(one.source.step_name, (4, 115, 116, 117))] == [
+        "step 4",
+        "step 115 (training step 99)",
+        "step 116 (evaluation step 0)",
+        "step 117",
+    ]

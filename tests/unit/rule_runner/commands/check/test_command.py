@@ -125,7 +125,7 @@ def test_one_argument_is_enough_for_all_trials_below(runs: Path) -> None:
         *("runs/a", "runs/b/debug-output", "runs/b/profiler-output", "runs/plain")
     }
     assert lines[1].startswith("  ")
-    finding = "VanishingGradient: IssuesFound (warning), step 0, gradient/fc of worker_0"
+    finding = "VanishingGradient (warning): gradient/fc has almost vanished at step 0: its mean"
     assert any(line.startswith(f"  {finding}") for line in lines), lines
     assert heads[0].endswith(" NotEvaluated")
     assert len([line for line in lines if line.startswith("NotEvaluated: ")]) == 1

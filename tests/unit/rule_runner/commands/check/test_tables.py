@@ -70,7 +70,7 @@ def test_trials_with_findings_come_first() -> None:
 def test_each_verdict_has_the_lines_that_it_needs() -> None:
     assert [*verdict_lines(FINE)] == ["no issues: Fine"]
     assert [*verdict_lines(BAD)] == [
-        "Bad: IssuesFound, step 20, gradient/fc of worker_0, measured 1e-8, limit 1e-7",
+        "Bad (error): step 20, gradient/fc of worker_0, measured 1e-8, limit 1e-7",
         "no issues: Fine",
     ]
     assert [*verdict_lines(WRONG)] == ["Wrong: Error. Why."]
@@ -84,7 +84,7 @@ def test_each_verdict_has_the_lines_that_it_needs() -> None:
 
 def test_notes_are_listed_on_request_and_warnings_can_be_left_out() -> None:
     mild = trial("/runs/mild", outcomes.mild())
-    warning = "Mild: IssuesFound (warning), step 3, a, measured 5, limit 2"
+    warning = "Mild (warning): step 3, a, measured 5, limit 2"
     assert [*verdict_lines(mild)] == [warning]
     assert [*verdict_lines(mild, Severity.ERROR)] == ["warnings: Mild"]
     assert [*verdict_lines(mild, Severity.NOTE)] == [

@@ -166,7 +166,8 @@ def test_what_an_action_is_reported(tmp_path: Path) -> None:
         },
     )
     assert trigger.text == (
-        "Training job mnist-1, rule job mine, step 3, tensor 'loss', measured 3.0, limit 2.0."
+        "Training job mnist-1, rule job mine, step 3, tensor 'loss', measured 3.0, limit 2.0. "
+        "The condition is met for loss at step 3."
     )
 
 

@@ -71,7 +71,10 @@ def test_a_verdict_with_its_coverage_and_evidence(tmp_path: Path) -> None:
     text = page_of(tmp_path, reports.fired()).text
     assert "Issues found 1" in text
     assert "VanishingGradient ✕ Issues found at step 20" in text
-    assert "Judged 3 of 4 steps (0 to 20); skipped 1: no gradients. 1 finding." in text
+    assert "1 finding." in text
+    assert (
+        "Coverage, parameters and versions Judged 3 of 4 steps (0 to 20); skipped 1: no gra" in text
+    )
     assert "20 gradient/fc worker_0 1e-8 1e-7" in text
 
 
@@ -112,9 +115,9 @@ def test_silence_never_reads_as_health(tmp_path: Path) -> None:
     text = page_of(tmp_path, one).text
     assert "Not evaluated 1" in text
     assert (
-        "No step was judged, so the training may still be faulty. It looked for 'gradients'. "
-        "Judged 0 of 4 steps; skipped 4: no gradients."
+        "No step was judged, so the training may still be faulty. It looked for 'gradients'."
     ) in text
+    assert "Judged 0 of 4 steps; skipped 4: no gradients." in text
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def check(
     A PATH is a folder, a file, s3://bucket/prefix, or - for a log that is piped to standard input
     and judged as it grows. Trials hold tensors, profiler data or both. A built-in
     rule fits a trial that holds its inputs. A trial that has not ended is judged up to its last
-    step. One table shows the verdicts of all trials, findings first; a report has the details.
+    step. One table shows the verdicts of all trials, findings last; a report has the details.
     """
     from rule_core.severity import Severity
     from rule_runner.commands.check.command import check_trials

@@ -1,26 +1,30 @@
-"""The results of `check`, printed as one table of trials and verdicts, findings first."""
+"""The results of `check`, printed as one table of trials and verdicts, findings last."""
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 import msgspec
 
+from rule_core.model.segments import step_text
 from rule_core.severity import Severity
 from rule_core.storage.uri import is_s3
 from rule_runner.errors import counted
 from rule_runner.escape import printable
-from rule_runner.report.text import STYLES, asides, evidence, reason, verdict
-from rule_runner.results.schema import EvaluationResult, RuleResult, in_order, summary
+from rule_runner.report.incidents import incidents
+from rule_runner.report.text import STYLES, asides, evidence, place, reason, verdict
+from rule_runner.results.schema import EvaluationResult, RuleResult, in_order
 from rule_runner.results.status import FindingState, Outcome
 
 if TYPE_CHECKING:
     from rich.text import Text
 
 NOTES_SHOWN: Final = 3
+HEALTHY_SHOWN: Final = 5  # of more trials without issues, only some are named
+NAMED: Final = 3
 ISSUES: Final = "with issues"
 FAILED: Final = "with errors"
 UNJUDGED: Final = "not judged"
@@ -108,7 +112,15 @@ def print_results(
     severity
         The least serious findings to list; rules with others are only named.
     """
-    trials = ranked(result.trials)
+    healthy = [trial for trial in result.trials if state(trial) == CLEAR and not has_notes(trial)]
+    if len(healthy) > HEALTHY_SHOWN:
+        names = ", ".join(_path(trial.path) for trial in healthy[:NAMED])
+        more = len(healthy) - NAMED
+        print(f"{len(healthy)} trials look healthy: {names} and {more} more.", file=stream)
+    else:
+        healthy = []
+    folded = {id(trial) for trial in healthy}
+    trials = [trial for trial in ranked(result.trials) if id(trial) not in folded]
     if stream.isatty():
         _print_table(trials, stream, severity)
     else:
@@ -122,9 +134,14 @@ def print_results(
 
 
 def ranked(trials: Iterable[CheckedTrial]) -> list[CheckedTrial]:
-    """Return trials in the order of the table: those with findings first."""
+    """Return trials in the order of the table: those with findings last."""
     ranks = [*_STATES]
-    return sorted(trials, key=lambda trial: ranks.index(state(trial)))
+    return sorted(trials, key=lambda trial: -ranks.index(state(trial)))
+
+
+def has_notes(trial: CheckedTrial) -> bool:
+    """Return whether there is something to say about a trial without issues."""
+    return any(True for _ in verdict_lines(trial))
 
 
 def state(trial: CheckedTrial) -> str:
@@ -146,19 +163,35 @@ def verdict_lines(trial: CheckedTrial, severity: Severity = Severity.WARNING) ->
     elif state(trial) == UNJUDGED:
         # The table names the trial already.
         yield reason(_rules(trial)[0]).replace(f"Trial {trial.path!r}", "The trial")
-    names: dict[str, list[str]] = {name: [] for name in _GROUPS}
-    for rule in rules:
-        name = printable(rule.configuration_name)
-        group = _group(rule, severity)
-        if group:
-            names[group].append(f"{name}{_recovery(rule)}")
-        elif rule.outcome != Outcome.NOT_EVALUATED:
-            yield f"{name}{_finding_or_failure(rule)}"
-        if severity is Severity.NOTE:
+    yield from _issues([rule for rule in rules if not _group(rule, severity)])
+    if severity is Severity.NOTE:
+        for rule in rules:
+            name = printable(rule.configuration_name)
             yield from (f"{name}: {aside}" for aside in asides(rule, NOTES_SHOWN))
-    yield from (f"{group}: {', '.join(members)}" for group, members in names.items() if members)
+    yield from _names(trial, severity)
     notes = dict.fromkeys(note for rule in rules for note in rule.notes)
     yield from (f"note: {printable(note)}" for note in islice(notes, NOTES_SHOWN))
+
+
+def _issues(rules: Sequence[RuleResult]) -> Iterator[str]:
+    """Yield each root cause with what follows from it, and then what failed."""
+    for root, consequences in incidents(rules):
+        yield f"{_named(root)}: {_first(root, whole=True)}"
+        yield from (f"  follows: {_named(rule)}: {_first(rule)}" for rule in consequences)
+    for rule in rules:
+        if rule.outcome in {Outcome.ERROR, Outcome.STOPPED}:
+            yield f"{printable(rule.configuration_name)}: {verdict(rule)}. {reason(rule)}"
+
+
+def _names(trial: CheckedTrial, severity: Severity) -> Iterator[str]:
+    """Yield the rules that are only named, unless the headline names them."""
+    names: dict[str, list[str]] = {name: [] for name in _GROUPS}
+    for rule in _rules(trial):
+        if group := _group(rule, severity):
+            names[group].append(f"{printable(rule.configuration_name)}{_recovery(rule)}")
+    if state(trial) == CLEAR:
+        del names["no issues"]
+    yield from (f"{group}: {', '.join(members)}" for group, members in names.items() if members)
 
 
 def _group(rule: RuleResult, severity: Severity) -> str:
@@ -178,11 +211,19 @@ def _recovery(rule: RuleResult) -> str:
     return f" (step {rule.step} {end})"
 
 
-def _finding_or_failure(rule: RuleResult) -> str:
-    """Return the first finding of a rule, or the reason why it has no verdict."""
-    if rule.outcome == Outcome.ISSUES_FOUND:
-        return f" ({rule.severity or Severity.ERROR}): {evidence(rule.findings[0], rule.unit)}"
-    return f": {verdict(rule)}. {reason(rule)}"
+def _named(rule: RuleResult) -> str:
+    """Return the name of a rule with issues and their severity."""
+    return f"{printable(rule.configuration_name)} ({rule.severity or Severity.ERROR})"
+
+
+def _first(rule: RuleResult, *, whole: bool = False) -> str:
+    """Return what the first finding of a rule says, if `whole` with its advice and numbers."""
+    if not rule.findings:
+        return place(rule).strip()
+    finding = rule.findings[0]
+    if whole or not finding.summary:
+        return evidence(finding, rule.unit)
+    return printable(finding.summary)
 
 
 def _rules(trial: CheckedTrial) -> list[RuleResult]:
@@ -190,19 +231,30 @@ def _rules(trial: CheckedTrial) -> list[RuleResult]:
 
 
 def _headline(trial: CheckedTrial) -> str:
-    """Return how many rules have which outcome."""
+    """Return the state of a trial, since when, and how many rules could judge it."""
     if trial.evaluation is None:
         return "cannot be judged"
     judged = [rule for rule in _rules(trial) if rule.outcome != Outcome.NOT_EVALUATED]
     if not judged:
-        return "nothing was judged"
-    lasting = [rule for rule in judged if rule.state != FindingState.RECOVERED]
-    counts = {
-        "recovered": len(judged) - len(lasting),
-        Outcome.NOT_EVALUATED: _unevaluated_count(trial),
-    }
-    parts = [summary(lasting), *(f"{count} {name}" for name, count in counts.items() if count)]
-    return ", ".join(filter(None, parts))
+        return "cannot tell, nothing was judged"
+    all_rules = len(_rules(trial)) + len(trial.left_out)
+    judging = f"judged by {len(judged)} of {counted(all_rules, 'rule')}"
+    issues = incidents(judged)
+    if issues:
+        root = issues[0].root
+        is_broken = issues[0].severity is Severity.ERROR
+        since = (
+            "" if root.global_step is None else f" since {root.unit} {step_text(root.global_step)}"
+        )
+        return f"{'broken' if is_broken else 'suspicious'}{since}, {judging}"
+    if state(trial) == FAILED:
+        return f"cannot tell, {judging}"
+    names = [
+        printable(rule.configuration_name)
+        for rule in judged
+        if _group(rule, Severity.NOTE) == "no issues"
+    ]
+    return ": ".join(filter(None, (f"looks healthy, {judging}", ", ".join(names))))
 
 
 def _unevaluated_count(trial: CheckedTrial) -> int:

@@ -1,4 +1,4 @@
-"""What `check` prints: one table of trials and verdicts, findings first."""
+"""What `check` prints: one table of trials and verdicts, findings last."""
 
 import io
 import re
@@ -17,8 +17,9 @@ from rule_runner.commands.check.tables import (
     state,
     verdict_lines,
 )
-from rule_runner.results.schema import EvaluationResult, RuleResult, TrialSummary
+from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult, TrialSummary
 from rule_runner.results.state import Coverage
+from rule_runner.results.status import FindingState
 
 HOSTILE = "/runs/\x1b[31mx"
 COLORS = re.compile(r"\x1b\[[\d;]*m")
@@ -59,16 +60,16 @@ ALL = CheckResult(
 )
 
 
-def test_trials_with_findings_come_first() -> None:
+def test_trials_with_findings_come_last() -> None:
     assert [trial.path for trial in ranked(ALL.trials)] == [
-        *("/runs/bad", "/runs/gone", "/runs/wrong", HOSTILE, "/runs/fine")
+        *("/runs/fine", HOSTILE, "/runs/gone", "/runs/wrong", "/runs/bad")
     ]
     states = ["without issues", "not judged", "with errors", "with issues", "with errors"]
     assert [*map(state, ALL.trials)] == states
 
 
 def test_each_verdict_has_the_lines_that_it_needs() -> None:
-    assert [*verdict_lines(FINE)] == ["no issues: Fine"]
+    assert [*verdict_lines(FINE)] == []
     assert [*verdict_lines(BAD)] == [
         "Bad (error): step 20, gradient/fc of worker_0, measured 1e-8, limit 1e-7",
         "no issues: Fine",
@@ -78,7 +79,7 @@ def test_each_verdict_has_the_lines_that_it_needs() -> None:
     assert [*verdict_lines(GONE)] == ["It is gone."]
     noted = reports.result("Fine", notes=[f"note {number}" for number in range(5)])
     assert [*verdict_lines(trial("/runs/x", noted))] == [
-        *("no issues: Fine", "note: note 0", "note: note 1", "note: note 2")
+        *("note: note 0", "note: note 1", "note: note 2")
     ]
 
 
@@ -94,13 +95,59 @@ def test_notes_are_listed_on_request_and_warnings_can_be_left_out() -> None:
     ]
 
 
+def test_what_follows_from_a_root_cause_stands_below_it_in_a_sentence() -> None:
+    ratio = reports.fired("WeightUpdateRatio")
+    loss = outcomes.met(
+        "LossNotDecreasing",
+        rule="LossNotDecreasing",
+        evidence=[Evidence(3, "loss", None, 9.0, 2.0, "Up.", summary="It is up.", advice="Mend.")],
+    )
+    assert [*verdict_lines(trial("/runs/x", loss, ratio))] == [
+        "WeightUpdateRatio (error): step 20, gradient/fc of worker_0, measured 1e-8, limit 1e-7",
+        "  follows: LossNotDecreasing (error): It is up.",
+    ]
+    assert [*verdict_lines(trial("/runs/x", loss))] == [
+        "LossNotDecreasing (error): It is up. Mend. (step 3, measured 9, limit 2, Up)"
+    ]
+
+
+def test_a_warning_makes_a_trial_suspicious_and_a_recovered_one_does_not() -> None:
+    stream = io.StringIO()
+    recovered = outcomes.mild(state=FindingState.RECOVERED, recovered_at=9)
+    trials = [trial("/runs/mild", outcomes.mild()), trial("/runs/back", recovered)]
+    print_results(CheckResult(trials=trials), stream)
+    assert stream.getvalue().splitlines()[:4] == [
+        "/runs/back: looks healthy, judged by 1 of 1 rule",
+        "  recovered: Mild (step 3 to 9)",
+        "/runs/mild: suspicious since step 3, judged by 1 of 1 rule",
+        "  Mild (warning): step 3, a, measured 5, limit 2",
+    ]
+
+
+def test_many_healthy_trials_are_one_line_but_those_with_something_to_say() -> None:
+    stream = io.StringIO()
+    healthy = [trial(f"/runs/{number}", reports.result("Fine")) for number in range(200)]
+    noted = trial("/runs/noted", reports.result("Fine", notes=["Odd."]))
+    print_results(CheckResult(trials=[*healthy, noted, BAD]), stream)
+    assert stream.getvalue().splitlines() == [
+        "200 trials look healthy: /runs/0, /runs/1, /runs/2 and 197 more.",
+        "/runs/noted: looks healthy, judged by 1 of 1 rule: Fine",
+        "  note: Odd.",
+        "/runs/bad: broken since step 20, judged by 2 of 2 rules",
+        "  Bad (error): step 20, gradient/fc of worker_0, measured 1e-8, limit 1e-7",
+        "  no issues: Fine",
+        "Checked 202 trials: 1 with issues, 201 without issues.",
+    ]
+
+
 def test_plain_lines_elsewhere_than_on_a_terminal() -> None:
     stream = io.StringIO()
     print_results(ALL, stream)
     lines = stream.getvalue().splitlines()
-    assert lines[0] == "/runs/bad: 1 IssuesFound, 1 NoIssuesFound"
-    assert "/runs/fine: 1 NoIssuesFound, 6 NotEvaluated" in lines
-    assert "/runs/\\x1b[31mx: nothing was judged (may still grow)" in lines
+    assert lines[0] == "/runs/fine: looks healthy, judged by 1 of 7 rules: Fine"
+    assert "/runs/bad: broken since step 20, judged by 2 of 2 rules" in lines
+    assert "/runs/wrong: cannot tell, judged by 1 of 1 rule" in lines
+    assert "/runs/\\x1b[31mx: cannot tell, nothing was judged (may still grow)" in lines
     explanation = (
         "NotEvaluated: rules that found no inputs in the trial or lack a parameter; "
         "results.json has their names and the reasons."
@@ -130,9 +177,9 @@ def test_a_table_on_a_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> N
     text = COLORS.sub("", stream.getvalue())
     assert text.count("NotEvaluated: ") == 1
     assert max(map(len, text.partition("NotEvaluated: ")[0].splitlines())) <= width
-    assert "1 NoIssuesFound, 6 NotEvaluated" in text
+    assert "looks healthy, judged by 1 of 7" in text
     assert "may still grow" in text
-    assert text.index("/runs/bad") < text.index("/runs/gone") < text.index("/runs/fine")
+    assert text.index("/runs/fine") < text.index("/runs/gone") < text.index("/runs/bad")
     assert "\x1b[31mx" not in stream.getvalue()
     assert "verdicts" in text.splitlines()[1]
     assert text.endswith("Report: /out/report.html\n")

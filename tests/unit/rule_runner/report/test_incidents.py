@@ -1,0 +1,77 @@
+"""Incidents: which issue is the root cause, and what follows from it."""
+
+from typing import Any
+
+import outcomes
+import pytest
+
+from builtin_rules import RULES
+from builtin_rules.causes import APART, CAUSES, cause_rank
+from rule_core.severity import Severity
+from rule_runner.report.incidents import incidents
+from rule_runner.results.schema import RuleResult, RuleSource
+from rule_runner.results.status import FindingState
+
+
+def issue(rule: str, step: int, severity: str = "error", **more: Any) -> RuleResult:
+    return outcomes.met(rule, rule=rule, step=step, severity=Severity(severity), **more)
+
+
+def told(*rules: RuleResult) -> list[list[str]]:
+    return [
+        [rule.configuration_name for rule in (incident.root, *incident.consequences)]
+        for incident in incidents(rules)
+    ]
+
+
+def test_every_rule_has_one_place_in_the_order_of_causes_or_stands_apart() -> None:
+    names = [*APART, *(name for group in CAUSES for name in group)]
+    assert sorted(names) == sorted({*RULES} - {"CreateXgboostReport"})
+
+
+def test_causes_come_before_consequences_whenever_they_were_found() -> None:
+    found = [
+        issue("LossNotDecreasing", 38),
+        issue("VanishingGradient", 20),
+        issue("WeightUpdateRatio", 40, "warning"),
+        issue("DeadRelu", 30, "warning"),
+    ]
+    assert told(*found) == [
+        ["WeightUpdateRatio", "DeadRelu", "VanishingGradient", "LossNotDecreasing"]
+    ]
+    assert incidents(found)[0].severity is Severity.ERROR
+
+
+def test_the_earlier_of_two_equal_causes_is_the_root() -> None:
+    assert told(issue("NormGrowth", 9), issue("LossSpike", 4)) == [["LossSpike", "NormGrowth"]]
+
+
+def test_facts_about_the_wiring_are_incidents_of_their_own() -> None:
+    found = [
+        issue("Overfit", 2, "warning"),
+        issue("RepeatedBatches", 7, "warning"),
+        issue("GradientAccumulates", 5),
+    ]
+    assert told(*found) == [["GradientAccumulates", "Overfit"], ["RepeatedBatches"]]
+
+
+@pytest.mark.parametrize(
+    "apart",
+    [
+        issue("TreeDepth", 1, "warning"),
+        issue("GPUIdleWaitsForHost", 1, "warning"),
+        issue("DeadRelu", 1, "warning", source=RuleSource(location="/mine.py", sha256="0")),
+    ],
+)
+def test_what_stands_apart_neither_causes_nor_follows(apart: RuleResult) -> None:
+    assert told(apart, issue("LossNotDecreasing", 5)) == [["LossNotDecreasing"], [apart.rule]]
+
+
+def test_only_what_still_holds_is_an_incident() -> None:
+    back = issue("LossSpike", 4, state=FindingState.RECOVERED)
+    assert told(back, outcomes.result("AllZero")) == []
+    assert told(back, issue("LossNotDecreasing", 9)) == [["LossNotDecreasing"]]
+
+
+def test_rules_that_nobody_knows_have_no_rank() -> None:
+    assert cause_rank("Mine") is None

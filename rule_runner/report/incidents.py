@@ -3,11 +3,29 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+import msgspec
+
 from builtin_rules.causes import cause_rank
 from rule_core.severity import Severity
+from rule_runner.results.json_text import json_digest
 from rule_runner.results.schema import RuleResult
 
 FACT: Final = 0  # the rank of rules whose findings follow from no other
+
+
+class IncidentRecord(msgspec.Struct, frozen=True):
+    """An incident in JSON: the configuration names of its rules.
+
+    Attributes
+    ----------
+    id
+        The same for the same root cause in the same trial, also after further steps.
+    """
+
+    id: str
+    severity: Severity
+    root: str
+    consequences: list[str]
 
 
 class Incident(NamedTuple):
@@ -21,6 +39,13 @@ class Incident(NamedTuple):
         """That of the most serious issue."""
         severities = (rule.counted_severity for rule in (self.root, *self.consequences))
         return max(filter(None, severities), key=lambda severity: severity.rank)
+
+    def record(self) -> IncidentRecord:
+        """Return the incident for JSON."""
+        name = self.root.configuration_name
+        names = [rule.configuration_name for rule in self.consequences]
+        digest = json_digest([self.root.trial, name], 16)
+        return IncidentRecord(digest, self.severity, name, names)
 
 
 def incidents(rules: Iterable[RuleResult]) -> list[Incident]:

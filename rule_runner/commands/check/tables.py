@@ -14,7 +14,7 @@ from rule_core.severity import Severity
 from rule_core.storage.uri import is_s3
 from rule_runner.errors import counted
 from rule_runner.escape import printable
-from rule_runner.report.incidents import incidents
+from rule_runner.report.incidents import IncidentRecord, incidents
 from rule_runner.report.text import STYLES, asides, evidence, place, reason, verdict
 from rule_runner.results.schema import EvaluationResult, RuleResult, in_order
 from rule_runner.results.status import FindingState, Outcome
@@ -63,6 +63,8 @@ class CheckedTrial(msgspec.Struct, frozen=True, kw_only=True):
         The reason why each of the other rules was not run, by name.
     unchanged
         Whether it is the outcome of an earlier check, since nothing has changed.
+    incidents
+        The issues that still hold: each root cause with what may follow from it.
     """
 
     path: str
@@ -72,6 +74,7 @@ class CheckedTrial(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
     left_out: dict[str, str] = {}
     unchanged: bool = False
+    incidents: list[IncidentRecord] = []
 
 
 class NotRead(msgspec.Struct, frozen=True):
@@ -120,7 +123,8 @@ def print_results(
     else:
         healthy = []
     folded = {id(trial) for trial in healthy}
-    trials = [trial for trial in ranked(result.trials) if id(trial) not in folded]
+    trials = [trial for trial in result.trials if id(trial) not in folded]
+    trials.sort(key=lambda trial: -_rank(trial))
     if stream.isatty():
         _print_table(trials, stream, severity)
     else:
@@ -134,9 +138,12 @@ def print_results(
 
 
 def ranked(trials: Iterable[CheckedTrial]) -> list[CheckedTrial]:
-    """Return trials in the order of the table: those with findings last."""
-    ranks = [*_STATES]
-    return sorted(trials, key=lambda trial: -ranks.index(state(trial)))
+    """Return trials in the order of the report: those with findings first."""
+    return sorted(trials, key=_rank)
+
+
+def _rank(trial: CheckedTrial) -> int:
+    return [*_STATES].index(state(trial))
 
 
 def has_notes(trial: CheckedTrial) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from builtin_rules import RULES
 from builtin_rules.causes import APART, CAUSES, cause_rank
 from rule_core.severity import Severity
-from rule_runner.report.incidents import incidents
+from rule_runner.report.incidents import IncidentRecord, incidents
 from rule_runner.results.schema import RuleResult, RuleSource
 from rule_runner.results.status import FindingState
 
@@ -71,6 +71,15 @@ def test_only_what_still_holds_is_an_incident() -> None:
     back = issue("LossSpike", 4, state=FindingState.RECOVERED)
     assert told(back, outcomes.result("AllZero")) == []
     assert told(back, issue("LossNotDecreasing", 9)) == [["LossNotDecreasing"]]
+
+
+def test_an_incident_keeps_its_id_while_its_consequences_grow() -> None:
+    cause, loss = issue("LossSpike", 4, "warning"), issue("LossNotDecreasing", 9)
+    (one,), (other,) = incidents([cause]), incidents([cause, loss])
+    assert other.record() == IncidentRecord(
+        one.record().id, Severity.ERROR, "LossSpike", ["LossNotDecreasing"]
+    )
+    assert incidents([loss])[0].record().id != one.record().id
 
 
 def test_rules_that_nobody_knows_have_no_rank() -> None:

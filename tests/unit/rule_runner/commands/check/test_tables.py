@@ -60,9 +60,9 @@ ALL = CheckResult(
 )
 
 
-def test_trials_with_findings_come_last() -> None:
+def test_trials_with_findings_come_first_in_the_report() -> None:
     assert [trial.path for trial in ranked(ALL.trials)] == [
-        *("/runs/fine", HOSTILE, "/runs/gone", "/runs/wrong", "/runs/bad")
+        *("/runs/bad", "/runs/gone", "/runs/wrong", HOSTILE, "/runs/fine")
     ]
     states = ["without issues", "not judged", "with errors", "with issues", "with errors"]
     assert [*map(state, ALL.trials)] == states

@@ -46,6 +46,7 @@ RULES: Final = RulesByName[Rule](
         "StalledParameters": "tensors.weights.stalled_parameters",
         "StalledTrainingRule": "tensors.losses.stalled_training_rule",
         "TensorVariance": "tensors.gradients.tensor_variance",
+        "ThroughputDrop": "tensors.losses.throughput_drop",
         "TreeDepth": "tensors.data.tree_depth",
         "UnchangedTensor": "tensors.weights.unchanged_tensor",
         "ValidationInTrainingMode": "tensors.optimizer.validation_in_training_mode",

@@ -25,7 +25,7 @@ def trial_of(**columns: Sequence[float]) -> Trial:
     [
         (AT / 100, True),
         (np.ones(100), False),
-        (np.where(AT < 70, AT / 70, 0.0), False),
+        (np.where(AT < 70, AT / 70, 0.3), False),
         (np.where(AT < 70, AT / 70, 0.8), True),
     ],
 )

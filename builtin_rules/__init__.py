@@ -19,6 +19,7 @@ RULES: Final = RulesByName[Rule](
         "FeatureImportanceOverweight": "tensors.data.feature_importance_overweight",
         "GradientAccumulates": "tensors.gradients.gradient_accumulates",
         "GradientNormSpike": "tensors.optimizer.gradient_norm_spike",
+        "GradientNormZero": "tensors.optimizer.gradient_norm_zero",
         "LearningRate": "tensors.optimizer.learning_rate",
         "LossNotDecreasing": "tensors.losses.loss_not_decreasing",
         "LossScaleAtFloor": "tensors.optimizer.loss_scale_at_floor",

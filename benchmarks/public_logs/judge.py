@@ -21,9 +21,11 @@ from typing import Any, Final, NamedTuple
 Row = Mapping[str, str]
 FITTING: Final[Mapping[str, set[str]]] = {
     "nan": {"ExplodingTensor", "LossNotDecreasing"},
-    "diverged": {"LossNotDecreasing", "LossSpike", "Overfit"},
+    "diverged": {"LossNotDecreasing", "LossSpike", "Overfit", "PolicyDrift"},
     "never_learned": {
         "LossNotDecreasing",
+        "MetricNotImproving",
+        "NoLearningSignal",
         "RewardNotIncreasing",
         "UnchangedTensor",
         "VanishingGradient",
@@ -32,6 +34,7 @@ FITTING: Final[Mapping[str, set[str]]] = {
     "overfit": {"Overfit", "Overtraining"},
     "plateau_too_early": {
         "LossNotDecreasing",
+        "MetricNotImproving",
         "RewardNotIncreasing",
         "LearningRate",
         "Overtraining",

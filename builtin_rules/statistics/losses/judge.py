@@ -157,9 +157,25 @@ class LossJudge:
 
     def has_fallen(self) -> bool:
         """Return whether the loss has fallen by 4 %, or certainly by 1 %, from start to end."""
-        total = self._total_fall() if self._first else 0.0
+        total = self.total_fall()
         certain = total >= NEGLIGIBLE_PERCENT and falls(self._levels.blocks())
         return certain or total >= LEARNED_PERCENT
+
+    def total_fall(self) -> float:
+        """Return by how many percent the loss has fallen from the start to its last quarter.
+
+        It is 0 without a finite row.
+        """
+        if not self._first:
+            return 0.0
+        blocks, start = self._levels.blocks(), self._learning_start()
+        last = mean(blocks[-max(1, len(blocks) // 4) :]) if blocks else start
+        return 100.0 * (start - last) / max(abs(start), TINY_VALUE)
+
+    def still_falls(self) -> bool:
+        """Return whether the loss falls by 1 % from start to end, and in the second half too."""
+        blocks = self._levels.blocks()
+        return self.total_fall() >= NEGLIGIBLE_PERCENT and falls(blocks[len(blocks) // 2 :])
 
     def is_outlier(self, value: float) -> bool:
         """Return whether a spike to `value` is worth counting.
@@ -208,17 +224,11 @@ class LossJudge:
 
     def _of_learning(self) -> StateVerdict | None:
         """Return the verdict on a loss that has not fallen from start to end, or None."""
-        blocks, start, total = self._levels.blocks(), self._learning_start(), self._total_fall()
+        blocks, start, total = self._levels.blocks(), self._learning_start(), self.total_fall()
         learned = abs(start) * LEARNED_PERCENT / 100.0
         if self.has_fallen() or total <= -LEARNED_PERCENT or not rises(blocks, learned):
             return None
         return _never_learned(start * (1 - math.copysign(total / 100.0, start)), start, total)
-
-    def _total_fall(self) -> float:
-        """Return by how many percent the loss has fallen from the start to its last quarter."""
-        blocks, start = self._levels.blocks(), self._learning_start()
-        last = mean(blocks[-max(1, len(blocks) // 4) :]) if blocks else start
-        return 100.0 * (start - last) / max(abs(start), TINY_VALUE)
 
     def add(self, value: float, *, warming: bool = False) -> StateVerdict:
         """Add the next row and return the state of the loss.

@@ -80,7 +80,8 @@ HELD: Final = {
     "Keras": LOSS
     | SEEN
     | {"ClassImbalance", "Confusion", "GradientNormSpike", "PoorWeightInitialization"}
-    | {"GradientAccumulates", "NormGrowth", "RepeatedBatches", "StalledParameters"}
+    | {"GradientAccumulates", "MetricNotImproving", "NormGrowth", "RepeatedBatches"}
+    | {"StalledParameters"}
     | {"VanishingGradient", "WeightUpdateRatio"},
     "XGBoost": LOSS
     | SEEN

@@ -1,0 +1,1 @@
+"""Series of scalars: whether they rise, and how far they leave their usual level."""

@@ -13,17 +13,19 @@ CAUSES: Final = (
         "AttentionMaskLeak",
         "RepeatedBatches",
     ),
-    ("LearningRate", "LossScaleAtFloor"),
+    ("LearningRate", "LossScaleAtFloor", "NoLearningSignal"),
     (
         "RepresentationCollapse",
         "PosteriorCollapse",
         "ModeCollapse",
         "RouterCollapse",
         "PolicyEntropyCollapse",
+        "PolicyDrift",
     ),
     ("GradientNormSpike", "LossSpike", "WeightUpdateRatio", "NormGrowth", "AttentionCollapse"),
     ("ExplodingTensor",),
     ("DeadRelu", "SaturatedActivation"),
+    ("GradientNormZero",),
     ("StalledParameters",),
     (
         "TensorVariance",
@@ -32,7 +34,7 @@ CAUSES: Final = (
         "UnchangedTensor",
         "PoorWeightInitialization",
     ),
-    ("LossNotDecreasing", "RewardNotIncreasing"),
+    ("LossNotDecreasing", "RewardNotIncreasing", "MetricNotImproving"),
     ("Confusion", "Overfit", "Overtraining", "ClassImbalance"),
 )
 # What these find neither brings about a finding of another rule nor follows from one.
@@ -43,6 +45,7 @@ APART: Final = frozenset(
         "NLPSequenceRatio",
         "SimilarAcrossRuns",
         "StalledTrainingRule",
+        "ThroughputDrop",
         "TreeDepth",
     }
 )

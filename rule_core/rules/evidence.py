@@ -47,7 +47,7 @@ class Finding:
     limit: Any = None
     note: str | None = None
     severity: Severity = Severity.ERROR
-    quantity: str | None = None
+    quantity: str | None = field(default=None, compare=False)  # tells only the sentence
     recovered_at: int | None = None
     muted: str | None = None
     mode: str | None = None

@@ -228,7 +228,7 @@ def _first(rule: RuleResult, *, whole: bool = False) -> str:
     if not rule.findings:
         return place(rule).strip()
     finding = rule.findings[0]
-    if whole or not finding.summary:
+    if whole or finding.acknowledgement or not finding.summary:
         return evidence(finding, rule.unit)
     return printable(finding.summary)
 

@@ -195,7 +195,7 @@ def test_skipped_steps_say_why(tmp_path: Path) -> None:
 
 
 def test_evidence_holds_gap_ratio_and_losses(tmp_path: Path) -> None:
-    note = "Validation loss 1.5, training loss 1, for 1 phases."
+    note = "Validation loss 1.5, training loss 1, for 1 phase."
     assert judged(tmp_path, epochs((1.0, 1.5))).findings == [
         Finding(2, None, None, 0.5, 0.1, note, Severity.WARNING)
     ]

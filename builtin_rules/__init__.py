@@ -28,6 +28,7 @@ RULES: Final = RulesByName[Rule](
         "NormGrowth": "tensors.weights.norm_growth",
         "Overfit": "tensors.losses.overfit",
         "Overtraining": "tensors.losses.overtraining",
+        "ParametersWithoutOptimizer": "tensors.optimizer.parameters_without_optimizer",
         "PolicyEntropyCollapse": "tensors.activations.policy_entropy_collapse",
         "PoorWeightInitialization": "tensors.weights.poor_weight_initialization",
         "PosteriorCollapse": "tensors.activations.posterior_collapse",

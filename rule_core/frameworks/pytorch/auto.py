@@ -1,14 +1,12 @@
 """Automatic hooks for models trained with PyTorch."""
 
 import functools
-import gc
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import numpy as np
 import torch
-from torch import nn
 from torch.nn.modules.loss import _Loss
 
 from rule_core.frameworks.pytorch import modules
@@ -288,7 +286,7 @@ class ModelWatcher:
         hook = AUTO.begin(AutoHook)
         self._counting, root.starts_training, root.has_counted = root, False, True
         if hook is not None:
-            for loss in of_type(_Loss):
+            for loss in modules.of_type(_Loss):
                 hook.watch_loss(loss)
         return hook
 
@@ -330,14 +328,9 @@ def _report_one_graph() -> None:
     )
 
 
-def of_type(kind: type) -> Iterator[Any]:
-    """Yield every existing object of a class, by its type because proxies fake `__class__`."""
-    return (item for item in gc.get_objects() if issubclass(type(item), kind))
-
-
 def topmost() -> list[Any]:
     """Return the modules that no other module contains."""
-    existing = [module for module in of_type(nn.Module) if "_modules" in vars(module)]
+    existing = modules.existing_modules()
     inside = {id(child) for module in existing for child in vars(module)["_modules"].values()}
     return [
         module for module in existing if id(module) not in inside and not modules.is_script(module)

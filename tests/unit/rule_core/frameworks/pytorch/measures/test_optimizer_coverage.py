@@ -100,6 +100,29 @@ def with_frozen_layers(model: Any) -> Learn:
     return updated(model, sgd(model.parameters()))
 
 
+def adapters_by_hand(model: Any) -> Learn:
+    learn = adapters_too_late(model)
+
+    def learn_and_update(step: int) -> None:
+        learn(step)
+        for parameter in model[1].parameters():
+            parameter.data.sub_(parameter.grad)
+
+    return learn_and_update
+
+
+def adapters_wait(model: Any) -> Learn:
+    learn = adapters_too_late(model)
+    optimizer = sgd(model[1].parameters())
+
+    def learn_and_wait(step: int) -> None:
+        learn(step)
+        if step == STEPS - 1:
+            optimizer.step()
+
+    return learn_and_wait
+
+
 def head_alone(model: Any) -> Learn:
     return updated(model, sgd(model[2].parameters()))
 
@@ -223,6 +246,8 @@ def a_layer_skipped(model: Any) -> Learn:
 HEALTHY = {
     "adapters": adapters_in_time,
     "frozen-layers-held": with_frozen_layers,
+    "adapters-by-hand": adapters_by_hand,
+    "adapters-wait": adapters_wait,
     "head-alone": head_alone,
     "in-turn": in_turn,
     "by-hand": by_hand_now_and_then,

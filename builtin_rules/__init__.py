@@ -23,6 +23,7 @@ RULES: Final = RulesByName[Rule](
         "LossNotDecreasing": "tensors.losses.loss_not_decreasing",
         "LossScaleAtFloor": "tensors.optimizer.loss_scale_at_floor",
         "LossSpike": "tensors.losses.loss_spike",
+        "MaskedOrShiftedLabels": "tensors.data.masked_or_shifted_labels",
         "ModeCollapse": "tensors.activations.mode_collapse",
         "NLPSequenceRatio": "tensors.data.nlp_sequence_ratio",
         "NormGrowth": "tensors.weights.norm_growth",

@@ -13,9 +13,10 @@ from rule_core.frameworks.pytorch import modules
 from rule_core.frameworks.pytorch.callback import Callback
 from rule_core.frameworks.pytorch.hook import Hook
 from rule_core.frameworks.pytorch.measures import loss_graph
+from rule_core.frameworks.pytorch.measures.targets import TargetCounts
 from rule_core.modes import ModeKeys
 from rule_core.saving.auto_hook import AUTO, call_after
-from rule_core.saving.presets import CLASSES, EMBEDDINGS, LOSS_INPUTS, OF_LOSS
+from rule_core.saving.presets import CLASSES, EMBEDDINGS, LOSS_INPUTS, OF_LOSS, TARGETS
 
 # With more losses in a step, another model than the one that counts the steps is being trained.
 MOST_LOSSES: Final = 16
@@ -52,6 +53,7 @@ class AutoHook(Hook):
         super().__init__(*args, **kwargs)
         self._nodes: list[Any] = []
         self._losses_of_step = 0
+        self._targets = TargetCounts()
         self._called: set[int] = set()  # ids of the models that were called in this step
 
     def register_module(
@@ -70,6 +72,7 @@ class AutoHook(Hook):
         """Begin a step in a mode."""
         self._nodes.clear()
         self._losses_of_step = 0
+        self._targets.begin_step()
         self.set_mode(mode)
         self.begin_step()
 
@@ -94,7 +97,7 @@ class AutoHook(Hook):
     def save_loss(self, tensor: Any) -> None:
         """Save the tensor of a `backward` call if it is a loss that no module returned.
 
-        Also measure the classes that it compares, and the embeddings that it normalises.
+        Also measure the classes and targets that it compares, and embeddings that it normalises.
         """
         self.run_guarded(self._measure_loss, tensor)
         if self._saving and tensor.numel() == 1 and not self._is_saved(tensor.grad_fn):
@@ -109,9 +112,18 @@ class AutoHook(Hook):
             if classes is not None:
                 self._measured.add(CLASSES, "classes/labels", classes.labels)
                 self._measured.add(CLASSES, "classes/predictions", classes.predictions)
+        if self.wants(TARGETS):
+            self._targets.count(loss)
+            for name, count in self._targets.counts.items():
+                self._measured.add(TARGETS, name, count)
         if self.wants(EMBEDDINGS):
             for index, spread in enumerate(loss_graph.spreads(loss)):
                 self._measured.add(EMBEDDINGS, f"embeddings/{index}/spread", spread)
+
+    def _measure_inputs(self, named: modules.Named, arguments: Any) -> None:
+        super()._measure_inputs(named, arguments)
+        if named.kind == "model" and self.wants(TARGETS):
+            self._targets.note_inputs(arguments)
 
     def _record_all(self, prefix: str, value: Any, place: str) -> None:
         if place == "loss input" and self._is_too_large(f"{prefix}_0", value):

@@ -11,7 +11,7 @@ from builtin_rules.statistics.training_scalars import scalars_of_mode
 from smdebug.rules.extensions import Quantity, Severity, TensorInput
 
 STEPS: Final = "steps with wrong labels"
-TARGETS: Final = TensorInput("targets of a cross entropy", (), ("^targets/",))
+TARGETS: Final = TensorInput("targets of a cross entropy", (), ("^targets/(?!broadcast$)",))
 COUNTED: Final = "targets/counted"
 COMPARED: Final = "targets/compared"
 NEXT: Final = "targets/next_tokens"

@@ -1,5 +1,6 @@
-"""Targets: how many targets of a cross entropy count, and how they relate to the input tokens."""
+"""Targets of a loss: how many count, and how they relate to input tokens and predictions."""
 
+import math
 from typing import Any, Final
 
 import torch
@@ -16,12 +17,15 @@ FARTHEST: Final = 2  # positions
 # Last tokens of padded rows that are the padding token, after a target that counts.
 ENDS: Final = "targets/end_tokens"
 IGNORED_ENDS: Final = "targets/ignored_end_tokens"
+# How many losses compare each prediction with each target.
+BROADCAST: Final = "targets/broadcast"
 SHORTEST: Final = 4  # tokens of a row
-_KINDS: Final = ("NllLossBackward0", "NllLoss2DBackward0")
+_OF_CLASSES: Final = ("NllLossBackward0", "NllLoss2DBackward0")
+_OF_NUMBERS: Final = ("MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0")
 
 
 class TargetCounts:
-    """Counts the targets of the cross entropies of a step, on their device.
+    """Counts the targets of the losses of a step, on their device.
 
     The graph of a loss keeps its targets, whoever has shifted or masked them: the model, the loss
     or the script. The target at a position is compared with the tokens that the model was called
@@ -55,9 +59,12 @@ class TargetCounts:
 
     def count(self, loss: Any) -> None:
         """Count the targets in the graph of a loss."""
-        for node in nodes_of(loss, *_KINDS):
+        for node in nodes_of(loss, *_OF_CLASSES, *_OF_NUMBERS):
             targets = saved(node, "target")
             if targets is None:
+                continue
+            if type(node).__name__ in _OF_NUMBERS:
+                self._add(BROADCAST, torch.tensor(_is_crossed(saved(node, "self"), targets)))
                 continue
             counts = targets != saved(node, "ignore_index")
             self._add(COUNTED, counts)
@@ -92,3 +99,27 @@ class TargetCounts:
         is_end = before & ~attends.all(1, keepdim=True) & (tokens.gather(1, last) == padding)
         self._add(ENDS, is_end)
         self._add(IGNORED_ENDS, is_end & ~end)
+
+
+def _is_crossed(predictions: Any, targets: Any) -> bool:
+    """Return whether as many predictions as targets are repeated along different dimensions.
+
+    >>> _is_crossed(torch.zeros(3, 1).expand(3, 3), torch.zeros(3).expand(3, 3))
+    True
+    """
+    if predictions is None:
+        return False
+    repeated, crossed = _repeated(predictions), _repeated(targets)
+    sizes = predictions.shape
+    is_crossed = repeated.isdisjoint(crossed) and bool(repeated and crossed)
+    return is_crossed and _product(sizes, repeated) == _product(sizes, crossed)
+
+
+def _repeated(tensor: Any) -> set[int]:
+    """Return the dimensions along which the same elements are repeated."""
+    strides = enumerate(zip(tensor.shape, tensor.stride(), strict=True))
+    return {dimension for dimension, (size, stride) in strides if size > 1 and stride == 0}
+
+
+def _product(sizes: Any, dimensions: set[int]) -> int:
+    return math.prod(sizes[dimension] for dimension in dimensions)

@@ -272,3 +272,29 @@ def test_batches_of_other_sizes_are_not_compared() -> None:
     targets.note_inputs((tokens(),))
     targets.count(cross_entropy(tokens()[:3]))
     assert targets.counts.keys() == {"targets/counted"}
+
+
+@pytest.mark.parametrize(
+    ("loss", "predictions", "targets", "count"),
+    [
+        pytest.param(functional.mse_loss, (4, 1), (4,), 1, id="column-and-row"),
+        pytest.param(functional.mse_loss, (4,), (4, 1), 1, id="row-and-column"),
+        pytest.param(functional.smooth_l1_loss, (4, 1), (4,), 1, id="smooth"),
+        pytest.param(torch.nn.HuberLoss(), (4, 1), (4,), 1, id="huber-module"),
+        pytest.param(functional.mse_loss, (4, 1, 2), (4, 2), 1, id="two-numbers"),
+        pytest.param(functional.mse_loss, (4, 1), (4, 1), 0, id="columns"),
+        pytest.param(functional.mse_loss, (4,), (4,), 0, id="rows"),
+        pytest.param(functional.mse_loss, (4, 3), (), 0, id="one-target"),
+        pytest.param(functional.mse_loss, (4, 3), (3,), 0, id="one-target-a-column"),
+        pytest.param(functional.mse_loss, (3,), (4, 3), 0, id="one-prediction"),
+        pytest.param(functional.mse_loss, (4, 1), (6,), 0, id="all-pairs"),
+        pytest.param(functional.mse_loss, (1, 1), (1,), 0, id="one-row"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Using a target size")
+def test_broadcast_losses_are_counted(
+    loss: Any, predictions: tuple[int, ...], targets: tuple[int, ...], count: int
+) -> None:
+    counts = TargetCounts()
+    counts.count(loss(torch.ones(predictions, requires_grad=True), torch.zeros(targets)))
+    assert counts.counts == {"targets/broadcast": count}

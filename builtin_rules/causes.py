@@ -12,6 +12,9 @@ CAUSES: Final = (
         "ProbabilitiesAsLogits",
         "AttentionMaskLeak",
         "RepeatedBatches",
+        "ParametersWithoutOptimizer",
+        "MaskedOrShiftedLabels",
+        "BroadcastTargets",
     ),
     ("LearningRate", "LossScaleAtFloor", "NoLearningSignal"),
     (

@@ -81,7 +81,8 @@ _STANDARD: Final = frozenset(
 _PARAMETERS: Final = frozenset({CollectionKeys.WEIGHTS, CollectionKeys.BIASES})
 # What hooks measure besides tensors of the model; it belongs to collections by name only.
 _MEASURED: Final = re.compile(
-    r"optimizer/(?:lr|update_norm)/|optimizer/(?:\d+/)?(?:(?:stale_)?grad_norm|loss_scale|skipped)"
+    r"optimizer/(?:lr|not_held|update_norm)/|optimizer/(?:trained|replaced)_parameters\Z"
+    r"|optimizer/(?:\d+/)?(?:(?:stale_)?grad_norm|loss_scale|skipped)"
     r"|parameters/(?:requires_grad|is_sharded)/|model/(?:execution_order/|(?:training_mode|idle_models)\Z)"
     r"|attention/.*/(?:entropy|future_mass)\Z|router/.*/load\Z|activation_statistics/"
     r"|fingerprints/(?:inputs|labels)\Z"

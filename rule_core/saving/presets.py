@@ -14,8 +14,10 @@ ATTENTION: Final = "attention"
 ROUTER: Final = "router"
 ACTIVATION_STATISTICS: Final = "activation_statistics"
 FINGERPRINTS: Final = "fingerprints"
-# Of automatic hooks: the classes that a loss compares, and the spread of embeddings.
+# Of automatic hooks: the classes that a loss compares, how its targets relate to the inputs, and
+# the spread of embeddings.
 CLASSES: Final = "classes"
+TARGETS: Final = "targets"
 EMBEDDINGS: Final = "embeddings"
 # The predictions given to loss modules, which automatic hooks save if they are small.
 LOSS_INPUTS: Final = "loss_inputs"
@@ -33,7 +35,7 @@ OF_OPTIMIZER: Final = (
 # What needs callbacks at the modules of a model.
 OF_MODULES: Final = (ACTIVATION_STATISTICS, ATTENTION, ROUTER)
 MEASURED: Final = (*OF_OPTIMIZER, *OF_MODULES, PARAMETERS, MODEL, FINGERPRINTS)
-OF_LOSS: Final = (CLASSES, EMBEDDINGS)
+OF_LOSS: Final = (CLASSES, TARGETS, EMBEDDINGS)
 PRESETS: Final[Mapping[str, tuple[str, ...]]] = {
     "none": (),
     "auto": (),

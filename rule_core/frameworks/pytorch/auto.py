@@ -1,23 +1,22 @@
 """Automatic hooks for models trained with PyTorch."""
 
 import functools
-import gc
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import numpy as np
 import torch
-from torch import nn
 from torch.nn.modules.loss import _Loss
 
 from rule_core.frameworks.pytorch import modules
 from rule_core.frameworks.pytorch.callback import Callback
 from rule_core.frameworks.pytorch.hook import Hook
 from rule_core.frameworks.pytorch.measures import loss_graph
+from rule_core.frameworks.pytorch.measures.targets import TargetCounts
 from rule_core.modes import ModeKeys
 from rule_core.saving.auto_hook import AUTO, call_after
-from rule_core.saving.presets import CLASSES, EMBEDDINGS, LOSS_INPUTS, OF_LOSS
+from rule_core.saving.presets import CLASSES, EMBEDDINGS, LOSS_INPUTS, OF_LOSS, TARGETS
 
 # With more losses in a step, another model than the one that counts the steps is being trained.
 MOST_LOSSES: Final = 16
@@ -54,6 +53,7 @@ class AutoHook(Hook):
         super().__init__(*args, **kwargs)
         self._nodes: list[Any] = []
         self._losses_of_step = 0
+        self._targets = TargetCounts()
         self._called: set[int] = set()  # ids of the models that were called in this step
 
     def register_module(
@@ -72,6 +72,7 @@ class AutoHook(Hook):
         """Begin a step in a mode."""
         self._nodes.clear()
         self._losses_of_step = 0
+        self._targets.begin_step()
         self.set_mode(mode)
         self.begin_step()
 
@@ -96,7 +97,7 @@ class AutoHook(Hook):
     def save_loss(self, tensor: Any) -> None:
         """Save the tensor of a `backward` call if it is a loss that no module returned.
 
-        Also measure the classes that it compares, and the embeddings that it normalises.
+        Also measure the classes and targets that it compares, and embeddings that it normalises.
         """
         self.run_guarded(self._measure_loss, tensor)
         if self._saving and tensor.numel() == 1 and not self._is_saved(tensor.grad_fn):
@@ -111,9 +112,18 @@ class AutoHook(Hook):
             if classes is not None:
                 self._measured.add(CLASSES, "classes/labels", classes.labels)
                 self._measured.add(CLASSES, "classes/predictions", classes.predictions)
+        if self.wants(TARGETS):
+            self._targets.count(loss)
+            for name, count in self._targets.counts.items():
+                self._measured.add(TARGETS, name, count)
         if self.wants(EMBEDDINGS):
             for index, spread in enumerate(loss_graph.spreads(loss)):
                 self._measured.add(EMBEDDINGS, f"embeddings/{index}/spread", spread)
+
+    def _measure_inputs(self, named: modules.Named, arguments: Any) -> None:
+        super()._measure_inputs(named, arguments)
+        if named.kind == "model" and self.wants(TARGETS):
+            self._targets.note_inputs(arguments)
 
     def _record_all(self, prefix: str, value: Any, place: str) -> None:
         if place == "loss input" and self._is_too_large(f"{prefix}_0", value):
@@ -288,7 +298,7 @@ class ModelWatcher:
         hook = AUTO.begin(AutoHook)
         self._counting, root.starts_training, root.has_counted = root, False, True
         if hook is not None:
-            for loss in of_type(_Loss):
+            for loss in modules.of_type(_Loss):
                 hook.watch_loss(loss)
         return hook
 
@@ -330,14 +340,9 @@ def _report_one_graph() -> None:
     )
 
 
-def of_type(kind: type) -> Iterator[Any]:
-    """Yield every existing object of a class, by its type because proxies fake `__class__`."""
-    return (item for item in gc.get_objects() if issubclass(type(item), kind))
-
-
 def topmost() -> list[Any]:
     """Return the modules that no other module contains."""
-    existing = [module for module in of_type(nn.Module) if "_modules" in vars(module)]
+    existing = modules.existing_modules()
     inside = {id(child) for module in existing for child in vars(module)["_modules"].values()}
     return [
         module for module in existing if id(module) not in inside and not modules.is_script(module)

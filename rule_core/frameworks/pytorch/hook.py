@@ -342,10 +342,10 @@ class Hook(CoreHook):
         """Return whether a model is sharded by the older `FullyShardedDataParallel`."""
         return any(modules.is_flat_sharded(module) for _, module in self._models)
 
-    def parameter_names(self) -> dict[int, str]:
-        """Return the names of the models' parameters, by their ids."""
+    def parameters_by_name(self) -> dict[str, Any]:
+        """Return the models' parameters by their names."""
         return {
-            id(parameter): modules.parameter_names(name, inner_name)[0]
+            modules.parameter_names(name, inner_name)[0]: parameter
             for name, module in self._models
             for inner_name, parameter in modules.unwrapped(module).named_parameters()
         }
@@ -357,17 +357,13 @@ class Hook(CoreHook):
             self._measured.add(MODEL, "model/training_mode", share)
         flags = PARAMETERS if self.wants(PARAMETERS) else MODEL
         if self.wants(flags):
-            for name, module in self._models:
-                for inner_name, parameter in modules.unwrapped(module).named_parameters():
-                    full_name = modules.parameter_names(name, inner_name)[0]
-                    flag = bool(parameter.requires_grad)
-                    if hasattr(parameter, "to_local") and full_name not in self._required_gradients:
-                        self._measured.add(flags, f"parameters/is_sharded/{full_name}", np.uint8(1))
-                    if self._required_gradients.get(full_name) is not flag:
-                        self._required_gradients[full_name] = flag
-                        self._measured.add(
-                            flags, f"parameters/requires_grad/{full_name}", np.uint8(flag)
-                        )
+            for name, parameter in self.parameters_by_name().items():
+                flag = bool(parameter.requires_grad)
+                if hasattr(parameter, "to_local") and name not in self._required_gradients:
+                    self._measured.add(flags, f"parameters/is_sharded/{name}", np.uint8(1))
+                if self._required_gradients.get(name) is not flag:
+                    self._required_gradients[name] = flag
+                    self._measured.add(flags, f"parameters/requires_grad/{name}", np.uint8(flag))
 
         wanted = frozenset(name for name in (*OF_MODULES, MODEL) if self.wants(name))
         is_due = wanted - {MODEL} or (wanted and not self._has_order)

@@ -1,6 +1,7 @@
 """Names and kinds of the modules and parameters of a model, independent of wrappers."""
 
 import dataclasses
+import gc
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
@@ -135,6 +136,35 @@ def training_share(model: Any) -> float | None:
         if not next(module.children(), None) and _WITH_MODES.search(type(module).__name__)
     ]
     return (sum(modes) + model.training) / (len(modes) + 1) if modes else None
+
+
+def of_type(kind: type) -> Iterator[Any]:
+    """Yield every existing object of a class, by its type because proxies fake `__class__`."""
+    return (item for item in gc.get_objects() if issubclass(type(item), kind))
+
+
+def existing_modules() -> list[Any]:
+    """Return every existing module whose constructor has begun."""
+    return [module for module in of_type(nn.Module) if "_modules" in vars(module)]
+
+
+def parameters_of(optimizer: Any) -> Iterator[Any]:
+    """Yield the parameters of an optimizer, each once."""
+    visited: set[int] = set()
+    for group in getattr(optimizer, "param_groups", ()):  # missing before its constructor has run
+        for parameter in group["params"]:
+            if id(parameter) not in visited:
+                visited.add(id(parameter))
+                yield parameter
+
+
+def sample(parameter: Any, most: int) -> Any:
+    """Return at most so many evenly spaced elements of a parameter, or of this worker's shard."""
+    plain = parameter.detach()
+    plain = plain.to_local() if hasattr(plain, "to_local") else plain
+    plain = torch.view_as_real(plain) if plain.is_complex() else plain
+    flat = plain.reshape(-1)
+    return flat[:: max(1, -(-flat.numel() // most))]
 
 
 def is_flat_sharded(model: Any) -> bool:

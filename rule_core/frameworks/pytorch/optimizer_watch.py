@@ -12,6 +12,8 @@ from torch.optim import optimizer as torch_optimizer
 
 from rule_core.frameworks.pytorch.deferred_values import DeferredValues
 from rule_core.frameworks.pytorch.loss_scaling import LossScaling
+from rule_core.frameworks.pytorch.measures.optimizer_coverage import OptimizerCoverage
+from rule_core.frameworks.pytorch.modules import parameters_of, sample
 from rule_core.frameworks.pytorch.patches import Patch, Watcher, remove_all
 from rule_core.model.collection import CollectionKeys
 from rule_core.saving.presets import OPTIMIZER
@@ -83,7 +85,7 @@ class StaleGradients:
 
     def attach(self, optimizer: Any, add: Callable[[Any], None]) -> None:
         """Let the first gradient that arrives measure the others that are still there."""
-        parameters = [item for item in _parameters(optimizer) if item.requires_grad]
+        parameters = [item for item in parameters_of(optimizer) if item.requires_grad]
         ids = [id(item) for item in parameters]
         if self._attached == ids:
             return
@@ -138,7 +140,7 @@ class OptimizerWatch(Watcher):
     has_updated
         Whether there was an update since the hook's last step began.
     measures_updates
-        Whether to measure the norms of each parameter's update.
+        Whether to measure the norms of each parameter's update, and which are in no optimizer.
     """
 
     l2_total: ClassVar[Callable[[], Any]] = lambda: None
@@ -150,6 +152,7 @@ class OptimizerWatch(Watcher):
         self.owner = owner
         self._scaling = scaling
         self._stale = StaleGradients(owner)
+        self._coverage = OptimizerCoverage()
         self._seen: dict[int, Seen] = {}
         self._groups = 0
         self._handles: list[Any] = []
@@ -235,8 +238,8 @@ class OptimizerWatch(Watcher):
         seen = self._seen.get(id(optimizer))
         if seen is not None and seen.optimizer() is optimizer:
             return seen
-        names = self.owner.parameter_names()
-        if any(id(parameter) in names for parameter in _parameters(optimizer)):
+        names = self._names()
+        if any(id(parameter) in names for parameter in parameters_of(optimizer)):
             self.add(optimizer)
             return self._seen[id(optimizer)]
         return None
@@ -271,8 +274,12 @@ class OptimizerWatch(Watcher):
         if self._current == id(optimizer):
             self.owner.run_guarded(self._measure_updates)
         if self._norms_before_clipping:
-            for parameter in _parameters(optimizer):
+            for parameter in parameters_of(optimizer):
                 self._norms_before_clipping.pop(id(parameter), None)
+
+    def _names(self) -> dict[int, str]:
+        """Return the names of the models' parameters, by their ids."""
+        return {id(item): name for name, item in self.owner.parameters_by_name().items()}
 
     def _totals(self, parameters: Sequence[Any]) -> Totals:
         norms = _norms([parameter.grad for parameter in parameters])
@@ -282,8 +289,12 @@ class OptimizerWatch(Watcher):
         return Totals(_total(before), _total(norms), is_clipped)
 
     def _measure(self, optimizer: Any) -> None:
+        if self._current is not None:  # another one steps on its behalf
+            return
+        if self.measures_updates and self._wants(OPTIMIZER):
+            self._measure_coverage(optimizer)
         seen = self._seen_as(optimizer)
-        if seen is None or self._current is not None:  # another one steps on its behalf
+        if seen is None:
             return
         self._current, self.has_updated = id(optimizer), True
         self._measure_rates(optimizer, seen)
@@ -291,12 +302,18 @@ class OptimizerWatch(Watcher):
         if self._wants(CollectionKeys.GRADIENT_NORMS):
             self._measure_norms(optimizer, seen)
         if self.measures_updates and (self.owner.wants(OPTIMIZER) or self._owes_update_norms):
-            names = self.owner.parameter_names()
+            names = self._names()
             self._snapshots = [
-                (names[id(parameter)], parameter, _sample(parameter).clone())
-                for parameter in _parameters(optimizer)
+                (names[id(parameter)], parameter, sample(parameter, SAMPLE).clone())
+                for parameter in parameters_of(optimizer)
                 if id(parameter) in names and parameter.grad is not None and parameter.numel()
             ]
+
+    def _measure_coverage(self, optimizer: Any) -> None:
+        if not self.owner.has_flat_shards():
+            parameters = self.owner.parameters_by_name()
+            for name, value in self._coverage.measure(optimizer, parameters):
+                self.values.add(OPTIMIZER, name, value)
 
     def _measure_rates(self, optimizer: Any, seen: Seen) -> None:
         if not self._wants(CollectionKeys.LEARNING_RATES):
@@ -314,7 +331,7 @@ class OptimizerWatch(Watcher):
 
     def _measure_norms(self, optimizer: Any, seen: Seen) -> None:
         """Record the norm of all gradients, and the one after clipping if that was seen."""
-        parameters = [item for item in _parameters(optimizer) if item.grad is not None]
+        parameters = [item for item in parameters_of(optimizer) if item.grad is not None]
         if not parameters:
             return
         if _are_sharded(parameters):
@@ -343,15 +360,16 @@ class OptimizerWatch(Watcher):
         if not snapshots:
             return
         names, parameters, samples = zip(*snapshots, strict=True)
-        before = [sample.float() for sample in samples]
-        updates = _foreach_sub([_sample(parameter).float() for parameter in parameters], before)
+        before = [elements.float() for elements in samples]
+        after = [sample(parameter, SAMPLE).float() for parameter in parameters]
+        updates = _foreach_sub(after, before)
         for name, update, old in zip(names, _norms(updates), _norms(before), strict=True):
             value = torch.stack((update, old))
             self.values.add(OPTIMIZER, f"optimizer/update_norm/{name}", value)
         for name, parameter, update in zip(names, parameters, updates, strict=True):
             gradient = parameter.grad
             if parameter.dtype in _HALF and gradient is not None and not gradient.is_sparse:
-                has_gradient = _sample(gradient) != 0
+                has_gradient = sample(gradient, SAMPLE) != 0
                 unchanged = (has_gradient & (update == 0)).sum()
                 share = unchanged / has_gradient.sum().clamp(min=1)
                 self.values.add(OPTIMIZER, f"optimizer/unchanged_share/{name}", share)
@@ -429,16 +447,6 @@ class OptimizerWatch(Watcher):
             watch.owner.run_guarded(measure, watch, *args)
 
 
-def _parameters(optimizer: Any) -> Iterator[Any]:
-    """Yield the parameters of an optimizer, each once."""
-    visited: set[int] = set()
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            if id(parameter) not in visited:
-                visited.add(id(parameter))
-                yield parameter
-
-
 def _norms(tensors: list[Any]) -> list[Any]:
     """Return the l2 norms of tensors, computed together where PyTorch can."""
     dense: list[Any] = []
@@ -468,15 +476,6 @@ def _total(norms: list[Any]) -> Any:
 def _are_sharded(parameters: Iterable[Any]) -> bool:
     """Return whether a worker cannot compute the norm of gradients by itself."""
     return any(hasattr(item, "to_local") for item in parameters)
-
-
-def _sample(parameter: Any) -> Any:
-    """Return evenly spaced elements of a parameter, or of this worker's shard."""
-    plain = parameter.detach()
-    plain = plain.to_local() if hasattr(plain, "to_local") else plain
-    plain = torch.view_as_real(plain) if plain.is_complex() else plain
-    flat = plain.reshape(-1)
-    return flat[:: max(1, -(-flat.numel() // SAMPLE))]
 
 
 def _measuring_first(original: Any) -> Any:

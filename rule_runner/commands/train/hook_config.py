@@ -17,6 +17,7 @@ from rule_core.saving.presets import (
     OF_LOSS,
     OF_OPTIMIZER,
     OPTIMIZER,
+    TARGETS,
 )
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.errors import ClientError, UsageError, translated
@@ -148,7 +149,7 @@ def _known(texts: Iterable[str], configured: set[str]) -> list[str]:
 def _entry(name: str, *, is_reduced: bool = False) -> Json:
     """Return the configuration of one collection; of gradients, perhaps only reductions."""
     parameters = {"include_regex": PATTERNS[name]} if name in PATTERNS else {}
-    if name in {*OFTEN, OPTIMIZER, MODEL, FINGERPRINTS, EMBEDDINGS}:
+    if name in {*OFTEN, OPTIMIZER, MODEL, FINGERPRINTS, TARGETS, EMBEDDINGS}:
         parameters["save_steps"] = FIRST_STEPS
     if name == GRADIENTS and is_reduced:
         parameters |= {"reductions": REDUCTIONS, "save_shape": "true"}

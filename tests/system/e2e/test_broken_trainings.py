@@ -9,6 +9,7 @@ import training_scripts
 
 pytest.importorskip("torch", reason="torch is not installed.")
 TRAINER = """
+import copy
 import sys
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments, set_seed
@@ -26,7 +27,10 @@ def row(index):
     tokens = [index % 16]
     for choice in torch.randint(0, 2, (15,), generator=generator).tolist():
         tokens.append(successors[tokens[-1], choice])
-    return {"input_ids": torch.tensor(tokens), "labels": torch.tensor(tokens)}
+    tokens = torch.tensor(tokens)
+    if fault == "shifted":
+        return {"input_ids": tokens[:-1], "labels": tokens[1:]}
+    return {"input_ids": tokens, "labels": tokens}
 
 
 def give_nan(module, inputs, output):
@@ -61,6 +65,8 @@ arguments = TrainingArguments(
 optimizer = torch.optim.AdamW(model.parameters(), arguments.learning_rate)
 steps = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: step // 1000)
 chosen = (optimizer, steps) if fault == "schedule" else (None, None)
+if fault == "copied":
+    model, chosen = copy.deepcopy(model), (optimizer, None)
 Trainer(model, arguments, train_dataset=rows, optimizers=chosen).train()
 """
 DDP = """
@@ -115,6 +121,8 @@ FAULTS = {
     ("trainer", "nan"): ("ExplodingTensor", "transformer.h.1.mlp"),
     ("trainer", "schedule"): ("LearningRate", "optimizer/lr/0"),
     ("trainer", "stuck-loader"): ("RepeatedBatches", ""),
+    ("trainer", "shifted"): ("MaskedOrShiftedLabels", "targets/tokens_after_next"),
+    ("trainer", "copied"): ("ParametersWithoutOptimizer", "optimizer/not_held/GPT2LMHeadModel"),
     ("ddp", "no-zero-grad"): ("GradientAccumulates", ""),
     ("ddp", "no-sync"): ("ReplicaDivergence", "weight"),
     ("ddp", "detached"): ("StalledParameters", "first"),
@@ -129,7 +137,7 @@ def findings(folder: Path, loop: str, fault: str) -> dict[str, set[str]]:
         pytest.importorskip("transformers", reason="transformers is not installed.")
     (folder / "script.py").write_text(TRAINER if loop == "trainer" else DDP)
     options = ["--output", "out", "--preset", "llm", "--save-interval", "1", "--keep-going"]
-    options += ["--collections", "losses,gradients,weights", "--no-report"]
+    options += ["--collections", "losses,gradients,weights,targets", "--no-report"]
     script = [sys.executable, *LAUNCH[loop], "script.py", fault]
     done = training_scripts.train(folder, options, script)
     assert done.returncode == 0, done.stderr

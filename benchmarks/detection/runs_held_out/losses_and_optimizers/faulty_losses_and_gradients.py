@@ -77,7 +77,7 @@ def rows_dropped_from_measures_only(root: Path) -> int:
     "kinds of heartbeats by convolutions, Adam, clipped",
     "the optimizer was made for the model before it was copied: the copy is trained, and never "
     "updated",
-    {"LossNotDecreasing"},
+    {"LossNotDecreasing", "ParametersWithoutOptimizer"},
     may=IDLE | {"GradientAccumulates": "the optimizer clears the gradients of the other model"},
 )
 def optimizer_of_the_model_before(root: Path) -> int:

@@ -71,7 +71,12 @@ def zeroed_before_step(root: Path) -> int:
     return fit(root, Cnn, images(), update=zeroed, save_every=3)
 
 
-@faulty("breast cancer", "the optimizer has the parameters of a copy", STUCK, may=UNTRAINED)
+@faulty(
+    "breast cancer",
+    "the optimizer has the parameters of a copy",
+    STUCK | {"ParametersWithoutOptimizer"},
+    may=UNTRAINED,
+)
 def optimizer_of_a_copy(root: Path) -> int:
     def optimizer(_: Any) -> Any:
         return torch.optim.SGD(mlp(30, 16, 2)().parameters(), 0.1)

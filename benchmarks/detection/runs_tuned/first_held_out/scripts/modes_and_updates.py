@@ -180,7 +180,7 @@ def cleared_each_epoch(root: Path) -> int:
 @faulty(
     "machines, a network of three states gets a head for six",
     "the head is replaced after the optimizer was made, which still has the old one",
-    {"StalledParameters", "UnchangedTensor"},
+    {"ParametersWithoutOptimizer", "StalledParameters", "UnchangedTensor"},
     may=NOT_MOVING,
 )
 def head_replaced_too_late(root: Path) -> int:

@@ -89,7 +89,7 @@ def code_without_gradient(root: Path) -> int:
 @faulty(
     "pictures of patterns by a network of others, its trunk frozen for 60 steps",
     "the trunk is thawed at step 60, but the optimizer has only ever got the head",
-    {"StalledParameters", "UnchangedTensor"},
+    {"ParametersWithoutOptimizer", "StalledParameters", "UnchangedTensor"},
     may=IDLE,
 )
 def thawed_in_vain(root: Path) -> int:

@@ -81,7 +81,7 @@ def cast_to_bfloat(root: Path) -> int:
     "what ails pumps by a backbone that told kinds 0 and 1 from the others, and a new head; all of "
     "it is to be trained, SGD with momentum",
     "the backbone is put in place after the optimizer was made, which has the old one's parameters",
-    {"StalledParameters", "UnchangedTensor"},
+    {"ParametersWithoutOptimizer", "StalledParameters", "UnchangedTensor"},
     may=IDLE,
 )
 def backbone_after_the_optimizer(root: Path) -> int:

@@ -90,7 +90,7 @@ def errors_summed_over_the_batch(root: Path) -> int:
 @faulty(
     "fabrics by convolutions with batch norm, their head replaced by a larger one, momentum",
     "the optimizer is made before both are put in: it has the old head, the new layers never move",
-    {"StalledParameters", "UnchangedTensor", "WeightUpdateRatio"},
+    {"ParametersWithoutOptimizer", "StalledParameters", "UnchangedTensor", "WeightUpdateRatio"},
     may=CUT_OFF | UNCLEARED,
 )
 def optimizer_made_before_the_head(root: Path) -> int:
@@ -105,7 +105,7 @@ def optimizer_made_before_the_head(root: Path) -> int:
 @faulty(
     "species of seeds by ReLU layers, two folds, Adam; the second fold is watched",
     "each fold makes a model of its own, the optimizer is made once: it still has the first model",
-    {"LossNotDecreasing", "UnchangedTensor", "WeightUpdateRatio"},
+    {"LossNotDecreasing", "ParametersWithoutOptimizer", "UnchangedTensor", "WeightUpdateRatio"},
     may=CUT_OFF | UNCLEARED,
 )
 def second_fold_with_the_first_optimizer(root: Path) -> int:
@@ -169,7 +169,7 @@ def gradients_are_not_scaled_back(root: Path) -> int:
 @faulty(
     "digits from 5 on by a LeNet that knows others, convolutions thawed after two epochs, Adam",
     "the optimizer was given what required a gradient at first: thawed convolutions never move",
-    {"StalledParameters", "UnchangedTensor", "WeightUpdateRatio"},
+    {"ParametersWithoutOptimizer", "StalledParameters", "UnchangedTensor", "WeightUpdateRatio"},
     may=CUT_OFF | UNCLEARED,
 )
 def thawed_but_not_in_the_optimizer(root: Path) -> int:

@@ -59,7 +59,7 @@ def looked_up_in_data(root: Path) -> int:
     "letters in Morse code by convolutions, two of which get weight norm, Adam",
     "weight norm is added after the optimizer was made, which has the weights from before it, and "
     "neither lengths nor directions",
-    {"StalledParameters", "UnchangedTensor"},
+    {"ParametersWithoutOptimizer", "StalledParameters", "UnchangedTensor"},
     may=STUCK,
 )
 def weight_norm_after_the_optimizer(root: Path) -> int:

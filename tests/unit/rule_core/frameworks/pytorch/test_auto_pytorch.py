@@ -6,7 +6,9 @@ from typing import Any
 import hooked
 import pytest
 from auto_host import Host
+from judging import judge
 
+from builtin_rules import MaskedOrShiftedLabels
 from builtin_rules.tensors.data.probabilities_as_logits import ProbabilitiesAsLogits
 from rule_core.modes import ModeKeys
 from rule_core.saving.auto_hook import numbered_path
@@ -94,6 +96,46 @@ def test_classes_that_a_loss_compares_are_saved(host: Host, tmp_path: Path) -> N
     assert labels.steps() == predictions.steps() == [0, 1, 2, 3, 4]
     assert (labels.value(0).shape, labels.value(0).dtype) == ((16,), "int16")
     assert trial.tensor_names(collection="classes") == ["classes/labels", "classes/predictions"]
+
+
+LANGUAGE = (
+    BEGIN
+    + """
+class Language(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(9, 4), nn.Linear(4, 9)
+    def forward(self, input_ids, labels):
+        logits = self.head(self.embed(input_ids))
+        return F.cross_entropy(logits[:, :-1].reshape(-1, 9), labels[:, 1:].reshape(-1))
+net = Language()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+def tokens():
+    return torch.randint(0, 9, (4, 12))
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("loss", "met"),
+    [
+        pytest.param("net(input_ids=(x := tokens()), labels=x)", [], id="once"),
+        pytest.param(
+            "net(input_ids=(x := tokens())[:, :-1], labels=x[:, 1:])", [2, 3, 4], id="twice"
+        ),
+        pytest.param("net((x := tokens())[:, :-1], x[:, 1:])", [2, 3, 4], id="by-position"),
+    ],
+)
+def test_shifts_of_labels_are_seen(loss: str, met: list[int], host: Host, tmp_path: Path) -> None:
+    text = f"train(lambda *_: {loss})"
+    trained = Trained(host, tmp_path, text, "losses", "targets", begin=LANGUAGE)
+    assert trained.trial.tensor_names(collection="targets") == [
+        "targets/compared",
+        "targets/counted",
+        "targets/next_tokens",
+        "targets/tokens_after_next",
+    ]
+    assert judge(MaskedOrShiftedLabels, trained.root).met == met
 
 
 def test_spread_of_normalised_rows_is_saved(host: Host, tmp_path: Path) -> None:

@@ -61,9 +61,9 @@ def test_the_plain_output_names_verdict_step_and_evidence(trial: Path) -> None:
         "VanishingGradient: IssuesFound at step 70 (warning)",
         "  judged 8 of 10 steps (0 to 70)",
         (
-            "  gradient/fc.weight has almost vanished at step 70: its mean magnitude is 3.162e-08. Use "
-            "ReLU or GELU in place of sigmoid and tanh, and add normalisation or residual connections "
-            "between layers. (measured 3.16228e-8, limit 1e-7)"
+            "  gradient/fc.weight has almost vanished at step 70: its mean magnitude is 3.162e-08. "
+            "Use ReLU or GELU in place of sigmoid and tanh, and add normalisation or residual "
+            "connections between layers. (measured 3.16228e-8, limit 1e-7)"
         ),
         f"Results: {trial.parent / 'out'}",
         f"Report: {trial.parent / 'out' / 'report.html'}",

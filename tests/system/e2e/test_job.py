@@ -144,9 +144,9 @@ def test_a_job_is_judged_as_a_user_starts_it(trial: Path, tmp_path: Path) -> Non
         "Gradients (VanishingGradient): IssuesFound at step 70 (warning)",
         "  judged 8 of 10 steps (0 to 70)",
         (
-            "  gradient/fc.weight has almost vanished at step 70: its mean magnitude is 3.162e-08. Use "
-            "ReLU or GELU in place of sigmoid and tanh, and add normalisation or residual connections "
-            "between layers. (measured 3.16228e-8, limit 1e-7)"
+            "  gradient/fc.weight has almost vanished at step 70: its mean magnitude is 3.162e-08. "
+            "Use ReLU or GELU in place of sigmoid and tanh, and add normalisation or residual "
+            "connections between layers. (measured 3.16228e-8, limit 1e-7)"
         ),
         "Stalled (LossNotDecreasing): NoIssuesFound",
         "  judged 9 of 10 steps (10 to 90); skipped 1: too few steps since the last evaluation",

@@ -26,6 +26,9 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ("RepeatedBatches", "difference_without_a_bound"): (
         "Users compare a pair of films twice: 27 % of the evaluated pairs were trained with."
     ),
+    ("RewardNotIncreasing", "first_offer_wins"): (
+        "Right, as a consequence: a policy that always takes the first offer earns no more."
+    ),
     ("WeightUpdateRatio", "factor_by_whole_division"): _RESTS,
     ("WeightUpdateRatio", "no_parameter_has_that_name"): _RESTS,
     ("CheckInputImages", "images_not_centred"): _NOTED,

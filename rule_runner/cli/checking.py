@@ -25,6 +25,7 @@ from rule_runner.cli.reporting import reporting, results_alone
     show_default=True,
     help="The least serious findings that the table lists.",
 )
+@flag("--quiet", "Print only trials with issues or errors.", "-q")
 @takes(FAIL_ON)
 @TAG_RUN
 @endpoint_option
@@ -40,6 +41,7 @@ def check(
     report: bool,
     form: Literal["table", "json"],
     severity: Literal["error", "warning", "note"],
+    quiet: bool,
     fail_on: Literal["error", "warning"] | None,
     fail_on_issues: bool,
     tag_run: bool,
@@ -68,6 +70,7 @@ def check(
         overwrite=overwrite,
         report=report,
         format=form,
+        quiet=quiet,
         fail_on=fail_on,
         fail_on_issues=fail_on_issues,
         tag_run=tag_run,

@@ -95,7 +95,7 @@ def check_trials(
         if request.format == "json":
             print(dump_json(result, indent=2), file=stdout)
         else:
-            print_results(result, stdout, severity)
+            print_results(result, stdout, severity, quiet=request.quiet)
     codes = [trial.exit_code for trial in trials]
     if problems:
         codes.append(errors.EXIT_CLIENT)

@@ -106,7 +106,11 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def print_results(
-    result: CheckResult, stream: TextIO, severity: Severity = Severity.WARNING
+    result: CheckResult,
+    stream: TextIO,
+    severity: Severity = Severity.WARNING,
+    *,
+    quiet: bool = False,
 ) -> None:
     """Print a table on a terminal, and plain lines elsewhere.
 
@@ -114,7 +118,12 @@ def print_results(
     ----------
     severity
         The least serious findings to list; rules with others are only named.
+    quiet
+        Whether to print only trials with issues or errors, and what is wrong with the paths.
     """
+    if quiet:
+        loud = [trial for trial in result.trials if state(trial) in {ISSUES, FAILED}]
+        result = CheckResult(trials=loud, problems=result.problems)
     healthy = [trial for trial in result.trials if state(trial) == CLEAR and not has_notes(trial)]
     if len(healthy) > HEALTHY_SHOWN:
         names = ", ".join(_path(trial.path) for trial in healthy[:NAMED])
@@ -125,7 +134,7 @@ def print_results(
     folded = {id(trial) for trial in healthy}
     trials = [trial for trial in result.trials if id(trial) not in folded]
     trials.sort(key=lambda trial: -_rank(trial))
-    if stream.isatty():
+    if stream.isatty() and trials:
         _print_table(trials, stream, severity)
     else:
         for trial in trials:
@@ -133,7 +142,7 @@ def print_results(
             print(f"{_path(trial.path)}: {_headline(trial)}{may_grow}", file=stream)
             for line in verdict_lines(trial, severity):
                 print(f"  {line}", file=stream)
-    for line in _footer(result):
+    for line in map(printable, result.problems) if quiet else _footer(result):
         print(line, file=stream)
 
 

@@ -140,6 +140,23 @@ def test_many_healthy_trials_are_one_line_but_those_with_something_to_say() -> N
     ]
 
 
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+def test_quiet_output_is_of_trials_with_issues_or_errors_and_of_paths(stream: io.StringIO) -> None:
+    print_results(ALL, stream, quiet=True)
+    text = COLORS.sub("", stream.getvalue())
+    assert all(name in text for name in ("/runs/bad", "/runs/gone", "/runs/wrong"))
+    assert not any(
+        name in text for name in ("/runs/fine", "1mx", "NotEvaluated", "Checked", "/out")
+    )
+    assert text.endswith("Trial 'x' does not exist.\n")
+
+
+def test_quiet_output_is_empty_if_all_is_well() -> None:
+    for stream in (io.StringIO(), Terminal()):
+        print_results(CheckResult(trials=[FINE] * 9, results="/out"), stream, quiet=True)
+        assert stream.getvalue() == ""
+
+
 def test_plain_lines_elsewhere_than_on_a_terminal() -> None:
     stream = io.StringIO()
     print_results(ALL, stream)

@@ -79,7 +79,7 @@ _COUNT: Final = re.compile(
         (?:\d+\s*-\s*)?(?P<value>\d[\d,]*(?:\.\d+)?(?:e[+]?\d+|(?-i:[kKM]))?)(?![\w.]*\w)
         (?:\s*(?:/|\bof\b|\bvon\b|\bde\b)\s*(?P<total>\d+))?['"]?[\])]?
     |   (?<![\w.])(?:\d+-|第)?(?P<before>\d+)(?:/\s*(?P<before_total>\d+))?\s?
-        (?P<unit>epoch|batch|轮|步|(?(before_total)batches|(?!)))(?![a-z])(?:/共\d+(?:轮|步))?
+        (?P<unit>epoch|batch|轮|步|(?(before_total)batches|(?!)))(?![a-z]|:?\s?\[)(?:/共\d+(?:轮|步))?
     """,
     re.VERBOSE | re.IGNORECASE,
 )

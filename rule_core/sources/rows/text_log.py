@@ -263,7 +263,9 @@ class TextLines:
         """Remember what a line without numbers says of those that follow."""
         is_short = fields.words <= _SHORT
         counts = [
-            count for count in fields.counts if count.rank == EPOCH or self._is_announced(count)
+            count
+            for count in fields.counts
+            if count.rank == EPOCH or self._is_announced(count, is_bar=fields.is_tqdm)
         ]
         is_evaluation = fields.mode not in _NO_EVALUATION
         if is_evaluation and (is_short or fields.counts):
@@ -280,12 +282,15 @@ class TextLines:
                 self._expect_row()
             self._valid_until = math.inf if is_named else self._lines + _HEADED
 
-    def _is_announced(self, count: Count) -> bool:
-        """Return whether a count in a heading is that of the rows below it."""
+    def _is_announced(self, count: Count, *, is_bar: bool) -> bool:
+        """Return whether a count in a heading is that of the rows below it.
+
+        A bar without numbers counts nothing if an epoch was announced.
+        """
         steps = self.rows.steps
         if not steps.has_counter:
             has_epoch = any(other.rank == EPOCH for other in self._context)
-            return steps.last < 1 and bool(count.name or not has_epoch)
+            return steps.last < 1 and not (is_bar and has_epoch)
         if not self._counts_itself:
             return count.name == steps.name
         is_same = count.name == steps.name and count.total == self._total

@@ -175,6 +175,10 @@ NAMED_AROUND_COUNTERS: dict[str, tuple[str, Content]] = {
         "E166/500 | Loss:0.5 | TrF1:45.5% | mAP50:0.25",
         {"Loss": [("166", 0.5)], "TrF1": [("166", 45.5)], "mAP50": [("166", 0.25)]},
     ),
+    "a number before the epoch": (
+        "[     302 Epoch:[ 1/25] [   1/300] time: 14.3, d_loss: 0.5",
+        {"d_loss": [("1", 0.5)]},
+    ),
     "a hash": ("[NEW BEST] Epoch #170: loss=0.5", {"loss": [("170", 0.5)]}),
     "an escaped tabulator": ("Epoch[4] Batch [7]#011loss=0.5", {"loss": [("7", 0.5)]}),
     "the logger": ("INFO:tensorflow:[  40] | gnorm  1.5 | loss  0.5", {"loss": [("40", 0.5)]}),

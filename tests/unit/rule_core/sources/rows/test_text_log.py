@@ -433,6 +433,15 @@ def test_an_epoch_that_is_announced_counts_before_bars_without_numbers() -> None
     assert read(FORMAT, log.encode())["loss"] == [("1", 0.1), ("2", 0.2)]
 
 
+def test_a_count_between_rulers_counts_within_the_epoch() -> None:
+    log = "".join(
+        f"**** EPOCH 00{x} ****\n"
+        + "".join(f" -- 0{y}0 / 20 --\nmean loss: 0.{x}{y}\n" for y in (1, 2))
+        for x in (0, 1)
+    )
+    assert [step for step, _ in read(FORMAT, log.encode())["mean loss"]] == ["10", "20", "30", "40"]
+
+
 def test_an_epoch_beside_a_number_without_meaning_counts_the_lines_below() -> None:
     log = "".join(
         f"Training: 100%|##| 4/4 [0:01]\nEpoch: {x} | Epoch Time: 2.5 s\nTrain: loss = 0.{x}\n"

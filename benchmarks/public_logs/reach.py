@@ -12,6 +12,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,9 +46,11 @@ def read(store: TrialStore, run: SourceRun) -> tuple[list[tuple[str, Series]], i
         by_mode: dict[str, Series] = {}
         for step in steps:
             for part, file in index.files[step].items():
-                if name in file.entries:
+                if name not in file.entries:
+                    continue
+                points = by_mode.setdefault(file.mode.name, [])
+                with suppress(ValueError):  # histograms have no value of their own
                     value = float(index.tensors.value(name, step, part)[0])
-                    points = by_mode.setdefault(file.mode.name, [])
                     points.append((step_in_segment(step), value))
         series += by_mode.items()
     return series, max(1, len(index.segments))

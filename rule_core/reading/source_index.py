@@ -153,7 +153,7 @@ class SourceIndex:
             shared = self._steps if not self._records and self.range_steps is None else None
             report = self.file_problems.report
             record = SourceRecord(key, prefix, self._name, report, mode, self._parameter, shared)
-            record.members = self._members
+            record.members, record.peers = self._members, self._records
             for other in self._records:
                 other.own_steps()
             self._records.append(record)

@@ -25,6 +25,8 @@ LOSSES_AND_METRICS: Final = frozenset({"losses", "metrics"})  # collections
 NUMBER: Final = Entry(raw=Span(0, 0))  # of a tensor that is a column
 POINTS_AT_ONCE: Final = 8192
 FEW_POINTS: Final = 64  # fewer are added one by one
+EPOCHS: Final = -1  # the stream of names that count otherwise than others of their file
+_SLOWER: Final = 2  # times; an evaluation that is merely late is not as far behind
 NAMES_SHOWN: Final = 10  # in one sentence
 NO_TENSORS: Final = Layout({}, (), {}, has_records=False, first_record=None, end=0)
 _NO_STEPS: Final = np.empty(0, np.int64)
@@ -69,14 +71,17 @@ class Column:
     ----------
     reductions
         The reductions that the columns of `values` hold; None if there is one value a step.
+    is_moved
+        Whether its steps are those of other names, since it counts in another unit.
     """
 
-    __slots__ = ("lane", "last", "name", "reductions", "steps", "values")
+    __slots__ = ("is_moved", "lane", "last", "name", "reductions", "steps", "values")
 
     def __init__(self, name: str, lane: "Lane") -> None:
         self.name = name
         self.lane = lane
         self.last = -1
+        self.is_moved = False
         self.steps = array("q")
         self.values = array("d")
         self.reductions: tuple[ReductionKey, ...] | None = None
@@ -105,6 +110,8 @@ class Lane:
         The key of the lane in ``SourceIndex.files``.
     key
         The key of the source's file.
+    stream
+        The number of the stream; see `SourceRecord`.
     steps
         The global steps, ascending.
     times
@@ -118,9 +125,12 @@ class Lane:
         The number of changes of `files`.
     """
 
-    def __init__(self, part: str, key: str, mode: ModeKeys, steps: "array[int]") -> None:
+    def __init__(
+        self, part: str, key: str, mode: ModeKeys, stream: int, steps: "array[int]"
+    ) -> None:
         self.part = part
         self.key = key
+        self.stream = stream
         self.mode = mode
         self.last = -1
         self.steps = steps
@@ -199,6 +209,10 @@ class SourceRecord:
         A sentence on what the format may hide, for the results; "" for nothing.
     steps_from
         The column that counts the steps, or ``row``; "" unless the source sets it.
+    is_ordered
+        Whether the numbers of a stream come in the order written, those of all modes.
+    peers
+        The records of the same run, this one among them.
     """
 
     def __init__(
@@ -219,6 +233,8 @@ class SourceRecord:
         self.stream = 0
         self.caveat = ""
         self.steps_from = ""
+        self.is_ordered = False
+        self.peers: Sequence[SourceRecord] = ()
         self._prefix = prefix
         self._name = name
         self._parameter = parameter
@@ -232,7 +248,8 @@ class SourceRecord:
 
         If the step did not grow for this name, a new segment begins, unless the number repeats the
         last one: a Trainer logs the epoch with the loss and again with the evaluation. If the step
-        is merely smaller than that of other names, the number belongs to their latest step.
+        is merely smaller than that of other names, the number belongs to their latest step. So does
+        one of an evaluation that counts more slowly than the training, if both are in order.
 
         Parameters
         ----------
@@ -256,8 +273,12 @@ class SourceRecord:
         position = self._base + step
         column.last = position
         lane = column.lane
-        if position <= lane.last:
-            position = lane.last  # a name that counts epochs, say, where others count batches
+        latest = self._latest(lane, position)
+        if position <= lane.last and not column.values and self._has_twin(column):
+            lane = column.lane = self._lane_of_epochs(column)
+        elif position <= latest:
+            column.is_moved |= position < latest
+            position = latest  # a name that counts epochs, say, where others count batches
             position += bool(column.steps) and column.steps[-1] == position
         if lane.leader is not column:
             if position > lane.last:
@@ -266,6 +287,30 @@ class SourceRecord:
         if position > lane.last:
             lane.append(position, time)
         column.values.append(value)
+
+    def _latest(self, lane: Lane, position: int) -> int:
+        """Return the latest step that a number of a lane may belong to, if its own is smaller."""
+        train = self._training_of(lane)
+        latest, step = train.last - self._base if train else -1, position - self._base
+        is_slower = latest >= _SLOWER * step and latest > step + 1
+        return max(lane.last, self._base + latest) if is_slower else lane.last
+
+    def _training_of(self, lane: Lane) -> Lane | None:
+        """Return the lane of the training beside an evaluation, if their numbers are in order."""
+        is_evaluation = self.is_ordered and lane.mode is ModeKeys.EVAL
+        return self.lanes.get((lane.stream, ModeKeys.TRAIN)) if is_evaluation else None
+
+    def _has_twin(self, column: Column) -> bool:
+        """Return whether another source counts the same name in its own unit."""
+        twins = (peer.columns.get(column.name) for peer in self.peers if peer is not self)
+        return any(twin is not None and twin.values and not twin.is_moved for twin in twins)
+
+    def _lane_of_epochs(self, column: Column) -> Lane:
+        """Return the lane of names that count as their twins do, and let a column change to it."""
+        del column.lane.columns[column.name]
+        lane = self._lane(column.lane.mode, EPOCHS)
+        lane.columns[column.name] = column
+        return lane
 
     def points(
         self,
@@ -329,8 +374,8 @@ class SourceRecord:
             column.extend(*by_column[column])
         return True
 
-    @staticmethod
     def _new_steps(
+        self,
         columns: Sequence[Column],
         order: NDArray[np.int64],
         starts: NDArray[np.int64],
@@ -345,10 +390,27 @@ class SourceRecord:
         for number, lane in enumerate(lanes):
             own = np.flatnonzero(lane_of == number)
             growth = np.diff(positions[own], prepend=lane.last)
-            if (growth < 0).any():
+            if (growth < 0).any() or self._is_slower(lane, lanes, lane_of, positions):
                 return None
             added.append((lane, own[growth > 0]))
         return added
+
+    def _is_slower(
+        self,
+        lane: Lane,
+        lanes: Sequence[Lane],
+        lane_of: NDArray[np.int64],
+        positions: NDArray[np.int64],
+    ) -> bool:
+        """Return whether a number of an evaluation is far behind the training that writes it."""
+        train = self._training_of(lane)
+        if train is None:
+            return False
+        is_train = lane_of == (lanes.index(train) if train in lanes else -1)
+        latest = np.maximum.accumulate(np.where(is_train, positions, train.last)) - self._base
+        own = lane_of == lanes.index(lane)
+        latest, steps = latest[own], positions[own] - self._base
+        return bool(((latest >= _SLOWER * steps) & (latest > steps + 1)).any())
 
     def row(self, step: int, values: Mapping[str, float], time: float = 0.0) -> None:
         """Add the numbers of one line; its step must not be smaller than any before in its mode.
@@ -475,13 +537,14 @@ class SourceRecord:
             lasts[stream] = max(lane.last, lasts.get(stream, -1))
         return [*lasts.values()]
 
-    def _lane(self, mode: ModeKeys) -> Lane:
-        lane = self.lanes.get((self.stream, mode))
+    def _lane(self, mode: ModeKeys, stream: int | None = None) -> Lane:
+        stream = self.stream if stream is None else stream
+        lane = self.lanes.get((stream, mode))
         if lane is None:
-            stream = f"s{self.stream}." if self.stream else ""
-            part = f"{WORKER}@{self._prefix}{stream}{mode.name}"
-            lane = Lane(part, self.key, mode, self._first_steps())
-            self.lanes[self.stream, mode] = lane
+            title = f"s{stream}." if stream else ""
+            part = f"{WORKER}@{self._prefix}{title}{mode.name}"
+            lane = Lane(part, self.key, mode, stream, self._first_steps())
+            self.lanes[stream, mode] = lane
         return lane
 
     def _first_steps(self) -> "array[int]":

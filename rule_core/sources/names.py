@@ -36,8 +36,8 @@ _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
 # What precedes a loss, or the set before a metric, in one word: iterloss, valacc.
 _JOINED: Final = re.compile(
     r"[a-z](?=loss(?:es)?[0-9]*(?![a-z]))|"
-    r"(?<![a-z])(?:train|training|val|valid|validation|test|dev|eval)(?=(?:acc|accuracy|err|error|"
-    r"auc|f1|mae|mse|rmse|ppl|perplexity|cost|dice|m?iou)[0-9]*(?![a-z]))"
+    r"(?<![a-z])(?:train|training|tr|val|valid|validation|v|test|dev|eval)"
+    r"(?=(?:acc|accuracy|err|error|auc|f1|mae|mse|rmse|ppl|perplexity|cost|dice|m?iou)[0-9]*(?![a-z]))"
 )
 # Words before the set, which is then still the first word of its part.
 _STATISTICS: Final = r"(?:(?:avg|average|mean|epoch|total|running|final)[ /]+(?=[^ ]+ ))*"
@@ -128,6 +128,7 @@ ROWS: Final = (
         "mean return, average return, avg return, episode return, eval return, test return, "
         "train return, episodic return, returns, score, scores, elbo, win rate",
     ),
+    PhraseRow("losses", LAST, "tl, vl"),
 )
 
 # The first of these words in the name decides; a name without one has mode TRAIN.
@@ -139,7 +140,11 @@ MODE_ROWS: Final = (
         "eval, evaluation, validation, holdout, prüfverlust, 验证损失, 测试损失, metrics map, "
         "metrics precision, metrics recall, metrics accuracy top",
     ),
-    PhraseRow(ModeKeys.EVAL, FIRST_OF_A_PART, "val, vali, valid, vld, va, test, dev, cv"),
+    PhraseRow(
+        ModeKeys.EVAL,
+        FIRST_OF_A_PART,
+        "val, vali, valid, vld, va, test, dev, cv, vl, v acc, v accuracy, v f1, v auc",
+    ),
     PhraseRow(ModeKeys.EVAL, LAST, "val, valid, test"),
 )
 

@@ -11,6 +11,7 @@ from typing import Final
 from rule_core.modes import ModeKeys
 from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.format import FileSource, Recognized, SourceFolder
+from rule_core.sources.names import NAMES
 from rule_core.sources.options import SourceOptions
 from rule_core.sources.tensorboard_events import EventDecoder, RecordHeaderError, first_tag
 from rule_core.storage.base import ObjectNotFoundError, TrialStore
@@ -77,8 +78,11 @@ def _reason(count: int) -> str:
 
 
 def _mode(folder: str) -> ModeKeys | None:
-    """Return the mode that the name of a folder says."""
-    return _MODES.get(folder.rstrip("/").rpartition("/")[2].lower())
+    """Return the mode that the name of a folder says, such as ``val`` or ``val_loss``."""
+    name = folder.rstrip("/").rpartition("/")[2]
+    meaning = NAMES(name)
+    is_curve = meaning.is_metric and meaning.says_mode
+    return meaning.mode if is_curve else _MODES.get(name.lower())
 
 
 def _mode_of_scalars(folder: SourceFolder, name: str) -> ModeKeys | None:
@@ -115,6 +119,7 @@ class TensorBoardSource(FileSource):
     def read_new(self, record: SourceRecord) -> bool:
         """Pass on what was written; see `Source`."""
         any_new = False
+        record.is_ordered = True
         for file in self._listed():
             try:
                 while file.read_new(record):

@@ -22,6 +22,7 @@ from rule_core.storage.base import TrialStore
 SUFFIX: Final = ".ipynb"
 MAX_CELL: Final = 1000  # characters of a table's cell
 _TAG: Final = re.compile(r"<(/?)(table|tr|t[hd])\b[^<>]*>", re.IGNORECASE)
+_BAR: Final = re.compile(r"\s*\d+/\d+ \[")  # drawn anew, after another stream has interrupted it
 _ANY_TAG: Final = re.compile(r"<[^<>]*>")
 _LONGEST: Final = 64 << 20  # bytes of a notebook
 _Text = str | list[str]
@@ -138,9 +139,12 @@ def outputs(data: bytes) -> Iterator[str | OutputRow]:
         streams: dict[str, str] = {}  # the starts of lines that another output may end
         for output in cell.outputs if cell.cell_type == "code" else ():
             shown_html = "".join(output.data.html)
-            printed = "".join(output.text)
-            printed = printed or ("" if shown_html else "".join(output.data.plain) + "\n")
-            *lines, streams[output.name] = (streams.get(output.name, "") + printed).split("\n")
+            plain = "".join(output.data.plain)
+            is_shown = shown_html or plain.startswith("<")  # <Figure size 640x480 with 1 Axes>
+            printed = "".join(output.text) or ("" if is_shown else plain + "\n")
+            start = streams.get(output.name, "")
+            again = "\r" if start and _BAR.match(printed) else ""
+            *lines, streams[output.name] = (start + again + printed).split("\n")
             yield from filter(None, lines)
             for header, *rows in tables_of(shown_html):
                 table = next(tables)

@@ -1,6 +1,7 @@
 """DrawnTable: the rows of tables and boxes that are drawn with characters."""
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rule_core.sources.rows.row_fields import is_undefined, to_number
@@ -19,6 +20,7 @@ _ALIGNED: Final = re.compile(r"\S+(?: \S+)*")  # a cell between several blanks
 _UNIT: Final = re.compile(r"(?<=[\d.])\s?(?:%|[kKMG]i?B?|s|ms|m|it/s)$")
 _BAR: Final = re.compile(r"\d{1,3}%\s?(?:\|[^|]*\||[━╸╺─]+)\s*(\d+)/(\d+)\s")
 _NAME: Final = re.compile(r"(?:[^\W\d]|[#%])[^:=,;\d]{0,40}(?:\d[\w-]*)?[^:=,;]{0,8}")
+_LIST: Final = re.compile(r"\[[^\[\]]*\]")
 _FEWEST_CELLS: Final = 3
 _BOX_CELLS: Final = 2  # a name and a value
 
@@ -81,6 +83,9 @@ class DrawnTable:
     def _row(self, cells: list[str]) -> Cells | None:
         """Return the cells with the names of their columns; None if they are no row."""
         header = self._header
+        if len(cells) == len(header) and any(map(_LIST.fullmatch, cells)):
+            columns = [*_columns_of_lists(header, cells)]
+            header, cells = ([*column] for column in zip(*columns, strict=True))
         if len(cells) != len(header):
             header = " ".join(header).split()
         if not cells or len(cells) != len(header) or 2 * sum(map(_is_cell, cells)) < len(cells):
@@ -112,6 +117,14 @@ class DrawnTable:
             elif to_number(value) is not None:
                 self._box.append((self._group + name, value))
         return []
+
+
+def _columns_of_lists(names: Sequence[str], cells: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield names and cells, a list as several cells of which the later ones are numbered."""
+    for name, cell in zip(names, cells, strict=True):
+        inner_cells = cell[1:-1].split(",") if _LIST.fullmatch(cell) else [cell]
+        for position, inner_cell in enumerate(inner_cells):
+            yield (f"{name}.{position}" if position else name), inner_cell.strip() or "-"
 
 
 def is_ruler(content: str) -> bool:

@@ -93,6 +93,8 @@ def _reason(folder: SourceFolder, name: str) -> str | Unreadable:
     # A single object in a .json file is the summary of something.
     if len(steps) > is_summary:
         return f"its lines are JSON objects with {steps[0]!r}"
+    if sum(map(_has_two_sets, items)) > 1:
+        return "its lines are JSON objects with losses of a training and an evaluation"
     if items and plain.endswith(_SURE):
         reason = "its objects have no step beside their numbers: they may be samples of a data set"
         return Unreadable(folder.key + name, reason)
@@ -118,6 +120,14 @@ def _step_name(item: Mapping[str, Any]) -> str:
         NAMES(x).collection and to_number(value) is not None for x, value in numbers
     )
     return min(steps, key=lambda x: (counter_rank(x), x), default="") if has_metric else ""
+
+
+def _has_two_sets(item: Mapping[str, Any]) -> bool:
+    """Return whether an object has losses of both sets, and no text, such as what was compared."""
+    fields = [*row_fields(item)]
+    losses = (NAMES(name) for name, value in fields if to_number(value) is not None)
+    modes = {x.mode for x in losses if x.collection == "losses" and x.says_mode}
+    return len(modes) > 1 and not any(isinstance(value, str) for _, value in fields)
 
 
 def decoded(line: str) -> Any:

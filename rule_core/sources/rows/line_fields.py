@@ -25,11 +25,13 @@ _LINE_CHARACTERS: Final = str.maketrans("：，；％（）＝【】│║┃", 
 _NOISE: Final = re.compile(
     r"""
       ^[IWEFD]\d{4}\ [\d:.]+\s+\d+\ \S+:\d+\]               # glog
+    | ^(?:INFO|DEBUG|WARNING):[\w.]+:                       # logging
     | \d{4}[-/.]\d\d?[-/.]\d\d?(?:[T_\s]\s*\d\d?:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)?
     | \b\d\d?/\d\d?(?:/\d{4})?(?=\s\d\d:\d\d)
     | (?<![\w.])(?:\d+\ days?,\ )?\d+:\d\d(?::\d\d)?(?:[.,]\d+)?(?![\w.:])
     | (?<![\w.])\d+h\s?\d+m(?:\s?\d+s)? | (?<![\w.])\d+m\s?\d+s\b
     | \[[A-Za-z_]\w*(?:\.\w+)+:\d+(?:,\s*rank=\d+)?\]
+    | \S+\.py:\d+:\ \w*Warning:.* | \bdevice='?\w+:\d+'?
     | [\w./-]+\.(?:py|cc|cpp|cu|h|java|rs|go|jl):\s?\d+(?:[:\]]\w*)?
     | \([\w.]+[:\ ]\d+\)\s?:? | [\w.]+:\w+:\d+\s-\s
     | \b(?:pid|PID|RANK|[Rr]ank|worker|gpu|GPU)[=:\s]\s?\d+\]?
@@ -48,7 +50,7 @@ _BAR_TITLE: Final = re.compile(r"([^\W\d]+) \d+(?=:\s+\d{1,3}%\|)")  # Validatio
 _EMPTY: Final = re.compile(r"[\[(]\s*[\])]")
 # Words before a counter that make it a setting.
 _SETTINGS: Final = re.compile(
-    r"(?:accum\w*|warm-?up|total|max|num|eval\w*|save\w*|saving|logg?\w*|every|per|for|skipped|nan)[\s_]*$",
+    r"(?:accum\w*|warm-?up|total|max|num|eval\w*|save\w*|saving|logg?\w*|every|per|for|from|best|since|skipped|nan)[\s_-]*$",
     re.IGNORECASE,
 )
 _WRAPPED: Final = re.compile(
@@ -56,7 +58,7 @@ _WRAPPED: Final = re.compile(
 )
 _DECIMAL_COMMA: Final = re.compile(r"(?<![\d.,])(\d+),(\d+(?:[eE][-+]?\d+)?)(?![\d,.])")
 _NUMBER: Final = re.compile(
-    r"""(?<![\w.@\#/^])(?<!\w-)(?<!\d:)
+    r"""(?<![\w.@\#/^])(?<!\w-)(?<!(?<![A-Za-z\d])\d:)(?<!(?<![A-Za-z\d])\d\d:)
         (?P<number>[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+|\.(?=[\s,;)\]|]|$))?|\.\d+)(?:[eE][-+]?\d+|f-?\d+|D[-+]\d+)?
         |(?:[-+]?(?:inf(?:inity)?|Infinity|INF)|nan|NaN|NAN|n/a|N/A|None|null))
         (?P<unit>\s?%|(?:[kKMGT]i?)?B\b|ms\b|s\b|us\b|[kKM]\b)?(?![\w/]|\.\d)""",
@@ -64,7 +66,7 @@ _NUMBER: Final = re.compile(
 )
 _PLURALS: Final = frozenset(("epochs", "steps", "iters", "iterations", "batches", "episodes"))
 _AFTER_WORD: Final = re.compile(r"\s*(?:[,;|()\]}'\"]|$)|\s\s|\s+[\w./@-]+\s+[-+]?[\d.n]")
-_EPOCHS: Final = "epochs?|epoche|époque|[ée]poca|эпоха|ep"
+_EPOCHS: Final = r"epochs?|epoche|époque|[ée]poca|эпоха|ep|e(?=\s*\d+\s*/\s*\d)"
 _INNER: Final = (
     r"global[ _]steps?|steps?|timesteps|env_steps?|total_timesteps|iterations?|iters?|"
     r"it(?=\s?(?:[:=\[]|\d+/))|batch(?:es|_idx|_index)?|minibatch|(?:\w+_)?num_updates|updates?|up|"
@@ -77,7 +79,7 @@ _COUNT: Final = re.compile(
         (?:\d+\s*-\s*)?(?P<value>\d[\d,]*(?:\.\d+)?(?:e[+]?\d+|(?-i:[kKM]))?)(?![\w.]*\w)
         (?:\s*(?:/|\bof\b|\bvon\b|\bde\b)\s*(?P<total>\d+))?['"]?[\])]?
     |   (?<![\w.])(?:\d+-|第)?(?P<before>\d+)(?:/\s*(?P<before_total>\d+))?\s?
-        (?P<unit>epoch|batch|轮|步|(?(before_total)batches|(?!)))(?![a-z])(?:/共\d+(?:轮|步))?
+        (?P<unit>epoch|batch|轮|步|(?(before_total)batches|(?!)))(?![a-z]|:?\s?\[)(?:/共\d+(?:轮|步))?
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -111,7 +113,7 @@ _MODES: Final = re.compile(
 TRAINING: Final = "train"
 _EVALUATIONS: Final = frozenset(("val", "valid", "validation", "dev", "test", "eval", "evaluation"))
 _SPLIT: Final = re.compile(
-    r":(?!(?<=\d:)\d)|[,;\t\v{}\[\]\"]|\s\s+|\s[-–•·~]+\s|"  # noqa: RUF001 - looked for
+    r":(?!(?<=\d:)\d)|[,;\t\v{}\[\]\"]|'\s|\s\s+|\s[-–•·~]+\s|"  # noqa: RUF001 - looked for
     r"(?<!\w)\|(?!\w+\|)|\.\s(?=[A-Z])"
 )
 _UNITS: Final = re.compile(
@@ -156,6 +158,7 @@ _Span = tuple[int, int]
 _NOWHERE: Final = (-1, -1)
 # Calls and operators: source code, which some logs begin with.
 _CALL: Final = re.compile(r"\w\($|(?:[<>!=+*/%]=|[+*/%<]|(?<![-=\w])>)\s*$")
+_RULED: Final = re.compile(r"\s*[-=*#]{2,}[^-=*#]+[-=*#]{2,}\s*")  # --- batch: 10 ---
 _SYMBOL: Final = re.compile(r"\|+\w+\|+$")
 _LETTERS: Final = re.compile(r"[^\W\d_]")
 _NAMED_NUMBER: Final = re.compile(r"[^\W\d_][^\d]*\d|nan|inf")
@@ -221,6 +224,7 @@ def line_fields(line: str) -> LineFields:
     >>> [(count.value, count.total) for count in fields.counts], fields.pairs[0].name
     ([(1.0, 10), (100.0, 600)], 'Loss')
     """
+    line = line.replace("#011", "\t\t\t\t")  # a tabulator in a system log
     form = _places(line.translate(_DIGITS))
     if form is _NOTHING:
         return form.fields
@@ -263,7 +267,7 @@ def _places(line: str) -> "_Places":
     is_bar = _BAR.search(plain) is not None
     if is_tqdm:
         plain = _BAR_TITLE.sub(_without_index, plain)
-    plain = _EMPTY.sub(_blank, _NOISE.sub(_blank, plain.replace("#000", "\t\t\t\t")))
+    plain = _EMPTY.sub(_blank, _NOISE.sub(_blank, plain))
     if "(" in plain:
         plain = _WRAPPED.sub(_unwrapped, plain)
     if "('" in plain:
@@ -352,9 +356,8 @@ def _counts(plain: str) -> tuple[list[_CountPlace], str]:
         if rank == EPOCH and (after := _AFTER_COUNT.match(plain, match.end())):
             value = next(group for group in (1, 3, 5) if after[group])
             counters.append((after.span(), _unnamed(after, value, value + 1)))
-    if all(
-        counter.rank == UNNAMED and counter.total[0] < 0 for _, counter in counters
-    ):  # a batch size
+    is_size = all(counter.rank == UNNAMED and counter.total[0] < 0 for _, counter in counters)
+    if is_size and not (counters and _RULED.fullmatch(plain)):  # of a batch
         counters = _found_unnamed(plain)
     elif all(counter.rank == EPOCH for _, counter in counters):
         counters += _found_beside(plain, max(end for (_, end), _ in counters))

@@ -127,6 +127,14 @@ class RowReader:
             for name, value in values.items()
         )
 
+    def only_evaluates(self, names: Iterable[str]) -> bool:
+        """Return whether some names are of evaluations, while the run has metrics of training."""
+        metrics = (meaning for meaning in map(self.names, self._last) if meaning.is_metric)
+        return self._are_evaluated(names) and any(x.mode is not ModeKeys.EVAL for x in metrics)
+
+    def _are_evaluated(self, names: Iterable[str]) -> bool:
+        return all(self.names(name).mode is ModeKeys.EVAL for name in names)
+
     def add(
         self,
         values: Mapping[str, float],
@@ -147,7 +155,7 @@ class RowReader:
         if self._column:
             counts, values = self._counted_by_user(values, counts)
             record.steps_from = self._column if counts or self._column == ROW else ""
-        is_training = any(self.names(name).mode is not ModeKeys.EVAL for name in values)
+        is_training = not self._are_evaluated(values)
         last = self.steps.last
         step = self.steps.step_of(counts, is_training=is_training)
         self._lags |= step <= last and self._is_behind(values, step, last, record)
@@ -165,8 +173,8 @@ class RowReader:
     ) -> bool:
         """Return whether a row is behind others of its run, unless it begins another one."""
         if step < last:
-            metrics = (name for name in values if self.names(name).collection)
-            begins_run = any(self._last.get(name, -1) >= step for name in metrics)
+            metrics = [name for name in values if self.names(name).collection]
+            begins_run = any(self._last.get(name, -1) >= step for name in metrics or values)
         else:
             begins_run = self.may_begin and all(self._last.get(name) == step for name in values)
             if begins_run:

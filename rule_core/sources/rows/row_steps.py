@@ -42,6 +42,7 @@ _ROUNDED: Final = re.compile(
 )
 _EXPONENTS: Final = {"k": 3, "K": 3, "M": 6}
 _MOST_EPOCHS: Final = 10_000  # whose first steps are kept
+_FIRM_ROWS: Final = 3  # after which epochs go on counting beside a count without a name
 
 
 class Count(NamedTuple):
@@ -128,6 +129,7 @@ class RowSteps:
         self._last: int | None = None  # step
         self._epoch: float | None = None  # the latest
         self._fraction = 0.0  # the latest epoch with a fraction
+        self._rows_of_epochs = 0  # that epochs alone counted
         self._begin(NO_COUNTER)
 
     def _begin(self, rank: int) -> None:
@@ -171,6 +173,8 @@ class RowSteps:
         epochs = [] if self._rows_count else [c.value for c in whole if c.rank == EPOCH]
         self._epoch = epochs[0] if epochs else self._epoch
         inner = _preferred([count for count in whole if count.rank != EPOCH])
+        if epochs and inner and inner.rank == UNNAMED and self._rows_of_epochs >= _FIRM_ROWS:
+            inner = None  # a bar that was printed into the line
         if inner is not None and _CLASSES[inner.rank] <= _CLASSES[self.rank]:
             before = self._inner
             inner = self._unrounded(inner)
@@ -183,6 +187,7 @@ class RowSteps:
             self._last = self._following(is_training=is_training) + is_next
         elif epochs:
             self.rank, self.name = EPOCH, "epoch"
+            self._rows_of_epochs += 1
             self._last = int(epochs[0])
         elif self._last is None:
             self._last = 0
@@ -222,6 +227,8 @@ class RowSteps:
             self._interval = value - int(before.value)
         if before is None:
             self._first = value
+            if not self._base and self._epoch is not None:  # perhaps the run goes on
+                self._base = max(int(self._epoch) - 1, 0) * inner.total
         self._inner, self._inner_epoch = inner, self._epoch
         self._largest = max(self._largest, value)
         if self._epoch is not None and len(self._bases) < _MOST_EPOCHS:

@@ -19,7 +19,14 @@ from rule_core.sources.rows.line_reader import NewLines
 from rule_core.sources.rows.line_source import LineFormat, LineSource
 from rule_core.sources.rows.row_fields import brief, to_number, to_step
 from rule_core.sources.rows.row_reader import RowReader
-from rule_core.sources.rows.row_steps import EPOCH, NO_COUNTER, UNNAMED, Count, counter_rank
+from rule_core.sources.rows.row_steps import (
+    EPOCH,
+    NO_COUNTER,
+    UNNAMED,
+    Count,
+    counter_rank,
+    to_count,
+)
 from rule_core.sources.text.compressed_file import plain_name
 from rule_core.sources.text.decoder import TextDecoder
 from rule_core.sources.text.number_lines import NOT_FINITE, lines_with_numbers
@@ -137,6 +144,7 @@ class TextLines:
         self._counts_itself = False  # whether the latest line with a count has numbers
         self._total = 0  # of that count
         self._value = 0.0
+        self._bar_total = 0  # of the first full bar of the epoch
         self._waiting: tuple[dict[str, float], tuple[Count, ...]] | None = None
         # Lines before the first row without digits: how often they opened runs less how often not.
         self._opening: dict[str, int] = {}
@@ -198,9 +206,14 @@ class TextLines:
                 self._add_heading(LineFields(mode=next(mode_words(content), "")))
             return False
         fields = line_fields(content)
-        if fields.pairs:
-            self._add_fields(fields, record)
-        else:
+        if not fields.pairs:
+            self._add_heading(fields)
+            return bool(fields.counts)
+        mode = self._mode_of(fields)
+        is_prose = fields.words > _MOST_WORDS + 4 * len(fields.pairs)
+        if not is_prose and not self._counts_something_else(fields):
+            self._add_fields(fields, mode, record)
+        elif not is_prose and all(count.rank == EPOCH for count in fields.counts):
             self._add_heading(fields)
         return bool(fields.counts)
 
@@ -250,7 +263,9 @@ class TextLines:
         """Remember what a line without numbers says of those that follow."""
         is_short = fields.words <= _SHORT
         counts = [
-            count for count in fields.counts if count.rank == EPOCH or self._is_announced(count)
+            count
+            for count in fields.counts
+            if count.rank == EPOCH or self._is_announced(count, is_bar=fields.is_tqdm)
         ]
         is_evaluation = fields.mode not in _NO_EVALUATION
         if is_evaluation and (is_short or fields.counts):
@@ -261,16 +276,21 @@ class TextLines:
         if counts:
             self._context = self._with_epoch(tuple(counts))
             self._last_names = set()
+            self._bar_total = 0
             is_named = any(count.rank != UNNAMED for count in counts)
             if is_named:
                 self._expect_row()
             self._valid_until = math.inf if is_named else self._lines + _HEADED
 
-    def _is_announced(self, count: Count) -> bool:
-        """Return whether a count in a heading is that of the rows below it."""
+    def _is_announced(self, count: Count, *, is_bar: bool) -> bool:
+        """Return whether a count in a heading is that of the rows below it.
+
+        A bar without numbers counts nothing if an epoch was announced.
+        """
         steps = self.rows.steps
         if not steps.has_counter:
-            return steps.last < 1
+            has_epoch = any(other.rank == EPOCH for other in self._context)
+            return steps.last < 1 and not (is_bar and has_epoch)
         if not self._counts_itself:
             return count.name == steps.name
         is_same = count.name == steps.name and count.total == self._total
@@ -282,17 +302,15 @@ class TextLines:
             return counts
         return counts + tuple(count for count in self._context if count.rank == EPOCH)
 
-    def _add_fields(self, fields: LineFields, record: SourceRecord) -> None:
+    def _add_fields(self, fields: LineFields, mode: str, record: SourceRecord) -> None:
         """Pass on the numbers of a line, or keep them if later lines may draw over it."""
-        mode = self._mode_of(fields)
-        is_test = mode not in _NO_EVALUATION
         bar = next(
             (count for count in fields.counts if count.rank == UNNAMED and count.total), None
         )
         counts = fields.counts
-        is_prose = fields.words > _MOST_WORDS + 4 * len(fields.pairs)
-        if is_prose or self._counts_something_else(fields):
-            return
+        if bar is not None and mode in _NO_EVALUATION:
+            mode = self._mode_of_bar(fields, bar) or mode
+        is_test = mode not in _NO_EVALUATION
         if is_test and self._counts_its_batches(counts):
             counts = tuple(count for count in counts if count.rank == EPOCH)
         if bar is not None:
@@ -306,6 +324,8 @@ class TextLines:
             return
         if is_test:
             counts = tuple(count for count in counts if count.name or count.rank == EPOCH)
+        if not values:
+            return
         is_bar = fields.is_tqdm or fields.is_bar
         if is_bar or (is_test and (bar or self._waits_for(fields))):
             self._wait(values, counts, record, is_bar=is_bar)
@@ -342,8 +362,18 @@ class TextLines:
         counts = fields.counts
         if not counts or self._has_meaning(pair.name for pair in fields.pairs):
             return False
+        fractions = [pair.digits for pair in fields.pairs if "." in pair.digits]
+        if not fields.words and len(fractions) > 1 and counts[0].rank == EPOCH:
+            return False  # a line of nothing but an epoch and its numbers
         has_rows = self.rows.steps.last >= 0 and not self.rows.steps.has_counter
         return has_rows or all(count.rank in {UNNAMED, EPOCH} for count in counts)
+
+    def _mode_of_bar(self, fields: LineFields, bar: Count) -> str:
+        """Return the mode of a bar, which ends elsewhere than that of the epoch in `evaluate()`."""
+        if not fields.is_bar or bar.value < bar.total or not self._is_summary(fields.counts):
+            return ""
+        self._bar_total = self._bar_total or bar.total
+        return "" if self._bar_total == bar.total else "eval"
 
     def _waits_for(self, fields: LineFields) -> bool:
         """Return whether a line sums up the evaluation whose row waits."""
@@ -395,7 +425,7 @@ class TextLines:
         is_bar: bool,
     ) -> None:
         """Keep a row that later lines draw over: the last one counts."""
-        earlier = self._waiting[0] if self._waiting and self._waiting[1] == counts else {}
+        earlier = self._waiting[0] if self._waiting and _agree(self._waiting[1], counts) else {}
         is_less = not earlier.keys() <= values.keys() and not earlier.keys().isdisjoint(values)
         if earlier and not (is_bar and is_less):  # not another bar, such as that of evaluate()
             values = {**earlier, **values}
@@ -482,7 +512,8 @@ class TextLines:
 
     def _repeats(self, values: Mapping[str, float]) -> bool:
         """Return whether the latest step has other numbers of the same names."""
-        return self.rows.repeats(values) and self._has_metric(values)
+        is_repeated = self.rows.repeats(values) and self._has_metric(values)
+        return is_repeated and not self.rows.only_evaluates(values)
 
     def _are_of_training(self, names: Iterable[str], counts: Sequence[Count]) -> bool:
         """Return whether numbers are those of a training, by a name or by what counts them."""
@@ -496,12 +527,15 @@ class TextLines:
     def _add_row_of_cells(self, fields: Sequence[tuple[str, object]], record: SourceRecord) -> None:
         """Pass on a row of cells, the counters among them."""
         names = tuple(name for name, _ in fields)
-        if not names or (self.rows.steps.last < 0 and not self._are_of_training(names, ())):
+        cells = (to_count(name, cell) for name, cell in fields if counter_rank(name) < NO_COUNTER)
+        counts = tuple(count for count in cells if count is not None and is_step(count.value))
+        ending = [count for count in counts if count.total]
+        if not names or (self.rows.steps.last < 0 and not self._are_of_training(names, ending)):
             return
         has_counter = any(counter_rank(name) < NO_COUNTER for name in names)
         if has_counter:
             self._expect_row()
-        row = partial(self.rows.add_fields, fields, record, context=self._context)
+        row = partial(self.rows.add_fields, fields, record, context=self._in_context(counts))
         self._pass_on(row, record)
         if self.evidence is not None and self.rows.steps.last != self._last:
             self._last = self.rows.steps.last
@@ -577,6 +611,12 @@ class TextLogSource(LineSource):
     def add_rest(self, record: SourceRecord) -> None:
         """Pass on a row that no later line draws over; see `LineSource`."""
         self._text.end(record)
+
+
+def _agree(counts: Sequence[Count], waiting: Sequence[Count]) -> bool:
+    """Return whether two rows are at the same counts, of which one may lack the total."""
+    row, waiting_row = ([count[1:3] for count in of_row] for of_row in (counts, waiting))
+    return row == waiting_row
 
 
 def _may_matter(headings: Sequence[str]) -> bool:

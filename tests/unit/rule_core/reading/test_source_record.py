@@ -112,6 +112,20 @@ def test_a_point_that_counts_epochs_belongs_to_the_latest_step(record: SourceRec
     assert [*record.lanes[0, ModeKeys.TRAIN].steps] == [100, 200, 201]
 
 
+@pytest.mark.parametrize(("is_ordered", "steps"), [(True, [100, 200, 201]), (False, [0, 1, 2])])
+def test_an_evaluation_may_count_epochs_beside_batches(
+    record: SourceRecord, is_ordered: bool, steps: list[int]
+) -> None:
+    record.is_ordered = is_ordered
+    record.point("loss", 100, 1.0)
+    record.point("eval_loss", 0, 2.0)
+    record.point("loss", 200, 3.0)
+    record.point("eval_loss", 1, 4.0)
+    record.point("eval_loss", 2, 5.0)  # without a batch between
+    assert [*column(record, "eval_loss")] == steps
+    assert record.segment == 0
+
+
 def test_a_point_whose_own_step_does_not_grow_begins_a_segment(record: SourceRecord) -> None:
     record.point("loss", 100, 1.0)
     record.point("loss", 50, 2.0)

@@ -16,6 +16,7 @@ TRAINING_LOSSES = """
     Train/Samples/train_loss; nll_loss; train loss; loss_cls; total_loss; train/CrossEntropyLoss
     lm-loss-training/lm loss; metrics/train/LanguageCrossEntropy; loss/train/total; trainLoss
     training's binary_logloss; train_loss_epoch; trainloss; TrainLosses; objective; deviance
+    tl; v_loss
 """
 EVALUATION_LOSSES = """
     eval_loss; val_loss; validation/loss; eval/loss; test_loss; val/box_loss; eval_squad_loss
@@ -23,7 +24,7 @@ EVALUATION_LOSSES = """
     validation_0-mlogloss; evaluation_loss_vs_iterations; Loss/test; loss/val; loss_val; valLoss
     valid_0's binary_logloss; test_loss_ce; eval_loss/dataloader_idx_0; loss/dev_clean
     valloss; ValidLosses; testloss2; avg_val_loss; average test loss; epoch/val/loss; mean dev loss
-    cv_loss; running_cv_loss
+    cv_loss; running_cv_loss; vl
 """
 GRADIENT_NORMS = """
     grad_norm; train/grad_norm; grad norm; gnorm; grad-norm/grad-norm; grad_2.0_norm_total
@@ -47,7 +48,7 @@ EVALUATION_METRICS = """
     eval_accuracy; eval_f1; val_auc; metrics/mAP50(B); metrics/mAP50-95(B); metrics/precision(B)
     metrics/recall(B); metrics/mAP_0.5:0.95; metrics/accuracy_top1; test_acc1; eval_top5; valid_ppl
     lm loss validation ppl; eval_rouge1; eval/rougeL; eval_bleu; acc/test; acc_val; valid_0's auc
-    testacc; valid_objective; final_test_acc
+    testacc; valid_objective; final_test_acc; VAcc; vacc; VF1
 """
 THROUGHPUTS = """
     tokens/s; train_samples_per_second; train_steps_per_second; mfu; mfu(%); throughput(tps); wps

@@ -36,6 +36,7 @@ from rule_core.sources.open import open_sources
 from rule_core.sources.tensorboard import FORMAT
 from rule_core.storage.s3.store import S3Store
 
+CURVES = ("train_loss/", "val_loss/", "test_net/")
 Points = dict[str, list[tuple[int, float]]]
 
 
@@ -452,6 +453,47 @@ def test_folders_of_modes_are_parts_of_a_run() -> None:
     files = {"": ["train/", "validation/", "other/"], "train/": [NAME], "validation/": [NAME]}
     found = {item.key: item.mode for item in FORMAT.recognize(folder_of(files))}
     assert found == {"run/train/": ModeKeys.TRAIN, "run/validation/": ModeKeys.EVAL}
+
+
+def test_folders_of_curves_are_parts_of_a_run() -> None:
+    files = {"": ["train_loss/", "val_loss/", "test_net/"], **{key: [NAME] for key in CURVES}}
+    found = {item.key: item.mode for item in FORMAT.recognize(folder_of(files, "data/loss/"))}
+    assert found == {"data/loss/train_loss/": ModeKeys.TRAIN, "data/loss/val_loss/": ModeKeys.EVAL}
+
+
+@pytest.mark.parametrize("count", [5, 200])
+def test_an_evaluation_that_counts_epochs_is_on_the_axis_of_the_batches(count: int) -> None:
+    records = []
+    for epoch in range(4):
+        records += losses(range(count * epoch + 1, count * (epoch + 1) + 1), "train/loss")
+        records += losses([epoch], "val/loss")
+    found = points(read(*records))
+    assert [step for step, _ in found["val/loss"]] == [count, 2 * count, 3 * count, 4 * count]
+
+
+def test_an_evaluation_that_is_late_keeps_its_step() -> None:
+    late = [*losses([90], "train/loss"), *losses([80], "val/loss"), *losses([100], "train/loss")]
+    assert [step for step, _ in points(read(*late))["val/loss"]] == [80]
+
+
+def test_a_name_of_two_folders_counts_in_one_unit() -> None:
+    iterations = [(77, "evaluation_loss_vs_iterations"), (0, "epoch_loss")]
+    iterations += [(154, "evaluation_loss_vs_iterations"), (1, "epoch_loss")]
+    validation = [record for step, tag in iterations for record in losses([step], tag)]
+    files = {
+        f"train/{NAME}": event_file(*losses(range(2), "epoch_loss")),
+        f"validation/{NAME}": event_file(*validation),
+    }
+    folders = (("train/", ModeKeys.TRAIN), ("validation/", ModeKeys.EVAL))
+    items = [
+        (FORMAT, Recognized("tensorboard", key, "it is tested", mode)) for key, mode in folders
+    ]
+    index = open_sources(MemoryStore(files), items)
+    index.refresh()
+    index.finish()
+    assert [*index.names_by_mode[ModeKeys.EVAL]["epoch_loss"]] == [0, 1]
+    assert [*index.names["evaluation_loss_vs_iterations"]] == [77, 154]
+    assert index.settled_step == 154
 
 
 def test_curves_of_one_tag_are_parts_of_a_run() -> None:

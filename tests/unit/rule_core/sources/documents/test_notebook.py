@@ -46,6 +46,24 @@ def test_a_line_that_another_stream_interrupts() -> None:
     assert content == read(FORMAT, notebook(stream(*LOSSES)), "a.ipynb")
 
 
+def test_a_bar_that_another_stream_interrupts() -> None:
+    outputs = [
+        stream("Epoch 1/2\n 2/9 [==>...] - ETA: 1s - loss: 0.75"),
+        stream("a warning\n", name="stderr"),
+        stream("9/9 [======] - 2s - loss: 0.5\nEpoch 2/2\n9/9 [======] - 2s - loss: 0.25\n"),
+    ]
+    content = json.dumps({"cells": [{"cell_type": "code", "outputs": outputs}]}).encode()
+    assert read(FORMAT, content, "a.ipynb") == {"loss": [("1", 0.5), ("2", 0.25)]}
+
+
+def test_objects_that_are_shown_as_text_have_no_numbers() -> None:
+    figure = {
+        "output_type": "display_data",
+        "data": {"text/plain": "<Figure size 640x480 with 1 Axes>"},
+    }
+    assert read(FORMAT, notebook(stream(*LOSSES), figure), "a.ipynb").keys() == {"loss"}
+
+
 def test_only_outputs_of_code_count() -> None:
     content = notebook(table("1"), source="".join(LOSSES))
     cells = json.loads(content)["cells"]

@@ -178,6 +178,14 @@ def test_reading_in_pieces_is_reading_at_once(lines: list[str], cuts: list[int])
     assert repr(log.end()) == repr(read(FORMAT, content))
 
 
+def test_losses_of_two_sets_need_no_step() -> None:
+    line = '{"train_loss": 0.5, "test_loss": 0.75, "n_parameters": 86}\n'
+    assert recognized(FORMAT, {"log.txt": 2 * line.encode()})
+    assert not recognized(FORMAT, {"log.txt": line.encode()})
+    assert not recognized(FORMAT, {"log.txt": 2 * line.replace("86", '"small"').encode()})
+    assert not recognized(FORMAT, {"log.txt": 2 * line.replace("test_", "train_b_").encode()})
+
+
 def test_what_is_recognized() -> None:
     row = b'{"step": 1, "loss": 2}\n'
     files = {

@@ -157,7 +157,7 @@ NAMED_AROUND_COUNTERS: dict[str, tuple[str, Content]] = {
     "an article": ("At epoch 4 the loss is 0.5", {"loss": [("4", 0.5)]}),
     "batches of an epoch": (
         "| epoch   3 |   200/ 2640 batches | lr 20.00 | loss  7.34",
-        {"loss": [("200", 7.34)]},
+        {"loss": [("5480", 7.34)]},
     ),
     "a bar behind the count": ("970 | loss 1.5 | lr 1e-4", {"loss": [("970", 1.5)]}),
     "an index variable": ("i=40  total_loss=1.5", {"total_loss": [("40", 1.5)]}),
@@ -171,6 +171,22 @@ NAMED_AROUND_COUNTERS: dict[str, tuple[str, Content]] = {
         {"mAP@0.5": [("9", 0.75)], "mAP@0.50:0.95": [("9", 0.5)]},
     ),
     "a hyphen": ("Epoch-4 loss: 0.5", {"loss": [("4", 0.5)]}),
+    "an initial": (
+        "E166/500 | Loss:0.5 | TrF1:45.5% | mAP50:0.25",
+        {"Loss": [("166", 0.5)], "TrF1": [("166", 45.5)], "mAP50": [("166", 0.25)]},
+    ),
+    "a number before the epoch": (
+        "[     302 Epoch:[ 1/25] [   1/300] time: 14.3, d_loss: 0.5",
+        {"d_loss": [("1", 0.5)]},
+    ),
+    "a hash": ("[NEW BEST] Epoch #170: loss=0.5", {"loss": [("170", 0.5)]}),
+    "an escaped tabulator": ("Epoch[4] Batch [7]#011loss=0.5", {"loss": [("7", 0.5)]}),
+    "the logger": ("INFO:tensorflow:[  40] | gnorm  1.5 | loss  0.5", {"loss": [("40", 0.5)]}),
+    "a path": ("Epoch 4: 'a/train.log' loss 0.5", {"loss": [("4", 0.5)]}),
+    "a warning": (
+        f"iter 10 || Loss: 0.5 || /lib/torch/tensor.py:44: UserWarning: {'mask is wrong, ' * 9}",
+        {"Loss": [("10", 0.5)]},
+    ),
     "cross-validation": ("CV step 4 loss 0.5", {"eval/loss": [("4", 0.5)]}),
 }
 
@@ -184,10 +200,22 @@ def test_names_around_counters(line: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["cfg.steps=50000 (50K)", "{'epochs': 10000, 'lr': 0.1, 'loss': 'mse'}", "epochs=50, n=3"],
+    [
+        "cfg.steps=50000 (50K)",
+        "{'epochs': 10000, 'lr': 0.1, 'loss': 'mse'}",
+        "epochs=50, n=3",
+        "set=test best-epoch=3 auc=0.5",
+        "Loaded the model from epoch 168 (val_loss=0.5)",
+        "batch: 64",
+    ],
 )
 def test_settings_are_no_counters(line: str) -> None:
     assert not line_fields(line).counts
+
+
+def test_a_device_is_no_number() -> None:
+    pairs = line_fields("step 10 loss 0.5], device='cuda:0', grad_fn=<Norm>)").pairs
+    assert [pair.name for pair in pairs] == ["loss"]
 
 
 def test_validations_of_fairseq_in_json() -> None:

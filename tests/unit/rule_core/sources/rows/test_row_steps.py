@@ -33,6 +33,11 @@ def steps(*rows: dict[str, object], evaluations: frozenset[int] = frozenset()) -
         pytest.param([{}, {}, {}], [0, 1, 2], id="no counter"),
         pytest.param([{"epoch": 0.1}, {"epoch": 0.5}, {"epoch": 1.0}], [0, 1, 2], id="fractions"),
         pytest.param([{"epoch": 1}, {"epoch": 2}], [1, 2], id="epochs"),
+        pytest.param(
+            [{"epoch": 3, "batch": "5/10"}, {"epoch": 4, "batch": "5/10"}],
+            [25, 35],
+            id="a run that goes on",
+        ),
         pytest.param([{"Epoca": 3}, {"Epoca": 5}], [3, 5], id="epochs in Catalan"),
         pytest.param(
             [{"episode": 0, "steps": 17}, {"episode": 1, "steps": 12}, {"episode": 2}],

@@ -388,3 +388,121 @@ def test_a_heading_says_the_mode_of_the_lines_below_it() -> None:
 def test_a_line_between_the_rows_of_a_table_moves_no_column() -> None:
     log = b"  step    loss    best     acc\nsaved to  disk\n    10    0.25             0.5\n"
     assert read(FORMAT, log) == {"loss": [("10", 0.25)], "acc": [("10", 0.5)]}
+
+
+def test_the_bar_of_an_evaluation_after_the_training() -> None:
+    bar = "{0}/{0} [======] - 2s - loss: {1} - acc: 0.5\n"
+    fitted = "".join(f"Epoch {x}/2\n" + bar.format(9, 1 / x) for x in (1, 2))
+    content = read(FORMAT, f"{fitted}{bar.format(3, 0.75)}".encode())
+    assert content["loss"] == [("1", 1.0), ("2", 0.5)]
+    assert content["eval/loss"] == [("2", 0.75)]
+    again = read(FORMAT, f"Epoch 1/2\n{bar.format(9, 1.0)}Epoch 2/2\n{bar.format(3, 0.5)}".encode())
+    assert again["loss"] == [("1", 1.0), ("2", 0.5)]
+
+
+def test_a_bar_that_a_message_interrupts_is_one_row() -> None:
+    log = "".join(
+        f"Epoch {x}/2\n\r9/9 ━━━ 2s - acc: 0.5 - loss: 0.75\n"
+        f"Epoch {x}: val_loss improved from 2.5 to 1.5, saving model to best.keras\n"
+        f"\r9/9 ━━━ 2s - acc: 0.5 - loss: 0.{x} - val_loss: 0.5\n"
+        for x in (1, 2)
+    )
+    content = read(FORMAT, log.encode())
+    assert content["loss"] == [("1", 0.1), ("2", 0.2)]
+    assert content["val_loss"] == [("1", 0.5), ("2", 0.5)]
+
+
+def test_bars_of_other_work_do_not_count_the_table_below() -> None:
+    log = (
+        "train: Scanning 'data/train.cache' images and labels... 12 found: 100%|##| 48/48 [0:01]\n"
+    )
+    for x in (1, 2, 3):
+        log += f"  Epoch  GPU_mem  box  total\n  {x}/3  2.1G  0.7  0.{x}: 100%|##| 9/9 [0:01]\n"
+        log += "  Class  Images  P  mAP50: 100%|##| 4/4 [0:01]\n  all  195  0.5  0.25\n"
+    content = read(FORMAT, log.encode())
+    assert content["total"] == [("1", 0.1), ("2", 0.2), ("3", 0.3)]
+    assert [step for step, _ in content["mAP50"]] == ["1", "2", "3"]
+
+
+def test_an_epoch_that_is_announced_counts_before_bars_without_numbers() -> None:
+    log = "".join(
+        f"=====Epoch {x}\n100%|##| 125/125 [0:01]\nEvaluating...\n100%|##| 15/15 [0:01]\n"
+        f"Train: loss=0.{x}\nValidation: loss=0.5\n"
+        for x in (1, 2)
+    )
+    assert read(FORMAT, log.encode())["loss"] == [("1", 0.1), ("2", 0.2)]
+
+
+def test_a_count_between_rulers_counts_within_the_epoch() -> None:
+    log = "".join(
+        f"**** EPOCH 00{x} ****\n"
+        + "".join(f" -- 0{y}0 / 20 --\nmean loss: 0.{x}{y}\n" for y in (1, 2))
+        for x in (0, 1)
+    )
+    assert [step for step, _ in read(FORMAT, log.encode())["mean loss"]] == ["10", "20", "30", "40"]
+
+
+def test_an_epoch_beside_a_number_without_meaning_counts_the_lines_below() -> None:
+    log = "".join(
+        f"Training: 100%|##| 4/4 [0:01]\nEpoch: {x} | Epoch Time: 2.5 s\nTrain: loss = 0.{x}\n"
+        for x in (1, 2)
+    )
+    assert read(FORMAT, log.encode())["loss"] == [("1", 0.1), ("2", 0.2)]
+
+
+def test_a_bar_that_was_printed_into_a_line_does_not_count() -> None:
+    lines = [f"Ep {x}/9 | loss: 0.{x} | best: 0.5" for x in range(1, 7)]
+    lines[4] += "Batches:  80%|###  | 16/20 [00:03<00:00,  5.29it/s]"
+    content = read(FORMAT, "\n".join(lines).encode())
+    assert [step for step, _ in content["loss"]] == ["1", "2", "3", "4", "5", "6"]
+
+
+def test_numbers_of_unknown_names_beside_an_epoch() -> None:
+    line = "epoch {0} | D^2=+0.5 | cross=0.{0} rr=0.25 | 99.5s\n"
+    first, second = ("".join(line.format(x) for x in epochs) for epochs in ((1, 2, 3), (1, 2)))
+    content = read(FORMAT, f"n_runs: 2\n{first}=== another run ===\n{second}".encode())
+    steps = ["1", "2", "3", "1 of segment 2", "2 of segment 2"]
+    assert [step for step, _ in content["cross"]] == steps
+    assert content["cross"][-1] == (steps[-1], 0.2)
+
+
+def test_lines_that_are_nothing_but_a_count() -> None:
+    log = "".join(
+        f"**** EPOCH 00{x} ****\n"
+        + "".join(f" ---- batch: 0{y}0 ----\nmean loss: 0.{x}{y}\n" for y in (1, 2))
+        for x in (0, 1)
+    )
+    assert read(FORMAT, log.encode())["mean loss"] == [
+        ("10", 0.01),
+        ("20", 0.02),
+        ("30", 0.11),
+        ("40", 0.12),
+    ]
+
+
+def test_an_evaluation_that_is_told_again_leaves_the_steps() -> None:
+    first, second = (
+        "".join(
+            f"Epoch {x}{total}: loss=0.{x}, val_loss=0.{y}\n" for x, y in ((1, 7), (2, 5), (3, 6))
+        )
+        for total in ("", "/9")
+    )
+    content = read(
+        FORMAT, f"{first}Loaded the model from epoch 2 (val_loss=0.5)\n{second}".encode()
+    )
+    steps = ["1", "2", "3", "1 of segment 2", "2 of segment 2", "3 of segment 2"]
+    assert [step for step, _ in content["loss"]] == steps
+
+
+def test_lists_in_the_cells_of_a_table() -> None:
+    log = (
+        "Step      Train loss              Test loss               Test metric\n"
+        "0         [1.50e-02, 1.25e-01]    [2.50e-02, 2.25e-01]    []\n"
+        "100       [0.50e-02, 0.25e-01]    [0.75e-02, 0.75e-01]    []\n"
+    )
+    assert read(FORMAT, log.encode()) == {
+        "Train loss": [("0", 0.015), ("100", 0.005)],
+        "Train loss.1": [("0", 0.125), ("100", 0.025)],
+        "Test loss": [("0", 0.025), ("100", 0.0075)],
+        "Test loss.1": [("0", 0.225), ("100", 0.075)],
+    }

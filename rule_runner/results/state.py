@@ -187,7 +187,7 @@ class RuleJobState:
         self._skipped_for = ""
         self._ranges: list[tuple[int, int]] = []
         self._segment_began = 0
-        self._open: dict[Series, _Open] = {}
+        self._open: dict[tuple[Series, str | None], _Open] = {}  # by quantity, too
         self._recovered_at: int | None = None  # the latest recovery
         self.finding_state: FindingState | None = None
         self.state_step: int | None = None
@@ -445,7 +445,7 @@ class RuleJobState:
         """Return the global step at which the condition of a finding recovered, if it did."""
         if finding.recovered_at is not None:
             return finding.recovered_at
-        since = self._open.get(finding.series)
+        since = self._open.get((finding.series, finding.quantity))
         is_latest = since is not None and since.first <= finding.step
         return self._repeated_from(since.last if since and is_latest else finding.step)
 
@@ -472,11 +472,12 @@ class RuleJobState:
     def _is_news(self, finding: Finding) -> bool:
         """Return whether a finding is to be kept: it may repeat another, or recover from none."""
         series, step = finding.series, finding.step
-        before = self._open.get(series)
         if finding.recovered_at is not None:
-            if before is None:
+            recovered = [condition for condition in self._open if condition[0] == series]
+            if not recovered:
                 return False
-            del self._open[series]
+            for condition in recovered:
+                del self._open[condition]
             self._recovered_at = step
             self.evidence = [
                 replace(each, recovered_at=step)
@@ -487,13 +488,14 @@ class RuleJobState:
             return True
         if not finding.counts or not self.goes_on:
             return True
-        severity = finding.severity
+        severity, condition = finding.severity, (series, finding.quantity)
+        before = self._open.get(condition)
         if before is not None and segment_of(before.last) == segment_of(step):
             is_worse = severity.rank > before.severity.rank
             severity = severity if is_worse else before.severity
-            self._open[series] = _Open(before.first, step, severity)
+            self._open[condition] = _Open(before.first, step, severity)
             return is_worse or self._keeps_repeated or step == before.first
-        self._open[series] = _Open(step, step, severity)
+        self._open[condition] = _Open(step, step, severity)
         return True
 
     def _count(self, finding: Finding) -> bool:

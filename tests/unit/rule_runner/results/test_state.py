@@ -412,6 +412,16 @@ def test_a_condition_recovers_when_the_rule_says_so_and_may_be_met_again(keep_go
     assert evaluation.findings_count == 3
 
 
+def test_two_conditions_of_a_tensor_are_two_findings_and_recover_together() -> None:
+    evaluation = follows()
+    for step, quantity in ((1, "few"), (2, "many"), (3, "few")):
+        evaluation.condition_met(step, [Finding(step, "w", quantity=quantity)], at(step))
+    assert [finding.step for finding in evaluation.evidence] == [1, 2]
+    evaluation.finding_only(4, [back(4, "w")])
+    assert evaluation.recovered_at() == 4
+    assert [finding.recovered_at for finding in evaluation.evidence] == [4, 4, 4]
+
+
 def test_what_was_not_met_does_not_recover() -> None:
     evaluation = follows()
     evaluation.finding_only(1, [back(1)])

@@ -13,7 +13,7 @@ from builtin_rules.statistics.tensor_selection import LOSSES, TensorKey
 from builtin_rules.statistics.training_kind import TrainingKind
 from builtin_rules.statistics.training_scalars import finite_scalars
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import Quantity, TensorInput
+from smdebug.rules.extensions import Quantity, TensorInput, step_in_segment
 
 METRIC: Final = "metric"
 LEAST_RISE: Final = 0.05
@@ -61,7 +61,8 @@ class MetricNotImproving(DeclaredRule):
       fallen by 20 %, or by 1 % and in the second half of its rows too.
 
     NaN and infinity are left out. Each metric and worker is judged by itself. Adversarial and
-    reinforcement trainings are not judged, nor the accuracy of tokens or rewards.
+    reinforcement trainings are not judged, nor runs that were resumed, which have learned before,
+    nor the accuracy of tokens or rewards.
     """
 
     READS = "the scalars named as metrics of the accuracy kind; and the collection losses."
@@ -103,7 +104,8 @@ class MetricNotImproving(DeclaredRule):
 
     def invoke_at_end(self, step: int) -> bool:
         """Judge what the end of the data tells of each metric."""
-        if any(metric.has_risen() for metric in self._metrics.values()):
+        is_resumed = step_in_segment(step) != step
+        if is_resumed or any(metric.has_risen() for metric in self._metrics.values()):
             return False
         learns = any(
             loss.total_fall() >= LEARNED_PERCENT or loss.still_falls()

@@ -10,7 +10,7 @@ from builtin_rules.statistics.tensor_selection import TensorKey, any_met
 from builtin_rules.statistics.training_kind import TrainingKind, training_kind
 from builtin_rules.statistics.training_scalars import REWARDS, SCORE, finite_scalars
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import Quantity
+from smdebug.rules.extensions import Quantity, step_in_segment
 
 REWARD: Final = "reward"
 MONITORED: Final = "r"  # in the files of Gym's Monitor, beside the length and the time
@@ -33,7 +33,8 @@ class RewardNotIncreasing(DeclaredRule):
       is above that limit again.
     - Never rose: at the end of the data no reward has risen by the Mann-Kendall test, which is
       exact for few rows, and this one certainly not by the spread of a row. It takes five rows.
-      Rewards of at most 1 that are above 0.8 on average have nothing to gain and are not reported.
+      Rewards of at most 1 that are above 0.8 on average have nothing to gain and are not reported,
+      nor is a run that was resumed: it has learned before.
 
     Rewards of evaluations are judged by themselves. A score, win rate or success rate is a reward
     in reinforcement trainings only, and `r` beside `l` and `t`, as Gym's Monitor writes them.
@@ -70,13 +71,14 @@ class RewardNotIncreasing(DeclaredRule):
 
     def invoke_at_end(self, step: int) -> bool:
         """Judge what the end of the data tells of each reward."""
-        has_risen = any(reward.has_risen() for reward in self._rewards.values())
+        is_resumed = step_in_segment(step) != step
+        may_rise = is_resumed or any(reward.has_risen() for reward in self._rewards.values())
         answers = [False]
         for (mode, key), reward in self._rewards.items():
             loss = reward.end()
             if loss:
                 answers.append(self._report(step, mode, key, loss))
-            elif not has_risen and reward.stays() and not _is_solved(reward):
+            elif not may_rise and reward.stays() and not _is_solved(reward):
                 last, first = reward.ends()
                 note = "Never rose."
                 answers.append(self.record(key, step, REWARD, last, first, met=True, note=note))

@@ -9,6 +9,7 @@ from judging_rows import accused, judge_rows, rows_of
 from list_source import Row
 
 from builtin_rules import MetricNotImproving
+from rule_core.model.segments import global_step
 from rule_runner.commands.rule_tests import run_rule_tests
 from rule_runner.config.defaults import Isolation
 
@@ -65,6 +66,11 @@ def test_levels(name: str, level: float, *, is_met: bool) -> None:
 def test_losses_that_fall(name: str, level: float, loss: Sequence[float], *, is_met: bool) -> None:
     judged = judge_rows(MetricNotImproving, rows_of(**{"loss": loss, name: level * LEVEL}))
     assert judged.met == ([19] if is_met else [])
+
+
+def test_a_resumed_run_may_have_learned_before() -> None:
+    rows = [(global_step(1, row), {"val_accuracy": 0.5}) for row in range(20)]
+    assert judge_rows(MetricNotImproving, rows).met == []
 
 
 def test_one_metric_that_rises_excuses_the_others() -> None:

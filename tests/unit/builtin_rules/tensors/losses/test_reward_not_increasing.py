@@ -9,6 +9,7 @@ from judging_rows import accused, first_of, judge_rows, rows_of
 from list_source import Row
 
 from builtin_rules import RewardNotIncreasing
+from rule_core.model.segments import global_step
 from rule_runner.commands.rule_tests import run_rule_tests
 from rule_runner.config.defaults import Isolation
 from smdebug.core.modes import ModeKeys
@@ -41,6 +42,14 @@ def test_the_cases_pass() -> None:
 def test_verdicts(values: Sequence[float], first: int | None) -> None:
     judged = judge_rows(RewardNotIncreasing, rows_of(**{"rollout/ep_rew_mean": values}))
     assert first_of(judged) == first
+
+
+def test_a_resumed_run_may_have_learned_before_and_can_lose_its_gain() -> None:
+    def resumed(values: Sequence[float]) -> list[Row]:
+        return [(global_step(1, row), {"reward": value}) for row, value in enumerate(values)]
+
+    assert first_of(judge_rows(RewardNotIncreasing, resumed(-LEARNS))) is None
+    assert first_of(judge_rows(RewardNotIncreasing, resumed(LOSES))) == global_step(1, 273)
 
 
 def test_the_note_counts_the_rows_without_the_gain() -> None:

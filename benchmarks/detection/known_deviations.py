@@ -29,6 +29,12 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ("RewardNotIncreasing", "first_offer_wins"): (
         "Right, as a consequence: a policy that always takes the first offer earns no more."
     ),
+    ("MetricNotImproving", "accuracy_at_a_huge_rate"): (
+        "The first loss is enormous: what follows counts as a fall."
+    ),
+    ("MetricNotImproving", "labels_in_another_order"): (
+        "The loss falls: a part of the labels is learnt by heart."
+    ),
     ("WeightUpdateRatio", "factor_by_whole_division"): _RESTS,
     ("WeightUpdateRatio", "no_parameter_has_that_name"): _RESTS,
     ("CheckInputImages", "images_not_centred"): _NOTED,

@@ -23,6 +23,16 @@ SUITES = {"sample": SAMPLE, "all": tuple(RUNS)}
 TIPPED = {"sample": 0, "all": 4}
 
 
+# Rules whose inputs no run of the suite saves: trainings and series of their unit tests stand in.
+UNCOVERED = {
+    "BroadcastTargets",  # only the hooks of `train` see the graph of a loss
+    "MaskedOrShiftedLabels",
+    "NoLearningSignal",  # no run logs what TRL, verl and Stable Baselines 3 do
+    "PolicyDrift",
+    "ThroughputDrop",  # no run logs its speed
+}
+
+
 class Suite:
     """The verdicts on some runs, judged as they are asked for."""
 
@@ -118,7 +128,8 @@ def test_there_are_enough_runs() -> None:
 
 @pytest.mark.parametrize("rule", JUDGING)
 def test_rule_has_enough_faults_to_find(rule: str) -> None:
-    assert sum(rule in run.fires for run in RUNS.values()) >= 5
+    faults = sum(rule in run.fires for run in RUNS.values())
+    assert faults == 0 if rule in UNCOVERED else faults >= 5
 
 
 def test_runs_name_existing_rules_runs_and_kinds() -> None:

@@ -121,7 +121,7 @@ def test_a_webhook_gets_no_data_of_the_trial(
         *("schema_version", "id", "rule", "configuration_name", "status", "step", "details"),
         "finding",
     }
-    fields = {"step", "tensor", "worker", "measured", "limit", "note", "severity"}
+    fields = {"step", "tensor", "worker", "measured", "limit", "note", "severity", "summary"}
     assert set(body["finding"]) == fields
     assert "h1dden" not in found.stderr + everything(tmp_path / "out")
 

@@ -120,7 +120,7 @@ def test_trial_other_trial_rule_and_output_are_in_s3(
     assert done.stdout.splitlines() == [
         "Mine: IssuesFound at step 2",
         "  judged 3 of 6 steps (0 to 2)",
-        "  step 2, loss, measured 2, limit 1",
+        "  The condition is met for loss at step 2. (measured 2, limit 1)",
         f"Results: {OUT}",
         f"Report: {OUT}/report.html",
     ]

@@ -88,7 +88,7 @@ def similarity_without_offset(root: Path) -> int:
 @faulty(
     "shares of three glazes in logarithms, by a network of before, Adam",
     "it ends with ReLU, as shares are positive; their logarithms are all negative",
-    {"DeadRelu"},
+    {"DeadRelu", "GradientNormZero"},
     may=STILL,
 )
 def logarithms_behind_relu(root: Path) -> int:
@@ -152,7 +152,7 @@ def decibels_through_filters(root: Path) -> int:
 @faulty(
     "hardness of pots on a scale of 3 to 40, two outputs, momentum",
     "the network ends with tanh, but targets are not scaled to -1..1: it is driven to its limit",
-    {"SaturatedActivation"},
+    {"GradientNormZero", "SaturatedActivation"},
     may=WILD | STILL,
 )
 def targets_beyond_tanh(root: Path) -> int:

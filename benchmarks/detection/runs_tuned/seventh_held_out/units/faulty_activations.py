@@ -108,7 +108,7 @@ def no_row_has_its_wear(root: Path) -> int:
 @faulty(
     "logarithms of the amount of a poison, from -5 to -1, by ReLU layers, Adam",
     "a ReLU behind the last layer, from a model of amounts: it can only answer 0, and does so",
-    {"AllZero", "DeadRelu"},
+    {"AllZero", "DeadRelu", "GradientNormZero"},
     may=CUT_OFF,
 )
 def relu_before_negative_targets(root: Path) -> int:
@@ -162,7 +162,7 @@ def year_is_not_scaled(root: Path) -> int:
 @faulty(
     "prices of houses, in thousands, by ReLU layers, SGD with momentum",
     "tanh is left behind the last layer, for targets from -1 to 1: it is driven to 1 and stays",
-    {"SaturatedActivation"},
+    {"GradientNormZero", "SaturatedActivation"},
     may=OVERSIZED | CUT_OFF,
 )
 def tanh_before_prices_in_thousands(root: Path) -> int:

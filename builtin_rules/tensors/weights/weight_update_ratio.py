@@ -226,7 +226,8 @@ class WeightUpdateRatio(DeclaredRule):
         if (
             (before.has_flag(key[0]) and before.is_frozen(key[0]))
             or TrainedParameters(self.base_trial, step).is_idle(key[0])
-            or is_between_updates(self.base_trial, [update.since, step])
+            # The update of a step comes after the value that is saved at it.
+            or is_between_updates(self.base_trial, [update.since - 1, step])
             or ROUTED.search(key[0])
             or is_clipped(saved_tensor(self.base_trial, key), step)
         ):

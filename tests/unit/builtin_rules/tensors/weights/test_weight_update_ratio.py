@@ -1,5 +1,6 @@
 """WeightUpdateRatio: which weights move too much or too little, and when that counts."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,22 @@ def test_small_updates_meet_it_once_they_last(
 ) -> None:
     assert judged(tmp_path / "default", values).met == met
     assert judged(tmp_path / "literal", values, literal=True).met == literal
+
+
+@pytest.mark.parametrize(
+    ("updates", "met"),
+    [
+        pytest.param(range(12), [10, 11], id="called-without-effect"),
+        pytest.param([0, 6], [], id="accumulates"),
+    ],
+)
+def test_only_steps_with_an_update_of_the_optimizer_count(
+    updates: Sequence[int], met: list[int], tmp_path: Path
+) -> None:
+    steps: dict[int, dict[str, Any]] = {at: {NAME: np.ones(2)} for at in range(12)}
+    for at in updates:
+        steps[at]["optimizer/grad_norm"] = np.float32(1)
+    assert judge(WeightUpdateRatio, save(tmp_path, steps)).met == met
 
 
 @pytest.mark.parametrize("every", [1, 5, 500])

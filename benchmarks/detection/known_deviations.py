@@ -12,13 +12,16 @@ _BACK_SOON: Final = "The loss after the resume is back within `patience` rows."
 _SCATTERS: Final = "The validation loss scatters by more than it would have to fall."
 _STILL_FALLS: Final = "A loss certainly falls by 1 % in the latest half of the run."
 _RESTS: Final = "That no update comes is not said here: `UnchangedTensor` says it."
+_HIDDEN: Final = "A noise of 5 % from row to row hides in 66 to 84 rows that it does not fall."
+_AT_RANDOM: Final = "Actions are drawn at random, so that the reward of the data cannot rise."
+_ON_PURPOSE: Final = "Batches of training rows count as evaluated on purpose."
 _NOTED: Final = "A note: the pixels are on a usual scale, and not centred."
 _PADDED: Final = "A note: 61 % to 63 % of the places are padding, as in many trainings."
 # By rule and run; docs/detection.md lists them, and the test wants neither more nor fewer.
 KNOWN: Final[Mapping[tuple[str, str], str]] = {
     **{
         (rule, "offers_by_gradient"): _UNUSED_HEAD
-        for rule in ("AllZero", "PoorWeightInitialization", "UnchangedTensor", "VanishingGradient")
+        for rule in ("AllZero", "PoorWeightInitialization", "UnchangedTensor")
     },
     ("LossNotDecreasing", "zeros_lost_in_the_rate"): (
         "The loss jumps to 7.5 and falls to 3.05, but never below the 2.18 of its start."
@@ -37,6 +40,17 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ),
     ("WeightUpdateRatio", "factor_by_whole_division"): _RESTS,
     ("WeightUpdateRatio", "no_parameter_has_that_name"): _RESTS,
+    ("LossNotDecreasing", "optimizer_of_a_copy"): _HIDDEN,
+    ("LossNotDecreasing", "tolerance_of_a_sum"): _HIDDEN,
+    ("LossNotDecreasing", "gpt_level"): (
+        "The loss of a pretrained model that goes on is level, like one that never learned."
+    ),
+    ("Overfit", "digits_cnn"): "The last evaluations rise, to 0.21 beside 0.04 in training.",
+    ("RepeatedBatches", "exports_that_overlap"): _ON_PURPOSE,
+    ("RepeatedBatches", "validated_on_training_rows"): _ON_PURPOSE,
+    ("RewardNotIncreasing", "clipped_at_twenty"): "Right, as a consequence.",
+    ("RewardNotIncreasing", "deep_q"): _AT_RANDOM,
+    ("RewardNotIncreasing", "deep_q_fast_target"): _AT_RANDOM,
     ("CheckInputImages", "images_not_centred"): _NOTED,
     ("CheckInputImages", "one_channel_raw"): _NOTED,
     ("CheckInputImages", "stretched_as_for_a_screen"): _NOTED,
@@ -59,9 +73,6 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ("RepeatedBatches", "film_ratings_by_factors_and_biases"): (
         "Users rate a film twice: 15 % of the evaluated pairs were trained with."
     ),
-    ("StalledParameters", "cast_to_bfloat"): (
-        "Some weights near 0 still change: bfloat16 rounds relative to their size."
-    ),
     ("CheckInputImages", "decibels_through_filters"): (
         "Right, as a consequence: decibels from -40 to 0 are not centred either."
     ),
@@ -70,7 +81,6 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ),
     ("AllZero", "chase_by_gradient"): _UNUSED_HEAD,
     ("PoorWeightInitialization", "chase_by_gradient"): _UNUSED_HEAD,
-    ("VanishingGradient", "chase_by_gradient"): _UNUSED_HEAD,
     ("Confusion", "accents_taken_off"): _HALF_RIGHT,
     ("Confusion", "made_grey"): _HALF_RIGHT,
     ("Confusion", "previews_with_a_logo"): _HALF_RIGHT,
@@ -80,14 +90,10 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ("FeatureImportanceOverweight", "seconds_since_1970"): (
         "Three of 14 features have 57 % of the splits at most."
     ),
-    ("LossNotDecreasing", "temperature_in_per_cent"): (
-        "66 rows with noise of 5 % are too few to be certain that it does not fall."
-    ),
     ("Overtraining", "until_no_batch_is_luckier"): _SCATTERS,
     ("Overtraining", "budget_used_up"): _STILL_FALLS,
     ("Overtraining", "sentences_too_long"): _STILL_FALLS,
     ("Overtraining", "wine_too_long"): _STILL_FALLS,
-    ("Overfit", "other_scale"): "Of six evaluations the last three fall: no certain trend.",
     ("PoorWeightInitialization", "batch_of_centimetres"): (
         "The first batch is on another scale, which looks like weights on another scale."
     ),
@@ -147,9 +153,6 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ),
     ("GradientNormSpike", "source_of_a_wrong_weight"): (
         "One batch in twenty spikes, which the rule takes for the usual noise."
-    ),
-    ("LossNotDecreasing", "average_copied_back"): (
-        "74 rows with noise of 6 % are too few to be certain that it does not fall."
     ),
     ("RepeatedBatches", "repeated_before_split"): (
         "The batches hold copies too, as data sets do that have natural duplicates."

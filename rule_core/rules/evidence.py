@@ -10,7 +10,7 @@ Series = tuple[str | None, str | None]  # tensor, worker
 
 
 class Explanation(NamedTuple):
-    """What is wrong, and what to do first: a sentence each; None if nobody says it."""
+    """What is wrong with a training, and the first remedy: one sentence each."""
 
     summary: str
     advice: str | None = None
@@ -26,7 +26,8 @@ class Finding:
     Attributes
     ----------
     quantity
-        The measured quantity; None if the rule does not name it.
+        The measured quantity; None if the rule does not name it. Two findings of a tensor with
+        different quantities are open at the same time. Equality ignores it.
     recovered_at
         The global step at which the condition no longer held for this tensor and worker; None if
         it still does. In a note: that it no longer holds since the note's step.
@@ -37,7 +38,7 @@ class Finding:
         The mode of the tensor at that step, such as ``EVAL``; None in training, or if it is
         unknown.
     summary, advice
-        What is wrong, and what to do first: a sentence each, None if nobody says it.
+        What is wrong, and the first remedy: one sentence each, None if there is none.
     """
 
     step: int
@@ -47,7 +48,7 @@ class Finding:
     limit: Any = None
     note: str | None = None
     severity: Severity = Severity.ERROR
-    quantity: str | None = field(default=None, compare=False)  # tells only the sentence
+    quantity: str | None = field(default=None, compare=False)
     recovered_at: int | None = None
     muted: str | None = None
     mode: str | None = None

@@ -1,6 +1,7 @@
 """Incidents: the open issues of a run, each root cause with what may follow from it."""
 
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 import msgspec
@@ -58,16 +59,15 @@ def incidents(rules: Iterable[RuleResult]) -> list[Incident]:
     issues = sorted(
         (rule for rule in rules if rule.has_issues()), key=lambda rule: rule.global_step or 0
     )
-    ranks = {id(rule): _rank(rule) for rule in issues}
-    alone = [rule for rule in issues if ranks[id(rule)] is None]
-    related = sorted(
-        (rule for rule in issues if ranks[id(rule)] is not None),
-        key=lambda rule: ranks[id(rule)] or FACT,
-    )
-    facts = [rule for rule in related if ranks[id(rule)] == FACT] or related[:1]
-    grouped = [Incident(rule) for rule in (*facts, *alone)]
-    if facts:
-        grouped[0] = Incident(facts[0], tuple(rule for rule in related if rule not in facts))
+    ranked = [(_rank(rule), rule) for rule in issues]
+    alone = [rule for rank, rule in ranked if rank is None]
+    related = sorted(((rank, rule) for rank, rule in ranked if rank is not None), key=itemgetter(0))
+    # The root causes come first: all facts, or else the first of the related issues.
+    root_count = sum(rank == FACT for rank, _ in related) or len(related[:1])
+    roots = [rule for _, rule in related[:root_count]]
+    grouped = [Incident(rule) for rule in (*roots, *alone)]
+    if roots:
+        grouped[0] = Incident(roots[0], tuple(rule for _, rule in related[root_count:]))
     return sorted(grouped, key=lambda incident: -incident.severity.rank)
 
 

@@ -59,7 +59,7 @@ class Evidence(msgspec.Struct, frozen=True):
     step
         The training's own step.
     summary, advice
-        What is wrong, and what to do first: a sentence each; unset where nobody says it.
+        What is wrong, and the first remedy: one sentence each, unset if there is none.
     segment, resumed_from
         See `RuleResult`.
     severity
@@ -540,13 +540,13 @@ def evidence(finding: Finding, segments: Sequence[int] = ()) -> Evidence:
         segment=where.segment,
         resumed_from=where.resumed_from,
         severity=finding.severity,
-        muted=_given(finding.muted),
-        mode=_given(finding.mode),
+        muted=_or_unset(finding.muted),
+        mode=_or_unset(finding.mode),
         recovered_at=_own_step(finding.recovered_at),
-        summary=_given(finding.summary),
-        advice=_given(finding.advice),
+        summary=_or_unset(finding.summary),
+        advice=_or_unset(finding.advice),
     )
 
 
-def _given(label: str | None) -> str | msgspec.UnsetType:
+def _or_unset(label: str | None) -> str | msgspec.UnsetType:
     return msgspec.UNSET if label is None else label

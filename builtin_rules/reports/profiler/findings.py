@@ -9,6 +9,7 @@ from builtin_rules.reports.profiler.report_data import ReportData
 from builtin_rules.reports.profiler.sub_rules import FindingSummary, SubRule
 from builtin_rules.reports.profiler.wording import counted, number, place
 from builtin_rules.rule_page import finding_texts
+from smdebug.rules.extensions import Finding
 
 OTHERS_PERCENT: Final = 25.0
 UNEVEN_PERCENT: Final = 70.0
@@ -83,16 +84,15 @@ def deciding_parameter(rule: SubRule, summary: FindingSummary) -> str:
 
 def sentence(rule: SubRule, summary: FindingSummary) -> str:
     """Return a finding with its numbers."""
-    text = (
-        finding_texts(rule.name)
-        .sentences[summary.quantity]
-        .format(
-            where=place(summary.tensor, summary.worker),
-            worker=summary.worker or "the job",
-            measured=number(summary.measured),
-            limit=number(summary.limit),
-        )
+    finding = Finding(
+        summary.step,
+        worker=summary.worker,
+        measured=summary.measured,
+        limit=summary.limit,
+        quantity=summary.quantity,
     )
+    where = place(summary.tensor, summary.worker)
+    text = finding_texts(rule.name).explain(finding, where, f"window {summary.step}").summary
     note = f" {summary.note}" if summary.note and rule.name not in _REDUNDANT_NOTES else ""
     return f"{text}{note} Met in {summary.windows} of {counted(rule.judged, 'judged window')}."
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 NOTES_SHOWN: Final = 3
-HEALTHY_SHOWN: Final = 5  # of more trials without issues, only some are named
-NAMED: Final = 3
+MAX_HEALTHY_ROWS: Final = 5  # of more trials without issues, only some are named
+HEALTHY_NAMES: Final = 3
 ISSUES: Final = "with issues"
 FAILED: Final = "with errors"
 UNJUDGED: Final = "not judged"
@@ -124,16 +124,14 @@ def print_results(
     if quiet:
         loud = [trial for trial in result.trials if state(trial) in {ISSUES, FAILED}]
         result = CheckResult(trials=loud, problems=result.problems)
-    healthy = [trial for trial in result.trials if state(trial) == CLEAR and not has_notes(trial)]
-    if len(healthy) > HEALTHY_SHOWN:
-        names = ", ".join(_path(trial.path) for trial in healthy[:NAMED])
-        more = len(healthy) - NAMED
+    trials = sorted(result.trials, key=lambda trial: -_rank(trial))
+    healthy = [trial for trial in trials if state(trial) == CLEAR and not _has_notes(trial)]
+    if len(healthy) > MAX_HEALTHY_ROWS:
+        names = ", ".join(_path(trial.path) for trial in healthy[:HEALTHY_NAMES])
+        more = len(healthy) - HEALTHY_NAMES
         print(f"{len(healthy)} trials look healthy: {names} and {more} more.", file=stream)
-    else:
-        healthy = []
-    folded = {id(trial) for trial in healthy}
-    trials = [trial for trial in result.trials if id(trial) not in folded]
-    trials.sort(key=lambda trial: -_rank(trial))
+        folded = {id(trial) for trial in healthy}
+        trials = [trial for trial in trials if id(trial) not in folded]
     if stream.isatty() and trials:
         _print_table(trials, stream, severity)
     else:
@@ -155,7 +153,7 @@ def _rank(trial: CheckedTrial) -> int:
     return [*_STATES].index(state(trial))
 
 
-def has_notes(trial: CheckedTrial) -> bool:
+def _has_notes(trial: CheckedTrial) -> bool:
     """Return whether there is something to say about a trial without issues."""
     return any(True for _ in verdict_lines(trial))
 

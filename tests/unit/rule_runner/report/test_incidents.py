@@ -17,7 +17,7 @@ def issue(rule: str, step: int, severity: str = "error", **more: Any) -> RuleRes
     return outcomes.met(rule, rule=rule, step=step, severity=Severity(severity), **more)
 
 
-def told(*rules: RuleResult) -> list[list[str]]:
+def names_of(*rules: RuleResult) -> list[list[str]]:
     return [
         [rule.configuration_name for rule in (incident.root, *incident.consequences)]
         for incident in incidents(rules)
@@ -36,14 +36,14 @@ def test_causes_come_before_consequences_whenever_they_were_found() -> None:
         issue("WeightUpdateRatio", 40, "warning"),
         issue("DeadRelu", 30, "warning"),
     ]
-    assert told(*found) == [
+    assert names_of(*found) == [
         ["WeightUpdateRatio", "DeadRelu", "VanishingGradient", "LossNotDecreasing"]
     ]
     assert incidents(found)[0].severity is Severity.ERROR
 
 
 def test_the_earlier_of_two_equal_causes_is_the_root() -> None:
-    assert told(issue("NormGrowth", 9), issue("LossSpike", 4)) == [["LossSpike", "NormGrowth"]]
+    assert names_of(issue("NormGrowth", 9), issue("LossSpike", 4)) == [["LossSpike", "NormGrowth"]]
 
 
 def test_facts_about_the_wiring_are_incidents_of_their_own() -> None:
@@ -52,7 +52,7 @@ def test_facts_about_the_wiring_are_incidents_of_their_own() -> None:
         issue("RepeatedBatches", 7, "warning"),
         issue("GradientAccumulates", 5),
     ]
-    assert told(*found) == [["GradientAccumulates", "Overfit"], ["RepeatedBatches"]]
+    assert names_of(*found) == [["GradientAccumulates", "Overfit"], ["RepeatedBatches"]]
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_facts_about_the_wiring_are_incidents_of_their_own() -> None:
     ],
 )
 def test_what_stands_apart_neither_causes_nor_follows(apart: RuleResult) -> None:
-    assert told(apart, issue("LossNotDecreasing", 5)) == [["LossNotDecreasing"], [apart.rule]]
+    assert names_of(apart, issue("LossNotDecreasing", 5)) == [["LossNotDecreasing"], [apart.rule]]
 
 
 def test_only_what_still_holds_is_an_incident() -> None:
     back = issue("LossSpike", 4, state=FindingState.RECOVERED)
-    assert told(back, outcomes.result("AllZero")) == []
-    assert told(back, issue("LossNotDecreasing", 9)) == [["LossNotDecreasing"]]
+    assert names_of(back, outcomes.result("AllZero")) == []
+    assert names_of(back, issue("LossNotDecreasing", 9)) == [["LossNotDecreasing"]]
 
 
 def test_an_incident_keeps_its_id_while_its_consequences_grow() -> None:

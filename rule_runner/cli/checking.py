@@ -25,7 +25,7 @@ from rule_runner.cli.reporting import reporting, results_alone
     show_default=True,
     help="The least serious findings that the table lists.",
 )
-@flag("--quiet", "Print only trials with issues or errors.", "-q")
+@flag("--quiet", "Print only trials that do not look healthy.", "-q")
 @takes(FAIL_ON)
 @TAG_RUN
 @endpoint_option

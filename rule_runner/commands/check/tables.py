@@ -119,10 +119,10 @@ def print_results(
     severity
         The least serious findings to list; rules with others are only named.
     quiet
-        Whether to print only trials with issues or errors, and what is wrong with the paths.
+        Whether to leave out healthy trials and the summary.
     """
     if quiet:
-        loud = [trial for trial in result.trials if state(trial) in {ISSUES, FAILED}]
+        loud = [trial for trial in result.trials if state(trial) != CLEAR]
         result = CheckResult(trials=loud, problems=result.problems)
     trials = sorted(result.trials, key=lambda trial: -_rank(trial))
     healthy = [trial for trial in trials if state(trial) == CLEAR and not _has_notes(trial)]

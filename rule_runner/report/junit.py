@@ -8,7 +8,8 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from rule_core.model.segments import ranges_text
 from rule_runner.escape import printable
-from rule_runner.report.text import asides, coverage, evidence, reason, verdict
+from rule_runner.report.text import asides, coverage, evidence, first_sentences, reason, verdict
+from rule_runner.results.incidents import in_causal_order
 from rule_runner.results.schema import EvaluationResult, RuleResult
 from rule_runner.results.status import Outcome
 
@@ -90,7 +91,9 @@ def rule_suite(result: EvaluationResult, more: Sequence[Element] = ()) -> Elemen
     seconds = max((rule.duration_s for rule in result.rules), default=0.0)
     started = min((rule.started_at for rule in result.rules), default="")
     facts = {"timestamp": started, "time": f"{seconds:.3f}"}
-    suite = new_suite(result.trial.name, [*map(_case, result.rules), *more], facts)
+    roots = {id(rule): root for rule, root in in_causal_order(result.rules)}
+    cases = [_case(rule, roots[id(rule)]) for rule in result.rules]
+    suite = new_suite(result.trial.name, [*cases, *more], facts)
     suite.insert(0, _properties(result))
     return suite
 
@@ -129,7 +132,8 @@ def _properties(result: EvaluationResult) -> Element:
     return element
 
 
-def _case(rule: RuleResult) -> Element:
+def _case(rule: RuleResult, root: RuleResult | None) -> Element:
+    """Return the test case of a rule; `root` is the issue that its own may follow from."""
     case = new_case(rule.configuration_name, rule.rule, rule.rule_time_s)
     findings = [evidence(finding, rule.unit) for finding in rule.findings]
     if rule.findings_count > len(findings):
@@ -141,7 +145,8 @@ def _case(rule: RuleResult) -> Element:
         case Outcome.ISSUES_FOUND if rule.mode == "observe" or rule.is_set_aside:
             output += [verdict(rule), *findings]
         case Outcome.ISSUES_FOUND:
-            add_outcome(case, "failure", rule.outcome, verdict(rule), findings)
+            found = f"{verdict(rule, root)}{first_sentences(rule)}"
+            add_outcome(case, "failure", rule.outcome, found, findings)
         case Outcome.ERROR:
             add_outcome(case, "error", rule.outcome, reason(rule), findings)
         case _:

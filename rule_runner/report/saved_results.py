@@ -9,8 +9,9 @@ from rule_core.model.segments import global_step
 from rule_runner.errors import ClientError, unreadable
 from rule_runner.report.html.series import Drawing, drawings, reported
 from rule_runner.results import evaluations
+from rule_runner.results.incidents import in_causal_order
 from rule_runner.results.measurements import MeasurementsFile
-from rule_runner.results.schema import RuleResult
+from rule_runner.results.schema import RuleResult, TrialSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ class Run:
         Link to a separate page with the details of the run; "" if there is none.
     left_out
         The reason why each of the other rules was not run, by name.
+    summary
+        What is known of the trial; None for one that version 0.1.0 judged, and in an overview.
     """
 
     output: str
@@ -50,6 +53,7 @@ class Run:
     jobs: tuple[SavedRuleJob, ...]
     page: str = ""
     left_out: Mapping[str, str] = field(default_factory=dict)
+    summary: TrialSummary | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +79,12 @@ def read(places: Iterable[str | Path]) -> Saved:
         If an address cannot be read.
     """
     jobs: dict[tuple[str, str], dict[tuple[str, str], SavedRuleJob]] = {}  # by run, by folder
-    left_out: dict[str, Mapping[str, str]] = {}
+    facts: dict[str, evaluations.SavedEvaluation] = {}
     problems: dict[str, None] = {}
     for evaluation in _evaluations(places):
         texts = (*evaluation.problems, evaluation.acknowledgement_problem)
         problems |= dict.fromkeys(filter(None, texts))
-        left_out[evaluation.output] = evaluation.left_out
+        facts[evaluation.output] = evaluation
         measured = {folder: _measured(folder) for folder in {*evaluation.folders.values()}}
         for rule in evaluation.rules:
             # Tensors and profiler data are separate trials.
@@ -88,15 +92,23 @@ def read(places: Iterable[str | Path]) -> Saved:
             folder = evaluation.folders[rule.configuration_name]
             run[folder, rule.configuration_name] = _job(rule, *measured[folder])
     runs = (
-        Run(output, trial, ordered(run.values()), left_out=left_out[output])
+        Run(
+            output,
+            trial,
+            ordered(run.values()),
+            left_out=facts[output].left_out,
+            summary=facts[output].trials.get(trial),
+        )
         for (output, trial), run in jobs.items()
     )
     return Saved(tuple(runs), tuple(problems))
 
 
 def ordered(jobs: Iterable[SavedRuleJob]) -> tuple[SavedRuleJob, ...]:
-    """Return rule jobs in the order of outcomes, those that need attention first."""
-    return tuple(sorted(jobs, key=lambda job: evaluations.attention(job.result)))
+    """Return rule jobs in the order of outcomes, issues first, each after its root cause."""
+    by_result = {id(job.result): job for job in jobs}
+    rules = [rule for rule, _ in in_causal_order([job.result for job in by_result.values()])]
+    return tuple(by_result[id(rule)] for rule in sorted(rules, key=evaluations.attention))
 
 
 def _evaluations(places: Iterable[str | Path]) -> Iterator[evaluations.SavedEvaluation]:

@@ -3,16 +3,18 @@
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from rule_core.analysis.axis import number
 from rule_core.model.segments import ranges_text, step_text
+from rule_runner.errors import counted
 from rule_runner.escape import printable
-from rule_runner.results.schema import in_order, summary
-from rule_runner.results.status import for_people
+from rule_runner.results.incidents import RunState, in_causal_order, incidents, run_state
+from rule_runner.results.schema import summary
+from rule_runner.results.status import Outcome, for_people
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rule_runner.results.acknowledgements import Acknowledgement
-    from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult
+    from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult, TrialSummary
     from rule_runner.results.state import Coverage
 
 EVIDENCE_LIMIT: Final = 3
@@ -32,18 +34,36 @@ STYLES: Final = {
     "NoIssuesFound": "green",
     "NotEvaluated": "bold yellow",
 }
+# The outcome that has the color of a state.
+STATE_OUTCOMES: Final = {
+    RunState.BROKEN: Outcome.ISSUES_FOUND,
+    RunState.SUSPICIOUS: Outcome.NOT_EVALUATED,
+    RunState.UNKNOWN: Outcome.ERROR,
+    RunState.HEALTHY: Outcome.NO_ISSUES_FOUND,
+}
 _HOLDS: Final = re.compile(r"Trial '.*' holds \d+ (?:steps \(|windows of ).*\.$")
 # Repeats the coverage.
 _NONE_JUDGED: Final = re.compile(r"Rule '.*?' judged none of \d+ known steps( \(.*?: \d+\))?\. ?")
 
 
-def verdict(rule: "RuleResult") -> str:
-    """Return outcome and step, and whether it is only a warning, or the rule only observed."""
+def verdict(rule: "RuleResult", root: "RuleResult | None" = None) -> str:
+    """Return outcome and step, whether it is only a warning, or the rule only observed, and `root`.
+
+    Parameters
+    ----------
+    root
+        The issue that this one may follow from.
+    """
     marks = ["warning"] * (rule.severity == "warning") + ["observed"] * (rule.mode == "observe")
     marks += [*recovery(rule)] + ["muted"] * rule.is_muted
     marks += ["acknowledged"] * rule.is_acknowledged
     marked = f" ({', '.join(marks)})" if marks else ""
-    return f"{rule.outcome}{place(rule)}{marked}{abandonment(rule)}"
+    return f"{rule.outcome}{place(rule)}{marked}{abandonment(rule)}{origin(root)}"
+
+
+def origin(root: "RuleResult | None") -> str:
+    """Return which issue another one may follow from, as a clause, or ""."""
+    return f", may follow from {printable(root.configuration_name)}" if root else ""
 
 
 def place(rule: "RuleResult") -> str:
@@ -134,6 +154,22 @@ def asides(rule: "RuleResult", limit: int) -> Iterator[str]:
         yield f"and {more} more notes or muted findings"
 
 
+def first_sentences(rule: "RuleResult") -> str:
+    """Return the sentence and the advice of the first finding after a colon, or ""."""
+    sentences = rule.findings[0].sentences if rule.findings else ""
+    return f": {printable(sentences)}" if sentences else ""
+
+
+def _findings(rule: "RuleResult") -> Iterator[str]:
+    """Yield the first findings as lines; the same advice is given once."""
+    advice: str | msgspec.UnsetType = msgspec.UNSET
+    for finding in rule.findings[:EVIDENCE_LIMIT]:
+        repeats = finding.advice == advice
+        known = msgspec.structs.replace(finding, advice=msgspec.UNSET) if repeats else finding
+        yield evidence(known, rule.unit)
+        advice = finding.advice
+
+
 def _number(value: object) -> str:
     return number(value) if isinstance(value, float) else str(value)
 
@@ -152,19 +188,21 @@ def lines(result: "EvaluationResult", *, folded: bool = False) -> Iterable[str]:
         Whether to name the rules that judged nothing in one line at the end, without details.
     """
     contents = _shared_contents(result.rules)
-    for rule in _unfolded(result, folded=folded):
+    for rule, root in _unfolded(result, folded=folded):
         name = printable(rule.configuration_name)
         of = f" ({printable(rule.rule)})" if rule.rule != rule.configuration_name else ""
-        yield f"{name}{of}: {verdict(rule)}"
+        yield f"{name}{of}: {verdict(rule, root)}"
         for line in _below(rule, contents):
             yield f"  {line}"
     yield from _closing(result, contents, folded=folded)
 
 
-def _unfolded(result: "EvaluationResult", *, folded: bool) -> "list[RuleResult]":
-    """Return the rules to show with their details."""
-    rules = in_order(result.rules)
-    return [rule for rule in rules if not (folded and rule.outcome == "NotEvaluated")]
+def _unfolded(
+    result: "EvaluationResult", *, folded: bool
+) -> "list[tuple[RuleResult, RuleResult | None]]":
+    """Return the rules to show with their details, each with the issue that it may follow from."""
+    rules = in_causal_order(result.rules)
+    return [pair for pair in rules if not (folded and pair[0].outcome == "NotEvaluated")]
 
 
 def _shared_contents(rules: "Iterable[RuleResult]") -> str:
@@ -184,12 +222,55 @@ def _closing(result: "EvaluationResult", contents: str, *, folded: bool) -> Iter
     if contents:
         yield contents
     yield from (f"note: {printable(note)}" for note in result.notes)
+    if len(result.rules) > 1:
+        state = headline(result.rules, result.trial, result.left_out)
+        yield f"{printable(result.trial.name)}: {state}"
+
+
+def headline(
+    rules: "Sequence[RuleResult]",
+    trial: "TrialSummary | None" = None,
+    left_out: "Collection[str]" = (),
+) -> str:
+    """Return the state of a run, since when, and how many rules judged it by which inputs.
+
+    Parameters
+    ----------
+    trial
+        What is known of the trial; None says nothing of its inputs.
+    left_out
+        The names of the rules that were not run.
+    """
+    state = run_state(rules)
+    judged = sum(rule.outcome != "NotEvaluated" for rule in rules)
+    if not judged:
+        return f"{state}, nothing was judged"
+    judging = f"judged by {judged} of {counted(len(rules) + len(left_out), 'rule')}"
+    if state in {RunState.BROKEN, RunState.SUSPICIOUS}:
+        (root, *_), *_ = incidents(rules)
+        return f"{state}{_since(root)}, {judging}"
+    if trial is None:
+        return f"{state}, {judging}"
+    seen, unseen = map(_listed, (trial.saved, trial.not_saved))
+    basis = f" from {seen}" if seen else ""
+    return f"{state}, {judging}{basis}" + (f"; {unseen} were not saved" if unseen else "")
+
+
+def _listed(names: "Sequence[str]") -> str:
+    """Return names as a sentence lists them: ``a, b and c``."""
+    *names, last = names or [""]
+    return f"{', '.join(names)} and {last}" if names else last
+
+
+def _since(rule: "RuleResult") -> str:
+    step = rule.global_step
+    return "" if step is None else f" since {rule.unit} {step_text(step)}"
 
 
 def _below(rule: "RuleResult", contents: str) -> Iterable[str]:
     """Yield the lines after a verdict, without the sentence `contents`."""
     yield coverage(rule)
-    yield from (evidence(finding, rule.unit) for finding in rule.findings[:EVIDENCE_LIMIT])
+    yield from _findings(rule)
     if rule.findings_count > EVIDENCE_LIMIT:
         yield f"and {rule.findings_count - EVIDENCE_LIMIT} more findings"
     yield from asides(rule, EVIDENCE_LIMIT)
@@ -216,9 +297,10 @@ def print_table(console: "Console", result: "EvaluationResult", *, folded: bool 
 
     contents = _shared_contents(result.rules)
 
-    def row(rule: "RuleResult") -> "tuple[Text, Text]":
+    def row(pair: "tuple[RuleResult, RuleResult | None]") -> "tuple[Text, Text]":
+        rule, root = pair
         name = printable(rule.configuration_name)
-        judged = Text.assemble(f"{name}\n", (verdict(rule), STYLES.get(rule.outcome, "")))
+        judged = Text.assemble(f"{name}\n", (verdict(rule, root), STYLES.get(rule.outcome, "")))
         return judged, Text("\n".join(_below(rule, contents)))
 
     headings = ("rule and verdict", "coverage and evidence")

@@ -19,7 +19,7 @@ from rule_runner.results.acknowledged import acknowledged_in
 from rule_runner.results.durable_files import read_regular
 from rule_runner.results.file_names import MEASUREMENTS, OLD_RESULT, RESULTS
 from rule_runner.results.measurements import MeasurementsFile, decode_measurements
-from rule_runner.results.schema import EvaluationResult, RuleResult
+from rule_runner.results.schema import EvaluationResult, RuleResult, TrialSummary
 from rule_runner.results.status import Outcome
 
 DEPTH: Final = 4  # of searched folders
@@ -53,6 +53,8 @@ class SavedEvaluation:
         The folder or address of the files of each rule job, by its name.
     left_out
         The reason why each of the other rules was not run, by name.
+    trials
+        What is known of the trials that were judged, by their paths.
     unfinished
         The files with results of rule jobs that have not ended.
     problems
@@ -67,6 +69,7 @@ class SavedEvaluation:
     rules: list[RuleResult] = field(default_factory=list)
     folders: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
+    trials: dict[str, TrialSummary] = field(default_factory=dict)
     unfinished: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     acknowledgement_problem: str = ""
@@ -95,6 +98,7 @@ def saved_evaluations(place: str, depth: int = DEPTH) -> Iterator[SavedEvaluatio
             evaluation.rules += file.rules
             evaluation.folders |= file.folders
             evaluation.left_out |= file.left_out
+            evaluation.trials |= file.trials
             evaluation.unfinished += file.unfinished
             evaluation.problems += file.problems
             evaluation.is_old |= file.is_old
@@ -179,6 +183,7 @@ def _read(place: str, key: str) -> SavedEvaluation:
         rules,
         dict.fromkeys(names, folder),
         {} if document is None else document.left_out,
+        {} if document is None else {document.trial.path: document.trial},
         [path] if any(rule.ended_at is None for rule in rules) else [],
         is_old=is_old,
     )

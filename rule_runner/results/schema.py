@@ -302,6 +302,21 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
         return self.severity or Severity.ERROR  # results of versions without severities
 
 
+class IncidentRecord(msgspec.Struct, frozen=True):
+    """An incident in JSON: the configuration names of its rules.
+
+    Attributes
+    ----------
+    id
+        The same for the same root cause in the same trial, also after further steps.
+    """
+
+    id: str
+    severity: Severity
+    root: str
+    consequences: list[str]
+
+
 class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The trial that was judged.
 
@@ -311,6 +326,9 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
         The training's own steps: of the first and of the last segment.
     segments
         The steps of each segment, if there are several.
+    saved, not_saved
+        Which of the inputs that most rules need the trial holds, and which it does not, such as
+        ``losses`` and ``gradients``; both are empty for profiler data.
     """
 
     name: str
@@ -321,6 +339,8 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     last_step: int | None
     segments: list[SegmentSteps] | msgspec.UnsetType = msgspec.UNSET
     workers: list[str]
+    saved: list[str] = []
+    not_saved: list[str] = []
 
 
 class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -340,6 +360,8 @@ class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True):
         When all rules had ended; None before. It is written last, and only to ``results.json``.
     left_out
         The reason why each of the other rules was not run, by name.
+    incidents
+        The issues that still hold: each root cause with what may follow from it.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -351,6 +373,7 @@ class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str = ""
     ended_at: str | None = None
     left_out: dict[str, str] = {}
+    incidents: list[IncidentRecord] = []
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from rule_core.clock import Clock
 from rule_core.model.segments import segments_of, step_in_segment
 from rule_core.sources.address import TrialAddress
 from rule_core.storage.wait_budget import WaitBudget
+from rule_core.trials.refresh import no_refresh
 from rule_core.trials.trial import Trial
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.errors import TrialError
@@ -235,13 +237,28 @@ class StepSources:
         if self.trials:
             base = self.trials[0]
             workers = list(base.index.workers)
-            summaries.append(_summary(base.name, self._config.trial, self._steps[0], workers))
+            summary = _summary(base.name, self._config.trial, self._steps[0], workers)
+            summaries.append(_with_inputs(summary, base))
         if self.profiler is not None:
             source = next(iter(self._windows.values()))
             address = self._config.profiler_trial or self._config.trial
             nodes = sorted(self.profiler.nodes)
             summaries.append(_summary(self.profiler.name, address, source, nodes))
         return summaries[0], summaries[1] if len(summaries) > 1 else None
+
+
+def _with_inputs(summary: TrialSummary, trial: Trial) -> TrialSummary:
+    """Return a summary with the general inputs that the trial holds, and those that it lacks."""
+    from builtin_rules.statistics.general_inputs import general_inputs
+
+    view = trial.share()
+    with no_refresh(view):
+        held = general_inputs(view)
+    return replace(
+        summary,
+        saved=[label for label, is_held in held.items() if is_held],
+        not_saved=[label for label, is_held in held.items() if not is_held],
+    )
 
 
 def _summary(

@@ -81,22 +81,26 @@ def measurements(*records: SeriesRecord, left_out: int = 0) -> MeasurementsRecor
     return MeasurementsRecord([MEAN], list(records), left_out)
 
 
-def save(folder: Path, one: RuleResult, record: MeasurementsRecord | None = None) -> Path:
+def save(
+    folder: Path, one: RuleResult, record: MeasurementsRecord | None = None, **of_trial: Any
+) -> Path:
     """Write the files of an evaluation of one rule into `folder`, and return it."""
     folder.mkdir(parents=True, exist_ok=True)
-    write(folder, one)
+    write(folder, one, **of_trial)
     if record is not None:
         file = MeasurementsFile(rules={one.configuration_name: record})
         (folder / MEASUREMENTS).write_text(dump_json(file))
     return folder
 
 
-def write(folder: Path, *rules: RuleResult) -> None:
+def write(folder: Path, *rules: RuleResult, **of_trial: Any) -> None:
     """Write the results of an evaluation into a folder, which exists."""
     ends = [rule.ended_at for rule in rules if rule.ended_at]
     path = rules[0].trial
     evaluation = EvaluationResult(
-        trial=summary_of_trial(path.rpartition("/")[2], path, rules),
+        trial=msgspec.structs.replace(
+            summary_of_trial(path.rpartition("/")[2], path, rules), **of_trial
+        ),
         rules=[*rules],
         ended_at=max(ends) if len(ends) == len(rules) else None,
     )

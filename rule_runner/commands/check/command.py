@@ -35,7 +35,6 @@ from rule_runner.loading.standard_input import STANDARD_INPUT, standard_input
 from rule_runner.loading.trial_lists import ListedTrial, list_trials
 from rule_runner.loading.trial_search import TrialFolder
 from rule_runner.logs import get_logger
-from rule_runner.report.incidents import incidents
 from rule_runner.results.file_names import REPORT
 from rule_runner.results.json_text import dump_json
 
@@ -228,7 +227,6 @@ def _judge(
         evaluation=with_fields(outcome.result, left_out={}),
         problem=outcome.output_error,
         left_out={**evaluation.config.left_out},
-        incidents=[incident.record() for incident in incidents(outcome.result.rules)],
     )
 
 

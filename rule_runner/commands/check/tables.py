@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import msgspec
 
-from rule_core.model.segments import step_text
 from rule_core.severity import Severity
 from rule_core.storage.uri import is_s3
 from rule_runner.errors import counted
 from rule_runner.escape import printable
-from rule_runner.report.incidents import IncidentRecord, incidents
-from rule_runner.report.text import STYLES, asides, evidence, place, reason, verdict
+from rule_runner.report.text import (
+    STATE_OUTCOMES,
+    STYLES,
+    asides,
+    evidence,
+    headline,
+    place,
+    reason,
+    verdict,
+)
+from rule_runner.results.incidents import RunState, incidents, run_state
 from rule_runner.results.schema import EvaluationResult, RuleResult, in_order
 from rule_runner.results.status import FindingState, Outcome
 
@@ -25,17 +33,13 @@ if TYPE_CHECKING:
 NOTES_SHOWN: Final = 3
 MAX_HEALTHY_ROWS: Final = 5  # of more trials without issues, only some are named
 HEALTHY_NAMES: Final = 3
-ISSUES: Final = "with issues"
-FAILED: Final = "with errors"
-UNJUDGED: Final = "not judged"
-CLEAR: Final = "without issues"
 MAY_GROW: Final = "may still grow"
-# The states of trials in the order of the table, and the outcome whose color each has.
+# The states of trials, the worst first, and the word for several trials.
 _STATES: Final = {
-    ISSUES: Outcome.ISSUES_FOUND,
-    FAILED: Outcome.ERROR,
-    UNJUDGED: Outcome.NOT_EVALUATED,
-    CLEAR: Outcome.NO_ISSUES_FOUND,
+    RunState.BROKEN: "broken",
+    RunState.SUSPICIOUS: "suspicious",
+    RunState.UNKNOWN: "not judged",
+    RunState.HEALTHY: "healthy",
 }
 _GROUPS: Final = ("warnings", "muted", "recovered", "no issues")  # rules that are only named
 _UNEVALUATED: Final = (
@@ -63,8 +67,6 @@ class CheckedTrial(msgspec.Struct, frozen=True, kw_only=True):
         The reason why each of the other rules was not run, by name.
     unchanged
         Whether it is the outcome of an earlier check, since nothing has changed.
-    incidents
-        The issues that still hold: each root cause with what may follow from it.
     """
 
     path: str
@@ -74,7 +76,6 @@ class CheckedTrial(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
     left_out: dict[str, str] = {}
     unchanged: bool = False
-    incidents: list[IncidentRecord] = []
 
 
 class NotRead(msgspec.Struct, frozen=True):
@@ -122,10 +123,10 @@ def print_results(
         Whether to leave out healthy trials and the summary.
     """
     if quiet:
-        loud = [trial for trial in result.trials if state(trial) != CLEAR]
+        loud = [trial for trial in result.trials if state(trial) is not RunState.HEALTHY]
         result = CheckResult(trials=loud, problems=result.problems)
     trials = sorted(result.trials, key=lambda trial: -_rank(trial))
-    healthy = [trial for trial in trials if state(trial) == CLEAR and not _has_notes(trial)]
+    healthy = [trial for trial in trials if _is_silent(trial)]
     if len(healthy) > MAX_HEALTHY_ROWS:
         names = ", ".join(_path(trial.path) for trial in healthy[:HEALTHY_NAMES])
         more = len(healthy) - HEALTHY_NAMES
@@ -153,20 +154,15 @@ def _rank(trial: CheckedTrial) -> int:
     return [*_STATES].index(state(trial))
 
 
-def _has_notes(trial: CheckedTrial) -> bool:
-    """Return whether there is something to say about a trial without issues."""
-    return any(True for _ in verdict_lines(trial))
+def _is_silent(trial: CheckedTrial) -> bool:
+    """Return whether a trial looks healthy, and there is nothing more to say about it."""
+    return state(trial) is RunState.HEALTHY and not any(True for _ in verdict_lines(trial))
 
 
-def state(trial: CheckedTrial) -> str:
-    """Return the state of a trial, such as ``with issues``."""
-    rules = _rules(trial)
-    outcomes = {rule.outcome for rule in rules}
-    if any(rule.has_issues() for rule in rules):
-        return ISSUES
-    if trial.problem or outcomes & {Outcome.ERROR, Outcome.STOPPED}:
-        return FAILED
-    return CLEAR if any(rule.coverage.judged for rule in rules) else UNJUDGED
+def state(trial: CheckedTrial) -> RunState:
+    """Return the state of a trial; one that could not be judged is unknown."""
+    judged = run_state(_rules(trial))
+    return RunState.UNKNOWN if trial.problem and judged is RunState.HEALTHY else judged
 
 
 def verdict_lines(trial: CheckedTrial, severity: Severity = Severity.WARNING) -> Iterator[str]:
@@ -174,7 +170,7 @@ def verdict_lines(trial: CheckedTrial, severity: Severity = Severity.WARNING) ->
     rules = in_order(_rules(trial))
     if trial.problem:
         yield printable(trial.problem)
-    elif state(trial) == UNJUDGED:
+    elif rules and all(rule.outcome == Outcome.NOT_EVALUATED for rule in rules):
         # The table names the trial already.
         yield reason(_rules(trial)[0]).replace(f"Trial {trial.path!r}", "The trial")
     yield from _issues([rule for rule in rules if not _group(rule, severity)])
@@ -203,7 +199,7 @@ def _names(trial: CheckedTrial, severity: Severity) -> Iterator[str]:
     for rule in _rules(trial):
         if group := _group(rule, severity):
             names[group].append(f"{printable(rule.configuration_name)}{_recovery(rule)}")
-    if state(trial) == CLEAR:
+    if state(trial) is RunState.HEALTHY:
         del names["no issues"]
     yield from (f"{group}: {', '.join(members)}" for group, members in names.items() if members)
 
@@ -248,27 +244,7 @@ def _headline(trial: CheckedTrial) -> str:
     """Return the state of a trial, since when, and how many rules could judge it."""
     if trial.evaluation is None:
         return "cannot be judged"
-    judged = [rule for rule in _rules(trial) if rule.outcome != Outcome.NOT_EVALUATED]
-    if not judged:
-        return "cannot tell, nothing was judged"
-    all_rules = len(_rules(trial)) + len(trial.left_out)
-    judging = f"judged by {len(judged)} of {counted(all_rules, 'rule')}"
-    issues = incidents(judged)
-    if issues:
-        root = issues[0].root
-        is_broken = issues[0].severity is Severity.ERROR
-        since = (
-            "" if root.global_step is None else f" since {root.unit} {step_text(root.global_step)}"
-        )
-        return f"{'broken' if is_broken else 'suspicious'}{since}, {judging}"
-    if state(trial) == FAILED:
-        return f"cannot tell, {judging}"
-    names = [
-        printable(rule.configuration_name)
-        for rule in judged
-        if _group(rule, Severity.NOTE) == "no issues"
-    ]
-    return ": ".join(filter(None, (f"looks healthy, {judging}", ", ".join(names))))
+    return headline(trial.evaluation.rules, trial.evaluation.trial, trial.left_out)
 
 
 def _unevaluated_count(trial: CheckedTrial) -> int:
@@ -298,8 +274,8 @@ def _footer(result: CheckResult) -> Iterator[str]:
         yield _UNEVALUATED
     yield from map(printable, result.problems)
     counts = Counter(map(state, result.trials))
-    parts = ", ".join(f"{counts[name]} {name}" for name in _STATES if counts[name])
-    yield f"Checked {counted(len(result.trials), 'trial')}: {parts}."
+    tally = [f"{counts[name]} {word}" for name, word in _STATES.items() if counts[name]]
+    yield f"Checked {counted(len(result.trials), 'trial')}: {', '.join(tally)}."
     if unchanged := sum(trial.unchanged for trial in result.trials):
         yield f"Unchanged since the last check: {unchanged}. Option --again judges all."
     if result.not_read:
@@ -321,12 +297,12 @@ def _print_table(trials: list[CheckedTrial], stream: TextIO, severity: Severity)
     from rule_runner.report.tables import grid
 
     def row(trial: CheckedTrial) -> "tuple[Text, Text]":
-        headline = Text(_headline(trial), style=STYLES[_STATES[state(trial)]])
+        first = Text(_headline(trial), style=STYLES[STATE_OUTCOMES[state(trial)]])
         lines = [Text(line) for line in verdict_lines(trial, severity)]
         name = Text(_path(trial.path))
         if not has_ended(trial):
             name.append(f"\n{MAY_GROW}", style="dim")
-        return name, Text("\n").join([headline, *lines])
+        return name, Text("\n").join([first, *lines])
 
     console = Console(file=stream)
     table = grid(("trial", "verdicts"), map(row, trials), box=SIMPLE_HEAD, pad_edge=False)

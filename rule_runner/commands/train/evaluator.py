@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -41,11 +41,14 @@ class EvaluatorResult:
         The results of the rule jobs that have ended.
     problem
         How the evaluator ended if results are missing; "" otherwise.
+    saved
+        What the evaluation saved besides its rules.
     """
 
     request: EvaluationRequest
     rules: Sequence[RuleResult]
     problem: str = ""
+    saved: SavedEvaluation = field(default_factory=lambda: SavedEvaluation(""))
 
     @property
     def output(self) -> Path:
@@ -55,9 +58,10 @@ class EvaluatorResult:
     @property
     def result(self) -> EvaluationResult:
         """The results as those of one evaluation."""
-        trial = self.request.any_trial
-        summary = summary_of_trial(address_of(trial).name, trial, self.rules)
-        return EvaluationResult(trial=replace(summary, ended=True), rules=[*self.rules])
+        address = address_of(self.request.any_trial)
+        known = summary_of_trial(address.name, self.request.any_trial, self.rules)
+        trial = replace(self.saved.trials.get(address.canonical, known), ended=True)
+        return EvaluationResult(trial=trial, rules=[*self.rules], left_out=self.saved.left_out)
 
     def has_issues(self, severity: Severity) -> bool:
         """Return whether a rule in mode enforce has found an issue that is so serious."""
@@ -163,7 +167,7 @@ class Evaluator:
             how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
             problem = f"The evaluator {how} before all verdicts."
         ended = [rule for rule in saved.rules if rule.ended_at is not None]
-        return EvaluatorResult(self._request, ended, problem)
+        return EvaluatorResult(self._request, ended, problem, saved)
 
 
 def short(path: Path) -> Path:

@@ -21,9 +21,11 @@ from rule_runner.report.html.report_form import report_form, step_of
 from rule_runner.report.html.series import display_name
 from rule_runner.report.html.svg_chart import SvgChart
 from rule_runner.report.saved_results import Run, Saved, SavedRuleJob, ordered, read
+from rule_runner.report.text import STATE_OUTCOMES, headline, origin
 from rule_runner.results.durable_files import make_folder, remove_scratch, write_atomically
 from rule_runner.results.evaluations import ORDER
 from rule_runner.results.file_names import REPORT
+from rule_runner.results.incidents import in_causal_order, run_state
 from rule_runner.results.schema import RuleResult
 from rule_runner.results.status import FindingState, Outcome, for_people
 from rule_runner.results.versions import versions as own_versions
@@ -192,7 +194,12 @@ def _runs(runs: Sequence[Run], jobs: int) -> list[dict[str, Any]]:
 
 def _run(index: int, name: str, run: Run, jobs: int) -> dict[str, Any]:
     own = 0 if run.page else index  # a run with its own page is the first on that page
-    views = [_job(f"rule-{own + 1}-{n + 1}", job, jobs) for n, job in enumerate(run.jobs)]
+    results = [job.result for job in run.jobs]
+    roots = {id(rule): root for rule, root in in_causal_order(results)}
+    views = [
+        _job(f"rule-{own + 1}-{n + 1}", job, jobs, roots[id(job.result)])
+        for n, job in enumerate(run.jobs)
+    ]
     outcomes = _outcomes(run.jobs)
     folded = [view for view in views if view["outcome"] == SILENT]
     if len(folded) < FOLDED_JOBS or len(folded) == len(views):
@@ -208,6 +215,8 @@ def _run(index: int, name: str, run: Run, jobs: int) -> dict[str, Any]:
         "trial": run.trial,
         "folder": run.output,
         "page": run.page,
+        "state": headline(results, run.summary, run.left_out),
+        "tone": STATE_OUTCOMES[run_state(results)],
         "ended": all(job.result.trial_ended for job in run.jobs),
         "shown": [view for view in views if view["id"] not in is_folded],
         "unevaluated": dict(sorted(unevaluated.items())),
@@ -226,7 +235,8 @@ def _place(result: RuleResult) -> str:
     return f"{place}, until {result.unit} {result.recovered_at}"
 
 
-def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
+def _job(name: str, job: SavedRuleJob, jobs: int, root: RuleResult | None) -> dict[str, Any]:
+    """Return a rule job for the template; `root` is the issue that its own may follow from."""
     result = job.result
     outcome = Outcome(result.outcome) if result.outcome in list(Outcome) else Outcome.ERROR
     word, sign = WORDS[outcome]
@@ -245,7 +255,7 @@ def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
         "word": word,
         "sign": sign,
         "acknowledged": ", acknowledged" * result.is_acknowledged,
-        "at": _place(result),
+        "at": _place(result) + origin(root),
         "reason": for_people(details) or (finding and finding.summary) or "",
         "advice": (finding and finding.advice) or "",
         "quiet": outcome in QUIET,

@@ -101,6 +101,8 @@ def _run(run: View, runs: int) -> Html:
         id=run["id"],
         heading=run["name"] if runs > 1 else "Verdicts",
         trial=display_name(run["trial"]),
+        state=printable(run["state"]).capitalize(),
+        tone=run["tone"],
         unended=NOTHING if run["ended"] else Html(_FORMS["unended"]),
         name=run["name"],
         verdicts=[_verdict(job) for job in run["shown"]],

@@ -151,6 +151,7 @@ def test_a_job_is_judged_as_a_user_starts_it(trial: Path, tmp_path: Path) -> Non
         "Stalled (LossNotDecreasing): NoIssuesFound",
         "  judged 9 of 10 steps (10 to 90); skipped 1: too few steps since the last evaluation",
         "1 IssuesFound, 1 NoIssuesFound",
+        "trial: suspicious since step 70, judged by 2 of 2 rules",
         "Results: out",
         "Report: out/report.html",
     ]

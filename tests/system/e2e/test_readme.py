@@ -113,7 +113,7 @@ def test_the_commands_do_what_the_readme_says(walked: tuple[Path, list[str]]) ->
     assert verdict in giant
     assert verdict in sharded
     assert "Measured 20 parts of steps as shard 0/2: 1 files in out/measures\n" in sharded
-    assert "Checked 1 trial: 1 with issues.\n" in judged
+    assert "Checked 1 trial: 1 broken.\n" in judged
     assert judged.endswith(table)
     assert "IssuesFound at step 0" in own_rule
     two = json.loads(rules_and_formats[rules_and_formats.index("{") :])

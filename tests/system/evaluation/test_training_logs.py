@@ -122,7 +122,7 @@ def test_interrupted_check_reports_what_it_has_judged(tmp_path: Path) -> None:
     assert "Traceback" not in errors
     lines = said.splitlines()
     assert any(line.startswith("runs/ended: broken since step ") for line in lines)
-    assert "Checked 2 trials: 1 with issues, 1 with errors." in lines
+    assert "Checked 2 trials: 1 broken, 1 not judged." in lines
     assert f"Report: out/{REPORT}" in lines
     known = json.loads((tmp_path / "out" / NAME).read_text())
     assert [Path(path).name for path in known] == ["ended"]

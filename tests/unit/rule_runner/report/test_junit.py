@@ -8,7 +8,7 @@ import pytest
 import xmlschema
 
 from rule_runner.report.junit import junit
-from rule_runner.results.schema import EvaluationResult, RuleResult
+from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult
 
 SCHEMA = xmlschema.XMLSchema(Path(__file__).parents[3] / "data" / "schemas" / "junit-10.xsd")
 FINDINGS = "step 3, fc/w of worker_0, measured 1.5, limit 2\nstep 3, measured 1, limit 2, n."
@@ -42,6 +42,16 @@ def test_what_was_found_is_a_failure_with_its_evidence() -> None:
     assert failure is not None
     assert failure.attrib == {"type": "IssuesFound", "message": "IssuesFound at step 3"}
     assert failure.text == FINDINGS
+
+
+def test_a_failure_says_what_is_wrong_and_what_it_may_follow_from() -> None:
+    up = Evidence(3, "a", None, 9.0, 2.0, None, summary="a is up.", advice="Mend.")
+    loss = outcomes.met("Loss", rule="LossNotDecreasing", evidence=[up])
+    root = parsed(outcomes.of(loss, outcomes.met("Spike", rule="LossSpike")))
+    assert [failure.attrib["message"] for failure in root.iter("failure")] == [
+        "IssuesFound at step 3, may follow from Spike: a is up. Mend.",
+        "IssuesFound at step 3",
+    ]
 
 
 def test_what_a_rule_that_is_only_observed_found_is_reported_and_no_failure() -> None:

@@ -36,7 +36,7 @@ def test_what_needs_a_reader_comes_first(tmp_path: Path) -> None:
         reports.save(tmp_path / f"r{number}", reports.result(f"r{number}", outcome))
     (run,) = read([tmp_path]).runs
     assert [job.result.outcome for job in run.jobs] == [
-        *("Unheard", "IssuesFound", "Error", "NotEvaluated", "Stopped", "NoIssuesFound"),
+        *("IssuesFound", "Unheard", "Error", "NotEvaluated", "Stopped", "NoIssuesFound"),
     ]
 
 

@@ -9,8 +9,9 @@ import outcomes
 import pytest
 from rich.console import Console
 
+from rule_runner.errors import counted
 from rule_runner.escape import printable
-from rule_runner.report.text import evidence, lines, print_table
+from rule_runner.report.text import evidence, headline, lines, print_table
 from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult, TrialSummary
 from rule_runner.results.state import Coverage
 from rule_runner.results.status import NOT_ENOUGH
@@ -39,6 +40,54 @@ def of(*rules: RuleResult) -> EvaluationResult:
 
 def shown(**more: Any) -> list[str]:
     return list(lines(of(rule(**more))))
+
+
+def test_issues_stand_below_their_root_cause_and_name_it() -> None:
+    loss = outcomes.met("loss", rule="LossNotDecreasing")
+    told = [*lines(of(rule(), loss, outcomes.met("spike", rule="LossSpike")))]
+    verdicts = [line for line in told if "Found" in line]
+    assert verdicts == [
+        "spike (LossSpike): IssuesFound at step 3",
+        "loss (LossNotDecreasing): IssuesFound at step 3, may follow from spike",
+        "AllZero: NoIssuesFound",
+        "2 IssuesFound, 1 NoIssuesFound",
+    ]
+    assert told[-1] == "t: broken since step 3, judged by 3 of 3 rules"
+
+
+def test_the_same_advice_is_given_once() -> None:
+    advised = [
+        Evidence(step, name, None, 9.0, 2.0, None, summary=f"{name} is up.", advice=advice)
+        for step, name, advice in ((3, "a", "Mend."), (3, "b", "Mend."), (4, "c", "End."))
+    ]
+    told = [*lines(of(outcomes.met(evidence=advised, findings_count=3)))]
+    assert [line.partition(" (")[0] for line in told[2:]] == [
+        *("  a is up. Mend.", "  b is up.", "  c is up. End.")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rules", "told"),
+    [
+        ([outcomes.mild()], "suspicious since step 3"),
+        ([rule(), rule(outcome="Error")], "cannot tell"),
+        ([rule(), rule(outcome="NotEvaluated")], "looks healthy"),
+    ],
+)
+def test_the_state_of_a_run_is_that_of_its_rules(rules: list[RuleResult], told: str) -> None:
+    judged = sum(rule.outcome != "NotEvaluated" for rule in rules)
+    assert headline(rules) == f"{told}, judged by {judged} of {counted(len(rules), 'rule')}"
+
+
+def test_a_healthy_run_says_what_its_verdict_rests_on() -> None:
+    trial = msgspec.structs.replace(
+        of().trial, saved=["losses", "weights"], not_saved=["gradients", "learning rates"]
+    )
+    rests = "looks healthy, judged by 1 of 3 rules from losses and weights"
+    unseen = "; gradients and learning rates were not saved"
+    assert headline([rule()], trial, ["A", "B"]) == rests + unseen
+    whole = msgspec.structs.replace(trial, not_saved=[])
+    assert headline([rule()], whole, ["A", "B"]) == rests
 
 
 def test_healthy_rule_takes_two_lines() -> None:
@@ -116,6 +165,7 @@ def test_what_a_trial_of_windows_holds_is_reported_once() -> None:
         "  judged 3 of 4 windows (0 to 9)",
         "2 NotEvaluated",
         held,
+        "t: cannot tell, nothing was judged",
     ]
 
 

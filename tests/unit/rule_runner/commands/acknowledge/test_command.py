@@ -131,4 +131,4 @@ def test_commands_that_judge_respect_it(tmp_path: Path, monkeypatch: pytest.Monk
         assert again.exit_code == 0
         assert "muted" in again.stdout
     assert re.search("muted: .*VanishingGradient", again.stdout)
-    assert "1 without issues" in again.stdout
+    assert "1 healthy" in again.stdout

@@ -103,7 +103,7 @@ def test_a_finding_that_has_recovered_is_named_and_does_not_count(tmp_path: Path
     lines = done.stdout.splitlines()
     assert ": looks healthy, judged by " in lines[0]
     assert "  recovered: LossNotDecreasing (step 117 to 145)" in lines
-    assert "Checked 1 trial: 1 without issues." in lines
+    assert "Checked 1 trial: 1 healthy." in lines
     (trial,) = checked(str(tmp_path / "back.csv"), *out, "--overwrite")["trials"]
     (found,) = [rule for rule in trial["evaluation"]["rules"] if rule["outcome"] == "IssuesFound"]
     assert (found["rule"], found["state"]) == ("LossNotDecreasing", "recovered")
@@ -128,7 +128,7 @@ def test_one_argument_is_enough_for_all_trials_below(runs: Path) -> None:
     finding = "VanishingGradient (warning): gradient/fc has almost vanished at step 0: its mean"
     assert any(line.startswith(f"  {finding}") for line in lines), lines
     assert len([line for line in lines if line.startswith("NotEvaluated: ")]) == 1
-    assert "Checked 4 trials: 1 with issues, 3 without issues." in lines
+    assert "Checked 4 trials: 1 suspicious, 3 healthy." in lines
     (report,) = Path("rule-output").glob("check-*/report.html")
     assert lines[-1] == f"Report: {report}"
     assert "b-debug-output/report.html" in report.read_text()
@@ -181,7 +181,7 @@ def test_a_running_trial_is_judged_up_to_its_last_step(runs: Path) -> None:
     assert done.exit_code == 0
     assert done.stdout.startswith("runs/a: ")
     assert " (may still grow)\n" in done.stdout
-    assert " rules: ExplodingTensor" in done.stdout
+    assert "rules from losses and gradients; learning rates, weights" in done.stdout
 
 
 def test_running_trials_are_followed_after_ended_ones(
@@ -277,7 +277,7 @@ def test_a_folder_in_use_affects_only_its_trial() -> None:
     done = check("runs", "--output", "out")
     assert done.exit_code == 73
     assert "runs/a: cannot be judged\n" in done.stdout
-    assert "Checked 4 trials: 1 with issues, 1 with errors, 2 without issues." in done.stdout
+    assert "Checked 4 trials: 1 suspicious, 1 not judged, 2 healthy." in done.stdout
 
 
 # -- nothing, wrong and damaged ------------------------------------------------------------------
@@ -338,7 +338,7 @@ def test_a_trial_that_cannot_be_read_is_named(runs: Path, monkeypatch: pytest.Mo
     done = check(str(runs), "--output", "out")
     assert done.exit_code == 1
     assert "runs/plain: cannot be judged\n  Trial '" in done.stdout
-    assert "1 with issues, 1 with errors, 2 without issues." in done.stdout
+    assert "1 suspicious, 1 not judged, 2 healthy." in done.stdout
     assert "cannot be read: Permission denied." in Path("out/report.html").read_text()
 
 
@@ -359,7 +359,7 @@ def test_verdicts_do_not_depend_on_the_report() -> None:
     done = check("runs/a", "runs/plain", "--output", "out")
     assert done.exit_code == 0
     assert done.stdout.splitlines()[-2:] == [
-        "Checked 2 trials: 2 without issues.",
+        "Checked 2 trials: 2 healthy.",
         "Results: out",
     ]
 
@@ -448,7 +448,7 @@ def test_many_trials_are_open_one_after_another(
 
     monkeypatch.setattr("rule_runner.commands.evaluate.evaluate", counted)
     done = check(str(tmp_path / "runs"), "--output", str(tmp_path / "out"))
-    assert "Checked 4 trials: 4 without issues." in done.stdout
+    assert "Checked 4 trials: 4 healthy." in done.stdout
     assert max(alive) == 0
 
 

@@ -62,9 +62,9 @@ ALL = CheckResult(
 
 def test_trials_with_findings_come_first_in_the_report() -> None:
     assert [trial.path for trial in ranked(ALL.trials)] == [
-        *("/runs/bad", "/runs/gone", "/runs/wrong", HOSTILE, "/runs/fine")
+        *("/runs/bad", HOSTILE, "/runs/gone", "/runs/wrong", "/runs/fine")
     ]
-    states = ["without issues", "not judged", "with errors", "with issues", "with errors"]
+    states = ["looks healthy", "cannot tell", "cannot tell", "broken", "cannot tell"]
     assert [*map(state, ALL.trials)] == states
 
 
@@ -131,12 +131,12 @@ def test_many_healthy_trials_are_one_line_but_those_with_something_to_say() -> N
     print_results(CheckResult(trials=[*healthy, noted, BAD]), stream)
     assert stream.getvalue().splitlines() == [
         "200 trials look healthy: /runs/0, /runs/1, /runs/2 and 197 more.",
-        "/runs/noted: looks healthy, judged by 1 of 1 rule: Fine",
+        "/runs/noted: looks healthy, judged by 1 of 1 rule",
         "  note: Odd.",
         "/runs/bad: broken since step 20, judged by 2 of 2 rules",
         "  Bad (error): step 20, gradient/fc of worker_0, measured 1e-8, limit 1e-7",
         "  no issues: Fine",
-        "Checked 202 trials: 1 with issues, 201 without issues.",
+        "Checked 202 trials: 1 broken, 201 healthy.",
     ]
 
 
@@ -159,7 +159,7 @@ def test_plain_lines_elsewhere_than_on_a_terminal() -> None:
     stream = io.StringIO()
     print_results(ALL, stream)
     lines = stream.getvalue().splitlines()
-    assert lines[0] == "/runs/fine: looks healthy, judged by 1 of 7 rules: Fine"
+    assert lines[0] == "/runs/fine: looks healthy, judged by 1 of 7 rules"
     assert "/runs/bad: broken since step 20, judged by 2 of 2 rules" in lines
     assert "/runs/wrong: cannot tell, judged by 1 of 1 rule" in lines
     assert "/runs/\\x1b[31mx: cannot tell, nothing was judged (may still grow)" in lines
@@ -170,7 +170,7 @@ def test_plain_lines_elsewhere_than_on_a_terminal() -> None:
     assert lines[-5:] == [
         explanation,
         "Trial 'x' does not exist.",
-        "Checked 5 trials: 1 with issues, 2 with errors, 1 not judged, 1 without issues.",
+        "Checked 5 trials: 1 broken, 3 not judged, 1 healthy.",
         "Results: /out",
         "Report: /out/report.html",
     ]

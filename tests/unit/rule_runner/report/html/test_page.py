@@ -163,6 +163,20 @@ def test_an_issue_that_has_recovered_is_no_issue_of_the_page(tmp_path: Path) -> 
     assert "Issues found" not in text
 
 
+def test_a_run_begins_with_its_state_and_its_root_cause(tmp_path: Path) -> None:
+    loss = outcomes.met("Loss", rule="LossNotDecreasing")
+    text = page_of(tmp_path, loss, outcomes.met("Spike", rule="LossSpike")).text
+    assert "Broken since step 3, judged by 2 of 2 rules." in text
+    assert text.index("Spike") < text.index("Loss")
+    assert "at step 3, may follow from Spike" in text
+
+
+def test_a_healthy_run_says_what_was_not_saved(tmp_path: Path) -> None:
+    reports.save(tmp_path, reports.result("Fine"), saved=["losses"], not_saved=["weights"])
+    text = written(tmp_path)[1].text
+    assert "judged by 1 of 1 rule from losses; weights were not saved." in text
+
+
 def test_many_findings_are_folded(tmp_path: Path) -> None:
     found = [Evidence(step, "t", None, 1, 0, None) for step in range(100)]
     one = reports.result(outcome="IssuesFound", evidence=found, findings_count=999)

@@ -1,32 +1,26 @@
 """Incidents: the open issues of a run, each root cause with what may follow from it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
 from operator import itemgetter
 from typing import Final, NamedTuple
-
-import msgspec
 
 from builtin_rules.causes import cause_rank
 from rule_core.severity import Severity
 from rule_runner.results.json_text import json_digest
-from rule_runner.results.schema import RuleResult
+from rule_runner.results.schema import IncidentRecord, RuleResult, in_order
+from rule_runner.results.status import Outcome
 
 FACT: Final = 0  # the rank of rules whose findings follow from no other
 
 
-class IncidentRecord(msgspec.Struct, frozen=True):
-    """An incident in JSON: the configuration names of its rules.
+class RunState(StrEnum):
+    """The state of a run, as its rules see it."""
 
-    Attributes
-    ----------
-    id
-        The same for the same root cause in the same trial, also after further steps.
-    """
-
-    id: str
-    severity: Severity
-    root: str
-    consequences: list[str]
+    BROKEN = "broken"  # an error holds
+    SUSPICIOUS = "suspicious"  # a warning holds
+    HEALTHY = "looks healthy"
+    UNKNOWN = "cannot tell"  # rules failed, or none judged a step
 
 
 class Incident(NamedTuple):
@@ -69,6 +63,32 @@ def incidents(rules: Iterable[RuleResult]) -> list[Incident]:
     if roots:
         grouped[0] = Incident(roots[0], tuple(rule for _, rule in related[root_count:]))
     return sorted(grouped, key=lambda incident: -incident.severity.rank)
+
+
+def run_state(rules: Sequence[RuleResult]) -> RunState:
+    """Return the state of a run by the results of its rules."""
+    severities = {rule.counted_severity for rule in rules}
+    if Severity.ERROR in severities:
+        return RunState.BROKEN
+    if Severity.WARNING in severities:
+        return RunState.SUSPICIOUS
+    failed = any(rule.outcome in {Outcome.ERROR, Outcome.STOPPED} for rule in rules)
+    judged = any(rule.outcome != Outcome.NOT_EVALUATED for rule in rules)
+    return RunState.HEALTHY if judged and not failed else RunState.UNKNOWN
+
+
+def in_causal_order(rules: Sequence[RuleResult]) -> list[tuple[RuleResult, RuleResult | None]]:
+    """Return results in the order of reports, each with the root cause that it may follow from.
+
+    Incidents come first, and in each the root cause, which follows from nothing, as do all
+    results that are not of an incident.
+    """
+    pairs: list[tuple[RuleResult, RuleResult | None]] = []
+    for root, consequences in incidents(rules):
+        pairs += [(root, None), *((rule, root) for rule in consequences)]
+    listed = {id(rule) for rule, _ in pairs}
+    others = (rule for rule in in_order(rules) if id(rule) not in listed)
+    return [*pairs, *((rule, None) for rule in others)]
 
 
 def _rank(rule: RuleResult) -> int | None:

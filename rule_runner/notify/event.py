@@ -200,14 +200,21 @@ class _StatusEntry(msgspec.Struct, rename="pascal"):
         )
 
 
+class _FindingEntry(msgspec.Struct, rename="pascal"):
+    rule_configuration_name: str
+    summary: str
+    advice: str = ""
+
+
 class EventDetail(msgspec.Struct, rename="pascal"):
-    """The part of an event's ``detail`` that rule-runner reads back."""
+    """The fields of an event's ``detail`` that rule-runner reads back."""
 
     event_key: str
     event_sequence: int
     training_job_status: str = ""
     debug_rule_evaluation_statuses: list[_StatusEntry] = []
     profiler_rule_evaluation_statuses: list[_StatusEntry] = []
+    findings: list[_FindingEntry] = []
 
     def states(self) -> Iterator[RuleState]:
         """Yield the states of the rule jobs, those over tensors first."""

@@ -23,6 +23,7 @@ from rule_runner.report.text import print_results
 from rule_runner.results.evaluations import SavedEvaluation, saved_evaluations
 from rule_runner.results.file_names import REPORT
 from rule_runner.results.schema import EvaluationResult, RuleResult, summary_of_trial
+from rule_runner.results.status import FindingState
 
 _LINE_LIMIT: Final = 1 << 24  # bytes
 # The supervisor ends the evaluator. If the supervisor is killed, the evaluator ends after a day
@@ -91,15 +92,15 @@ class Evaluator:
         Names of the rules that ``auto`` means. The evaluation starts later, when fewer may fit: the
         trial of a short script has ended by then.
     on_finding
-        Called with the state of each rule job that has found an issue: once, and again if a later
-        one is more serious.
+        Called with the state of each rule job whose issue holds, and with the sentences of its
+        first finding: once, and again if a later one is more serious.
     """
 
     def __init__(
         self,
         request: EvaluationRequest,
         rules: Sequence[str],
-        on_finding: Callable[[RuleState], None],
+        on_finding: Callable[[RuleState, str], None],
     ) -> None:
         self._request = request
         self._rules = rules
@@ -153,12 +154,16 @@ class Evaluator:
         """Report the new findings in an event that the evaluation printed."""
         with suppress(msgspec.DecodeError):
             event = msgspec.json.decode(line, type=DecodedEvent)
+            texts = {finding.rule_configuration_name: finding for finding in event.detail.findings}
             for rule in event.detail.states():
                 name = rule.configuration_name
                 reported = self._reported.get(name, Severity.NOTE)
-                if rule.severity is not None and rule.severity.rank > reported.rank:
+                is_open = rule.finding_state is not FindingState.RECOVERED
+                if is_open and rule.severity is not None and rule.severity.rank > reported.rank:
                     self._reported[name] = rule.severity
-                    self._on_finding(rule)
+                    finding = texts.get(name)
+                    sentences = f"{finding.summary} {finding.advice}" if finding else ""
+                    self._on_finding(rule, sentences.strip())
 
     def _result(self, code: int) -> EvaluatorResult:
         saved = next(saved_evaluations(self._request.output or "", depth=0), SavedEvaluation(""))

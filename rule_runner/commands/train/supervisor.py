@@ -177,7 +177,7 @@ class Supervisor:
             say(f"{judged.problem} The training goes on.")
         return judged
 
-    def _on_finding(self, number: int, rule: RuleState) -> None:
+    def _on_finding(self, number: int, rule: RuleState, sentences: str) -> None:
         """Print that a rule has found an issue, and stop the script if the options say so."""
         script = self._script
         if script is None or not script.runs or self._stopping is not None:
@@ -188,11 +188,11 @@ class Supervisor:
         severity, needed = rule.severity or Severity.ERROR, self._config.evaluation.stop_on
         may_stop = self._config.stop_on_finding and rule.mode == RuleMode.ENFORCE
         if may_stop and severity.rank >= needed.rank:
-            say(f"{name} has found {issue}: the training is stopped.")
+            say(f"{name} has found {issue}: the training is stopped. {sentences}".rstrip())
             self._stopping = asyncio.create_task(script.stop(self._config.grace))
         else:
             why = f", because --stop-on is {needed}" * may_stop
-            say(f"{name} has found {issue}; the training goes on{why}.")
+            say(f"{name} has found {issue}; the training goes on{why}. {sentences}".rstrip())
 
     def _stop_evaluators(self) -> None:
         for training in self._trainings.values():

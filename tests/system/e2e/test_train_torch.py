@@ -79,6 +79,6 @@ def test_faulty_training_is_caught_and_stopped(
 ) -> None:
     done = trained(tmp_path, "--stop-on-finding", "--stop-on", "warning", words=words)
     assert done.returncode == 10
-    assert f"rule-runner: {rule} has found {issue}: the training is stopped.\n" in done.stderr
+    assert f"rule-runner: {rule} has found {issue}: the training is stopped. " in done.stderr
     assert "the end" not in done.stdout
     assert outcomes(tmp_path)[rule][0] == "IssuesFound"

@@ -216,7 +216,8 @@ def test_training_is_stopped_by_a_finding(home: Path) -> None:
     done = training_scripts.train(home, options, words)
     assert done.returncode == 10
     assert said(done) == [
-        "Three has found an issue: the training is stopped.",
+        "Three has found an issue: the training is stopped. "
+        "The condition is met for loss at step 3.",
         "The training was stopped, and ended with exit code 143.",
     ]
     assert (verdict(home).outcome, verdict(home).coverage.judged) == ("IssuesFound", 6)
@@ -296,7 +297,7 @@ def test_training_goes_on_after_a_finding(
     done = training_scripts.train(home, [*rule(home, then), "--keep-going", *more], words)
     assert (done.returncode, done.stdout) == (0, "saved 6\nsaved 9\n")
     assert said(done) == [
-        f"Three has found {sentence}.",
+        f"Three has found {sentence}. The condition is met for loss at step 3.",
         "The training ended with exit code 0.",
     ]
     assert verdict(home).coverage.judged == 9

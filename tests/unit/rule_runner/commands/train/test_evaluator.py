@@ -1,12 +1,18 @@
 """The evaluator of a training judges the rules that its command announced."""
 
 import asyncio
+import json
+from dataclasses import replace
 from pathlib import Path
 
+import told
 import vanishing
 
+from rule_core.severity import Severity
 from rule_runner.commands.train.evaluator import Evaluator, EvaluatorResult
 from rule_runner.config.request import EvaluationRequest, RuleRequest
+from rule_runner.notify.event import RuleState
+from rule_runner.results.status import FindingState, RuleStatus
 
 
 def judged(tmp_path: Path, *rules: str) -> EvaluatorResult:
@@ -16,7 +22,7 @@ def judged(tmp_path: Path, *rules: str) -> EvaluatorResult:
     request = EvaluationRequest(
         trial=str(trial), output=str(output), rules=(RuleRequest(name="auto"),)
     )
-    evaluator = Evaluator(request, rules, lambda _: None)
+    evaluator = Evaluator(request, rules, lambda *_: None)
     return asyncio.run(evaluator.run())
 
 
@@ -24,6 +30,21 @@ def test_a_rule_that_fits_no_more_is_judged_as_announced(tmp_path: Path) -> None
     result = judged(tmp_path, "VanishingGradient", "TreeDepth")
     assert [rule.outcome for rule in result.rules] == ["IssuesFound", "NotEvaluated"]
     assert result.problem == ""
+
+
+def test_an_issue_that_has_recovered_is_not_reported(tmp_path: Path) -> None:
+    reported: list[tuple[str, str]] = []
+    evaluator = Evaluator(
+        EvaluationRequest(output=str(tmp_path)),
+        (),
+        lambda rule, sentences: reported.append((rule.configuration_name, sentences)),
+    )
+    held = RuleState("Loss", RuleStatus.ISSUES_FOUND, severity=Severity.ERROR)
+    held = replace(held, summary="It is up.", advice="Mend.", finding_state=FindingState.OPEN)
+    back = replace(held, configuration_name="Back", finding_state=FindingState.RECOVERED)
+    for event in (told.told(held, back, changed=("Loss", "Back")), told.told(held)):
+        evaluator._report(json.dumps(event).encode())
+    assert reported == [("Loss", "It is up. Mend.")]
 
 
 def test_missing_results_are_a_problem(tmp_path: Path) -> None:

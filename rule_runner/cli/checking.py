@@ -17,7 +17,7 @@ from rule_runner.cli.reporting import reporting, results_alone
 @flag("--overwrite", "Replace results in the output folder.")
 @flag("--again", "Judge trials that have not changed since the last check, too.")
 @without("report", "Write no report.html, and collect no measurements for it.")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+@click.option("--format", "form", type=click.Choice(["table", "json", "brief"]), default="table")
 @click.option(
     "--severity",
     type=click.Choice(["error", "warning", "note"]),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rule_runner.config.job_file.definition import JobDefinition
     from rule_runner.config.request import EvaluationRequest
 
-FORMATS: Final = ("table", "json", "junit", "sarif")
+FORMATS: Final = ("table", "json", "junit", "sarif", "brief")
 ISSUES: Final = ("error", "warning")
 ISOLATIONS: Final = tuple(isolation.value for isolation in defaults.Isolation)
 

@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     type=click.Choice(["none", "llm"]),
     help="What to measure besides the collections; by default as the model requires.",
 )
-@flag(
-    "--stop-on-finding", "Stop the training at the first error of a rule in mode enforce."
-)
+@flag("--stop-on-finding", "Stop the training at the first error of a rule in mode enforce.")
 @number("--grace", "Time between SIGTERM and SIGKILL when the training is stopped.", 30.0)
 @flag("--profile", "Record a profile too, with a report.")
 @takes_recording("profile-")

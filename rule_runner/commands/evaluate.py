@@ -235,8 +235,13 @@ def _print(request: EvaluationRequest, evaluation: Evaluation, stream: TextIO) -
 
 
 def document(result: EvaluationResult, form: str, rules: Sequence["LoadedRule"], code: int) -> str:
-    """Return a result as text in the format ``json``, ``junit`` or ``sarif``."""
+    """Return a result as text in the format ``json``, ``junit``, ``sarif`` or ``brief``."""
     match form:
+        case "brief":
+            from rule_runner.report.brief import JudgedRun, brief
+
+            judged = JudgedRun(result.trial.name, result.rules, result.trial, result.left_out)
+            return brief([judged], code)
         case "junit":
             from rule_runner.report.junit import junit
 

@@ -9,6 +9,7 @@ from rule_core.storage.publish import publish
 from rule_core.storage.uri import is_s3, open_output
 from rule_runner.errors import ClientError, OutputError, UsageError, translated
 from rule_runner.escape import printable
+from rule_runner.report.brief import JudgedRun, brief
 from rule_runner.report.html.page import page, write_page
 from rule_runner.report.saved_results import Saved, read
 from rule_runner.results.file_names import REPORT, RESULTS
@@ -46,6 +47,25 @@ def report(places: Sequence[str], output: str | None, title: str | None) -> None
     else:
         path = write_page(saved, Path(target), title)
     print(f"Report: {printable(path)}")
+
+
+def print_brief(places: Sequence[str]) -> None:
+    """Print a brief answer about the results at `places` and below.
+
+    Raises
+    ------
+    ClientError
+        If a folder does not exist or holds no result.
+    """
+    saved = results_at(places)
+    runs = [
+        JudgedRun(
+            address_of(run.trial).name, [job.result for job in run.jobs], run.summary, run.left_out
+        )
+        for run in saved.runs
+    ]
+    runs += [JudgedRun("results", (), problem=problem) for problem in saved.problems]
+    print(brief(runs, 0))
 
 
 def results_at(places: Sequence[str]) -> Saved:

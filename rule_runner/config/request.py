@@ -165,7 +165,7 @@ class EvaluationRequest(
     overwrite: bool = False
     retention: str | None = None
     report: bool = True
-    format: Literal["table", "json", "junit", "sarif"] = "table"
+    format: Literal["table", "json", "junit", "sarif", "brief"] = "table"
     sinks: tuple[str, ...] = ()
     sink_deadline: Seconds = DEADLINE_S
     actions: tuple[str, ...] = ()

@@ -15,12 +15,12 @@ FACT: Final = 0  # the rank of rules whose findings follow from no other
 
 
 class RunState(StrEnum):
-    """The state of a run, as its rules see it."""
+    """The state of a run, as its rules see it, the worst first."""
 
     BROKEN = "broken"  # an error holds
     SUSPICIOUS = "suspicious"  # a warning holds
-    HEALTHY = "looks healthy"
     UNKNOWN = "cannot tell"  # rules failed, or none judged a step
+    HEALTHY = "looks healthy"
 
 
 class Incident(NamedTuple):

@@ -121,7 +121,8 @@ class GradientAccumulates(DeclaredRule):
 
     def _judge(self, worker: str, arrays: dict[str, Any], step: int) -> bool | None:
         before, self._before[worker] = self._before.get(worker, {}), arrays
-        norm = float(np.sqrt(sum(float(array @ array) for array in arrays.values())))
+        with np.errstate(over="ignore"):
+            norm = float(np.sqrt(sum(float(array @ array) for array in arrays.values())))
         if not np.isfinite(norm) or norm == 0:
             self._before.pop(worker)
             self._rising.pop((COSINE, worker), None)

@@ -17,16 +17,26 @@ _FOLDER = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...")
 @text("--output", "FILE", "File or folder of the page; s3:// too.")
 @click.option("--title", help="Title of the page; by default the trials' names.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["html", "brief"]),
+    default="html",
+    help="'brief' prints an answer of at most 2 kB in place of the page.",
+)
 @endpoint_option
 @reporting
-def report(folders: tuple[str, ...], output: str | None, title: str | None) -> None:
+def report(folders: tuple[str, ...], output: str | None, title: str | None, *, form: str) -> None:
     """Write a page with charts of the results in output folders.
 
     Folders may be addresses, s3://bucket/prefix.
     """
     from rule_runner.commands import report as command
 
-    command.report(folders, output, title)
+    if form == "brief":
+        command.print_brief(folders)
+    else:
+        command.report(folders, output, title)
 
 
 @click.command()

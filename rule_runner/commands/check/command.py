@@ -20,6 +20,7 @@ from rule_runner.commands.check.tables import (
     CheckedTrial,
     CheckResult,
     NotRead,
+    judged_run,
     print_results,
     ranked,
 )
@@ -35,6 +36,7 @@ from rule_runner.loading.standard_input import STANDARD_INPUT, standard_input
 from rule_runner.loading.trial_lists import ListedTrial, list_trials
 from rule_runner.loading.trial_search import TrialFolder
 from rule_runner.logs import get_logger
+from rule_runner.report.brief import brief
 from rule_runner.results.file_names import REPORT
 from rule_runner.results.json_text import dump_json
 
@@ -93,8 +95,15 @@ def check_trials(
         )
         if request.format == "json":
             print(dump_json(result, indent=2), file=stdout)
+        elif request.format == "brief":
+            code = _exit_code(trials, problems, signals)
+            print(brief([judged_run(trial) for trial in trials], code), file=stdout)
         else:
             print_results(result, stdout, severity, quiet=request.quiet)
+    return _exit_code(trials, problems, signals)
+
+
+def _exit_code(trials: Sequence[CheckedTrial], problems: Sequence[str], signals: Signals) -> int:
     codes = [trial.exit_code for trial in trials]
     if problems:
         codes.append(errors.EXIT_CLIENT)

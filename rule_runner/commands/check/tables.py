@@ -13,6 +13,7 @@ from rule_core.severity import Severity
 from rule_core.storage.uri import is_s3
 from rule_runner.errors import counted
 from rule_runner.escape import printable
+from rule_runner.report.brief import JudgedRun
 from rule_runner.report.text import (
     STATE_OUTCOMES,
     STYLES,
@@ -143,6 +144,12 @@ def print_results(
                 print(f"  {line}", file=stream)
     for line in map(printable, result.problems) if quiet else _footer(result):
         print(line, file=stream)
+
+
+def judged_run(trial: CheckedTrial) -> JudgedRun:
+    """Return a trial for a brief answer."""
+    summary = trial.evaluation.trial if trial.evaluation else None
+    return JudgedRun(_path(trial.path), _rules(trial), summary, trial.left_out, trial.problem)
 
 
 def ranked(trials: Iterable[CheckedTrial]) -> list[CheckedTrial]:

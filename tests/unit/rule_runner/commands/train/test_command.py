@@ -216,8 +216,10 @@ def test_training_is_stopped_by_a_finding(home: Path) -> None:
     done = training_scripts.train(home, options, words)
     assert done.returncode == 10
     assert said(done) == [
-        "Three has found an issue: the training is stopped. "
-        "The condition is met for loss at step 3.",
+        (
+            "Three has found an issue: the training is stopped. "
+            "The condition is met for loss at step 3."
+        ),
         "The training was stopped, and ended with exit code 143.",
     ]
     assert (verdict(home).outcome, verdict(home).coverage.judged) == ("IssuesFound", 6)

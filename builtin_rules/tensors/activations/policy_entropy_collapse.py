@@ -10,6 +10,7 @@ from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count, share
+from builtin_rules.statistics.recoveries import Recoveries
 from builtin_rules.statistics.tensor_selection import TensorKey, any_met
 from builtin_rules.statistics.training_kind import TrainingKind, training_kind
 from builtin_rules.statistics.training_scalars import REWARDS, finite_scalars
@@ -93,6 +94,7 @@ class PolicyEntropyCollapse(DeclaredRule):
     def _prepare(self) -> None:
         self._policies: dict[TensorKey, _Entropies] = {}
         self._rewards: dict[TensorKey, list[float]] = {}
+        self._recoveries = Recoveries(self, self.patience)
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the entropies of global step `step`."""
@@ -129,6 +131,7 @@ class PolicyEntropyCollapse(DeclaredRule):
         severity = Severity.WARNING
         if is_solved:
             note, severity = f"{note} The reward is at its highest.", Severity.NOTE
+        self._recoveries.add(step, [key] if met else (), {key: entropy >= limit})
         return self.record(
             key, step, ENTROPY, entropy, limit, met=met, note=note, severity=severity
         )

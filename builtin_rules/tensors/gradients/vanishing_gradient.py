@@ -16,6 +16,7 @@ from builtin_rules.statistics.lasting_zeros import (
 )
 from builtin_rules.statistics.parameters import Declared, non_negative
 from builtin_rules.statistics.previous_values import has_fallen
+from builtin_rules.statistics.recoveries import Recoveries
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
     LITERAL,
@@ -45,6 +46,7 @@ _ATTENTION: Final = re.compile(
 SHARE_OF_LARGEST: Final = 1e-3
 SOLVED_SHARE: Final = 0.995  # of the first loss, by which that of a solved task has fallen
 SOLVED: Final = "gradients are small because the task is solved"
+RECOVERY_ROWS: Final = 20  # rows above the threshold
 FROM_START: Final = 10  # rows that tell that all gradients are small from the start
 
 
@@ -107,6 +109,9 @@ class VanishingGradient(DeclaredRule):
                 return self.not_judged(SOLVED)
             if vanished:
                 vanished = self._without_flat(vanished, means, step)
+        if vanished or self._recoveries.clear_rows:
+            is_clear = {key: mean > self.threshold for key, mean in means.items()}
+            self._recoveries.add(step, vanished, is_clear)
         zeros = {key: ZERO for key in vanished if means[key] == 0}
         return self.measured_all(step, MEAN, means, self.threshold, met=set(vanished), notes=zeros)
 
@@ -116,6 +121,7 @@ class VanishingGradient(DeclaredRule):
         self._total = 0  # rows
         self._below: dict[TensorKey, int] = {}  # rows below the threshold
         self._zeros = LastingZeros()
+        self._recoveries = Recoveries(self, RECOVERY_ROWS)
 
     def _judged(self, means: dict[TensorKey, float], step: int) -> dict[TensorKey, float]:
         """Leave out the zeros of experts, and of workers without a loss."""

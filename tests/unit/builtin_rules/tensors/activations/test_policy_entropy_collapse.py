@@ -93,3 +93,10 @@ def test_healthy_policies_are_not_accused(keep: int) -> None:
         entropy = 1.4 * np.exp(-np.arange(500) / 400) * (1 + 0.2 * rng.random(500))
         rows = rows_of(policy_entropy=entropy[::keep])
         assert judge_rows(PolicyEntropyCollapse, rows).findings == []
+
+
+def test_an_entropy_that_stays_above_the_limit_has_recovered() -> None:
+    back = np.r_[COLLAPSED, np.full(29, 0.06), 0.01, np.full(40, 0.06)]
+    rows = rows_of(**{"losses/entropy": back, "losses/policy_loss": np.zeros(len(back))})
+    findings = judge_rows(PolicyEntropyCollapse, rows).findings
+    assert [found.step for found in findings if found.recovered_at is not None] == [159]

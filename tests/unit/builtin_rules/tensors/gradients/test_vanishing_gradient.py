@@ -49,6 +49,24 @@ def test_it_is_met_where_the_mean_magnitude_is_below(
     assert judged(tmp_path, arrays, literal=literal).met == met
 
 
+@pytest.mark.parametrize(
+    ("later", "recovered_at"),
+    [
+        pytest.param([1e-3] * 25, [21], id="stays"),
+        pytest.param([1e-3] * 19, [], id="19-rows"),
+        pytest.param([1e-3] * 19 + [1e-7] + [1e-3] * 20, [41], id="at-the-limit"),
+        pytest.param([1e-3] * 10 + [None] * 5 + [1e-3] * 10, [26], id="missing"),
+        pytest.param([np.nan] * 25, [], id="nan"),
+    ],
+)
+def test_a_gradient_that_stays_above_the_threshold_has_recovered(
+    later: list[Any], recovered_at: list[int], tmp_path: Path
+) -> None:
+    arrays = [None if value is None else matrix(value) for value in (1e-3, 5e-9, *later)]
+    findings = judged(tmp_path, arrays).findings
+    assert [found.step for found in findings if found.recovered_at is not None] == recovered_at
+
+
 def test_the_mean_is_taken_of_magnitudes_not_of_values(tmp_path: Path) -> None:
     assert judged(tmp_path, [np.array([[1.0, -1.0]])]).met == []
 

@@ -312,7 +312,7 @@ class EvaluationContext:
             ended = trial.ended or all(rule.trial_ended for rule in rules)
             trial = replace(trial, ended=ended)
         return EvaluationResult(
-            summary=summary(rules),
+            summary=summary(rules, self.config.left_out),
             trial=trial,
             profiler_trial=profiler_trial,
             rules=rules,

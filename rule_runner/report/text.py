@@ -216,9 +216,10 @@ def _closing(result: "EvaluationResult", contents: str, *, folded: bool) -> Iter
     hidden = [rule.configuration_name for rule in result.rules if rule.outcome == "NotEvaluated"]
     if folded and hidden:
         names = ", ".join(map(printable, hidden))
-        yield f"NotEvaluated: {names}; the report has the reasons."
+        more = f", and {counted(len(result.left_out), 'rule')} left out" if result.left_out else ""
+        yield f"NotEvaluated: {names}{more}; the report has the reasons."
     if len(result.rules) > 1:
-        yield summary(result.rules)
+        yield summary(result.rules, result.left_out)
     if contents:
         yield contents
     yield from (f"note: {printable(note)}" for note in result.notes)

@@ -174,7 +174,7 @@ def write_results_file(folder: Path, evaluation: EvaluationResult) -> None:
     rules = evaluation.rules
     ends = [rule.ended_at for rule in rules if rule.ended_at is not None]
     ended_at = max(ends) if ends and len(ends) == len(rules) else None
-    complete = replace(evaluation, summary=summary(rules), ended_at=ended_at)
+    complete = replace(evaluation, summary=summary(rules, evaluation.left_out), ended_at=ended_at)
     write_atomically(folder / RESULTS, dump_json(complete, indent=2) + "\n")
 
 

@@ -2,7 +2,7 @@
 
 import operator
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -528,9 +528,14 @@ def in_order(rules: Iterable[RuleResult]) -> list[RuleResult]:
     return sorted(rules, key=lambda rule: _ORDER.get(rule.outcome, 0))
 
 
-def summary(rules: Iterable[RuleResult]) -> str:
-    """Return the number of rules with each outcome: ``1 IssuesFound, 2 NoIssuesFound``."""
+def summary(rules: Iterable[RuleResult], left_out: Collection[str] = ()) -> str:
+    """Return the number of rules with each outcome: ``1 IssuesFound, 2 NoIssuesFound``.
+
+    The rules `left_out` were not evaluated either.
+    """
     counts = Counter(rule.outcome for rule in in_order(rules))
+    if left_out:
+        counts[str(Outcome.NOT_EVALUATED)] += len(left_out)
     return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
 
 

@@ -238,7 +238,7 @@ class Supervisor:
     def _show(self, number: int, judged: EvaluatorResult) -> None:
         """Print the verdicts on a training; of many, one without findings gets a single line."""
         if len(self._trainings) > 1:
-            verdicts = summary(judged.rules) or "no verdicts"
+            verdicts = summary(judged.rules, judged.saved.left_out) or "no verdicts"
             say(f"Training {number}: {verdicts}, in {short(judged.output)}")
         outcomes = {rule.outcome for rule in judged.rules}
         form = self._config.request.format

@@ -55,6 +55,15 @@ def test_issues_stand_below_their_root_cause_and_name_it() -> None:
     assert told[-1] == "t: broken since step 3, judged by 3 of 3 rules"
 
 
+def test_rules_that_were_left_out_were_not_evaluated_either() -> None:
+    result = of(rule(), rule(outcome="NotEvaluated", configuration_name="Silent"))
+    result = msgspec.structs.replace(result, left_out={"A": "No.", "B": "No."})
+    assert [*lines(result, folded=True)][2:4] == [
+        "NotEvaluated: Silent, and 2 rules left out; the report has the reasons.",
+        "1 NoIssuesFound, 3 NotEvaluated",
+    ]
+
+
 def test_the_same_advice_is_given_once() -> None:
     advised = [
         Evidence(step, name, None, 9.0, 2.0, None, summary=f"{name} is up.", advice=advice)

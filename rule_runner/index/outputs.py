@@ -16,10 +16,10 @@ from rule_runner.config.output_names import OutputTemplate
 from rule_runner.engine.outcome import is_conclusive
 from rule_runner.errors import OutputError, unreadable
 from rule_runner.index.records import RuleRecord
-from rule_runner.results.acknowledged import log_unreadable
 from rule_runner.results.cursors import has_undelivered, undelivered_events
 from rule_runner.results.evaluations import SavedEvaluation, saved_evaluations
 from rule_runner.results.file_names import EVENTS, REPORT
+from rule_runner.results.issues.acknowledged import log_unreadable
 from rule_runner.results.schema import RuleResult
 from rule_runner.results.versions import versions
 

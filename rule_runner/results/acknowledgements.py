@@ -53,7 +53,7 @@ class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     Attributes
     ----------
     finding
-        The ID of the finding, from `rule_runner.results.acknowledged.finding_ids`.
+        The ID of the finding, from `rule_runner.results.issues.acknowledged.finding_ids`.
     rule
         The name of the rule job, for all of its findings: those to come, too. Either this or
         `finding` is set.

@@ -12,7 +12,7 @@ from rule_runner.escape import printable
 from rule_runner.report.saved_results import Run
 from rule_runner.report.text import evidence, verdict
 from rule_runner.results import acknowledgements
-from rule_runner.results.acknowledged import finding_ids
+from rule_runner.results.issues.acknowledged import finding_ids
 from rule_runner.results.schema import RuleResult
 
 _LISTED: Final = 20  # findings of a rule

@@ -35,8 +35,8 @@ from rule_runner.loading.standard_input import STANDARD_INPUT, standard_input
 from rule_runner.loading.trial_lists import ListedTrial, list_trials
 from rule_runner.loading.trial_search import TrialFolder
 from rule_runner.logs import get_logger
-from rule_runner.report.incidents import incidents
 from rule_runner.results.file_names import REPORT
+from rule_runner.results.issues.incidents import incidents
 from rule_runner.results.json_text import dump_json
 
 _log: Final = get_logger(__name__)

@@ -14,8 +14,8 @@ from rule_core.severity import Severity
 from rule_core.storage.uri import is_s3
 from rule_runner.errors import counted
 from rule_runner.escape import printable
-from rule_runner.report.incidents import IncidentRecord, incidents
 from rule_runner.report.text import STYLES, asides, evidence, place, reason, verdict
+from rule_runner.results.issues.incidents import IncidentRecord, incidents
 from rule_runner.results.schema import EvaluationResult, RuleResult, in_order
 from rule_runner.results.status import FindingState, Outcome
 

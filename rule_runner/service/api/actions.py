@@ -14,12 +14,12 @@ from rule_runner.index.commands import Command, TrialAction
 from rule_runner.index.outputs import read_results
 from rule_runner.index.records import TrialRecord
 from rule_runner.index.states import WatchState
-from rule_runner.results.acknowledged import finding_ids
 from rule_runner.results.acknowledgements import (
     Acknowledgement,
     AcknowledgementKind,
     append_acknowledgement,
 )
+from rule_runner.results.issues.acknowledged import finding_ids
 from rule_runner.service.api.queries import converted, trial_of
 from rule_runner.service.responses import MsgspecResponse, service_of
 

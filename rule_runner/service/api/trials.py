@@ -13,7 +13,7 @@ from rule_runner.errors import OutputError
 from rule_runner.index.outputs import read_results
 from rule_runner.index.reader import IndexReader
 from rule_runner.index.records import RuleRecord, TrialRecord
-from rule_runner.results.acknowledged import finding_ids
+from rule_runner.results.issues.acknowledged import finding_ids
 from rule_runner.results.json_text import JsonScalar
 from rule_runner.results.schema import RuleResult
 from rule_runner.service.api.files import output_files

@@ -10,8 +10,8 @@ from rule_core.analysis.axis import number
 from rule_core.severity import Severity
 from rule_runner.index.records import RuleRecord, TrialRecord
 from rule_runner.report.text import coverage, mark
-from rule_runner.results.acknowledged import finding_ids
 from rule_runner.results.evaluations import RANKS
+from rule_runner.results.issues.acknowledged import finding_ids
 from rule_runner.results.json_text import JsonScalar
 from rule_runner.results.schema import Evidence, RuleResult
 from rule_runner.results.status import Outcome, for_people

@@ -12,8 +12,8 @@ import vanishing
 from click.testing import CliRunner, Result
 
 from rule_runner.cli import main
-from rule_runner.results.acknowledged import finding_ids
 from rule_runner.results.acknowledgements import AcknowledgementKind, read_acknowledgements
+from rule_runner.results.issues.acknowledged import finding_ids
 
 LOSS = reports.fired("Loss", fingerprint="1")
 ID = finding_ids(LOSS)[0]

@@ -13,8 +13,8 @@ from rule_core.clock import SystemClock
 from rule_runner.index.commands import Command, Commands, TrialAction
 from rule_runner.index.database import WatchDatabase
 from rule_runner.index.outputs import read_results
-from rule_runner.results.acknowledged import finding_ids
 from rule_runner.results.acknowledgements import read_acknowledgements
+from rule_runner.results.issues.acknowledged import finding_ids
 from rule_runner.results.schema import Evidence, RuleResult
 from rule_runner.service.application import build_application
 from rule_runner.service.service import Service

@@ -11,12 +11,12 @@ import served
 from starlette.testclient import TestClient
 
 from rule_runner.index.database import WatchDatabase
-from rule_runner.results.acknowledged import finding_ids
 from rule_runner.results.acknowledgements import (
     Acknowledgement,
     AcknowledgementKind,
     append_acknowledgement,
 )
+from rule_runner.results.issues.acknowledged import finding_ids
 from rule_runner.results.schema import Evidence, RuleSource, WindowTimes
 from rule_runner.service.application import build_application
 from rule_runner.service.pages import views

@@ -23,17 +23,17 @@ from rule_runner.report.markdown import markdown, title
 from rule_runner.report.sarif import sarif
 from rule_runner.report.saved_results import Saved, read
 from rule_runner.report.text import lines
-from rule_runner.results.acknowledged import (
-    acknowledged_if_readable,
-    acknowledged_in,
-    finding_ids,
-    with_acknowledgements,
-)
 from rule_runner.results.acknowledgements import (
     ACKNOWLEDGEMENTS,
     Acknowledgement,
     AcknowledgementKind,
     append_acknowledgement,
+)
+from rule_runner.results.issues.acknowledged import (
+    acknowledged_if_readable,
+    acknowledged_in,
+    finding_ids,
+    with_acknowledgements,
 )
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.schema import (

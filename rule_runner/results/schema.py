@@ -255,6 +255,11 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
         return [finding for finding in self.evidence if finding.counts]
 
     @property
+    def open_findings(self) -> list[Evidence]:
+        """The evidence that counts and still holds."""
+        return [each for each in self.findings if each.state != FindingState.RECOVERED]
+
+    @property
     def asides(self) -> list[Evidence]:
         """The notes and the muted findings of the evidence."""
         return [finding for finding in self.evidence if not finding.counts]

@@ -68,7 +68,7 @@ class AlertStore(SqliteFile):
         with OnError(self.close):
             self.execute("PRAGMA journal_mode = WAL")
             self.execute("PRAGMA synchronous = FULL")
-            self.make_tables(_SQL["tables"])
+            self.make_tables(_SQL)
 
     def keep_open(self, alerts: Collection[Alert], now: float) -> None:
         """Add the alerts that are new, and forget waiting ones that are not open any more."""

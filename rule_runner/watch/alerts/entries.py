@@ -36,7 +36,7 @@ class AlertEntry(NamedTuple):
     ----------
     id
         Its number; None before it is recorded.
-    told
+    known_phase
         The phase that people know; "" if they know nothing of it.
     found_at
         When its latest news was found, in seconds since the epoch.
@@ -44,7 +44,7 @@ class AlertEntry(NamedTuple):
 
     id: int | None
     alert: Alert
-    told: str
+    known_phase: str
     waits: Wait
     found_at: float
 
@@ -72,7 +72,7 @@ def advance(
         own.sort(key=lambda entry: entry.alert.rule != alert.rule)
         yield _opened(own, alert, now)
     for entry in chain.from_iterable(by_path.values()):
-        if entry.told:
+        if entry.known_phase:
             yield _closed(entry, recoveries.get(entry.alert.path, {}), now)
 
 
@@ -82,10 +82,10 @@ def _opened(own: Sequence[AlertEntry], alert: Alert, now: float) -> AlertEntry:
         incident = json_digest([alert.path, alert.rule], _ID_LENGTH)
         return AlertEntry(None, replace(alert, incident=incident), "", Wait.MESSAGE, now)
     first = own[0]
-    told = max((entry.told for entry in own), key=_PHASES.index)
+    known_phase = max((entry.known_phase for entry in own), key=_PHASES.index)
     known_since = max(entry.alert.since for entry in own)
-    if told == RECOVERED and alert.since <= known_since:
-        return first._replace(told=told, waits=Wait.NOTHING)  # it is judged again
+    if known_phase == RECOVERED and alert.since <= known_since:
+        return first._replace(known_phase=known_phase, waits=Wait.NOTHING)  # it is judged again
     rules = frozenset.union(*(entry.alert.rules for entry in own))
     content = replace(
         alert,
@@ -93,19 +93,19 @@ def _opened(own: Sequence[AlertEntry], alert: Alert, now: float) -> AlertEntry:
         since=max(alert.since, known_since),
         incident=first.alert.incident or json_digest([alert.path, first.alert.rule], _ID_LENGTH),
     )
-    if told == RECOVERED or _PHASES.index(alert.phase) > _PHASES.index(told):
-        return _waiting(first, content, now)._replace(told=told)
+    if known_phase == RECOVERED or _PHASES.index(alert.phase) > _PHASES.index(known_phase):
+        return _waiting(first, content, now)._replace(known_phase=known_phase)
     names, before = (content.rule, *content.consequences), first.alert
     is_changed = names != (before.rule, *before.consequences)
     waits = Wait.UPDATE if is_changed or first.waits is Wait.UPDATE else Wait.NOTHING
-    return first._replace(alert=content, told=told, waits=waits)
+    return first._replace(alert=content, known_phase=known_phase, waits=waits)
 
 
 def _closed(entry: AlertEntry, recoveries: Mapping[str, int | None], now: float) -> AlertEntry:
     """Return an entry of which people know, and nothing is open and not acknowledged."""
     steps = [recoveries[rule] for rule in entry.alert.rules if rule in recoveries]
     passed = [step for step in steps if step is not None]
-    if entry.told == RECOVERED or not passed or len(passed) < len(steps):
+    if entry.known_phase == RECOVERED or not passed or len(passed) < len(steps):
         return entry._replace(waits=Wait.NOTHING)
     return _waiting(entry, replace(entry.alert, recovered_at=max(passed)), now)
 

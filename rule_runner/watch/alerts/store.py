@@ -82,13 +82,12 @@ class AlertStore(SqliteFile):
 
     def keep_open(self, alerts: Sequence[Alert], recoveries: Recoveries, now: float) -> None:
         """Record what is open and what has recovered; see `rule_runner.watch.alerts.entries`."""
-        text = "SELECT id, content, told, waits, found_at FROM alerts ORDER BY id"
+        rows = self.execute("SELECT id, content, told, waits, found_at FROM alerts ORDER BY id")
         before = {
-            number: AlertEntry(number, _alert(content), told, Wait(waits), found_at)
-            for number, content, told, waits, found_at in self.execute(text)
+            row[0]: AlertEntry(row[0], _alert(row[1]), row[2], Wait(row[3]), row[4]) for row in rows
         }
         entries = [*advance(before.values(), alerts, recoveries, now)]
-        ended = [(number,) for number in before.keys() - {entry.id for entry in entries}]
+        ended = [(row_id,) for row_id in before.keys() - {entry.id for entry in entries}]
         changed = [
             (entry.id, dump_json(entry.alert), *entry[2:])
             for entry in entries

@@ -35,7 +35,7 @@ class People:
         self.entries = [
             entry._replace(
                 id=number,
-                told=entry.alert.phase if entry.waits is Wait.MESSAGE else entry.told,
+                known_phase=entry.alert.phase if entry.waits is Wait.MESSAGE else entry.known_phase,
                 waits=Wait.NOTHING,
             )
             for number, entry in enumerate(self.entries)

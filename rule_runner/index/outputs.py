@@ -23,7 +23,6 @@ from rule_runner.results.file_names import EVENTS, REPORT
 from rule_runner.results.issues.acknowledged import log_unreadable
 from rule_runner.results.issues.incidents import incidents
 from rule_runner.results.schema import Evidence, RuleResult
-from rule_runner.results.status import FindingState
 from rule_runner.results.versions import versions
 
 _template = lru_cache(OutputTemplate)
@@ -161,7 +160,6 @@ def _records(results: Sequence[RuleResult]) -> tuple[RuleRecord, ...]:
 
 def _record(result: RuleResult, root: str) -> RuleRecord:
     finding = next(iter(result.open_findings), None)
-    has_recovered = result.state == FindingState.RECOVERED and not result.is_muted
     return RuleRecord(
         name=result.configuration_name,
         rule=result.rule,
@@ -178,7 +176,7 @@ def _record(result: RuleResult, root: str) -> RuleRecord:
         acknowledged=result.is_acknowledged,
         counted_severity=result.counted_severity,
         since=(finding.global_step if finding else result.global_step) if root else None,
-        recovered_at=(result.recovered_at or 0) if has_recovered else None,
+        recovered_at=(result.recovered_at or 0) if result.has_recovered else None,
         root=root,
         sentence=_sentence(finding, result.unit) if root and finding else "",
     )

@@ -275,7 +275,12 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_set_aside(self) -> bool:
         """Whether an issue does not count: it has recovered, or was muted after the evaluation."""
-        return self.state == FindingState.RECOVERED or self.is_muted
+        return self.has_recovered or self.is_muted
+
+    @property
+    def has_recovered(self) -> bool:
+        """Whether an issue has recovered, and was not muted."""
+        return self.state == FindingState.RECOVERED and not self.is_muted
 
     @property
     def is_acknowledged(self) -> bool:

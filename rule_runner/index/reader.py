@@ -208,8 +208,8 @@ class IndexReader(SqliteFile):
         return rules
 
     def issues(self) -> dict[int, dict[str, int | None]]:
-        """Return the step of each issue by rule job, by trial."""
-        text = "SELECT trial, name, step FROM rule_jobs WHERE outcome = 'IssuesFound'"
+        """Return the step of each issue that has not recovered by rule job, by trial."""
+        text = "SELECT trial, name, step FROM rule_jobs WHERE verdict = 'IssuesFound'"
         issues: dict[int, dict[str, int | None]] = defaultdict(dict)
         for trial, name, step in self.execute(text):
             issues[trial][name] = step

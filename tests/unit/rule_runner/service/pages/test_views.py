@@ -200,7 +200,7 @@ def test_results_in_s3_are_not_files(
     assert "The results are in S3" in text_of(client, f"/trials/{trial.id}")
 
 
-@pytest.mark.parametrize(("role", "count"), [("read", 0), ("act", 3)])
+@pytest.mark.parametrize(("role", "count"), [("read", 0), ("act", 4)])
 def test_only_who_may_act_sees_actions(
     database: WatchDatabase, tmp_path: Path, role: str, count: int
 ) -> None:

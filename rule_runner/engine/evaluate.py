@@ -14,7 +14,7 @@ from rule_runner.engine.runner import Runner
 from rule_runner.engine.stop_requests import Signals
 from rule_runner.garbage import collect_as_usual
 from rule_runner.notify.sinks import EventSink
-from rule_runner.results.acknowledged import acknowledged_if_readable
+from rule_runner.results.issues.acknowledged import acknowledged_if_readable
 from rule_runner.steps.watcher import Waiter
 
 

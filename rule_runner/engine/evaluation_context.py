@@ -22,8 +22,8 @@ from rule_runner.notify.actions.runner import ActionPolicy, finding_trigger
 from rule_runner.notify.event import EventSubject
 from rule_runner.notify.publisher import EventPublisher
 from rule_runner.notify.sinks import EventSink
-from rule_runner.results.acknowledged import FindingIds
-from rule_runner.results.incidents import incidents
+from rule_runner.results.issues.acknowledged import FindingIds
+from rule_runner.results.issues.incidents import incidents
 from rule_runner.results.schema import (
     EvaluationResult,
     OtherTrial,

@@ -16,7 +16,7 @@ from rule_runner.config.model import RuleJobConfig
 from rule_runner.engine.invocation import InvocationOutcome, InvocationResult, Invoker
 from rule_runner.loading.parameters import BoundRule
 from rule_runner.logs import get_logger
-from rule_runner.results.acknowledged import FindingIds
+from rule_runner.results.issues.acknowledged import FindingIds
 from rule_runner.results.measurements import Measurements
 from rule_runner.results.output_folder import OutputFolder
 from rule_runner.results.schema import (

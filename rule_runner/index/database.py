@@ -10,7 +10,7 @@ from rule_core.named_texts import NamedTexts
 from rule_runner.errors import OutputError
 from rule_runner.index.leases import Lease, holder
 from rule_runner.index.reader import IndexReader
-from rule_runner.index.records import RuleRecord
+from rule_runner.index.records import RuleRecord, standing_of
 from rule_runner.index.states import WatchState
 from rule_runner.results.durable_files import open_regular, output_errors
 
@@ -66,7 +66,7 @@ class WatchDatabase(IndexReader):
             self.execute("PRAGMA journal_mode = WAL")
             self.execute("PRAGMA synchronous = NORMAL")
             self.execute("PRAGMA foreign_keys = ON")
-            self.make_tables(_SQL["tables"])
+            self.make_tables(_SQL)
             with self.transaction():
                 self.execute(_BY_TURN)
             self._file = _identity(path)
@@ -162,8 +162,11 @@ class WatchDatabase(IndexReader):
         with self.errors():
             self.connection.execute("DELETE FROM rule_jobs WHERE trial = ?", (number,))
             self.connection.executemany(text, rows)
-            # What triggers see is that the trial changed.
-            self.connection.execute(f"{_UPDATE} revision = revision WHERE id = ?", (number,))
+            # Triggers see that the trial changed, also if this is the same as before.
+            self.connection.execute(
+                f"{_UPDATE} standing = ?, revision = revision WHERE id = ?",
+                (standing_of(rules), number),
+            )
 
 
 def _check_own(path: Path) -> None:

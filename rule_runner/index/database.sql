@@ -20,7 +20,11 @@ CREATE TABLE trials (
     started_at REAL,
     ended_at REAL,
     revision INTEGER NOT NULL DEFAULT 0,
-    undelivered INTEGER NOT NULL DEFAULT 0
+    undelivered INTEGER NOT NULL DEFAULT 0,
+    standing TEXT NOT NULL DEFAULT '',
+    verdict TEXT AS (
+        CASE WHEN outcome = 'IssuesFound' AND standing != '' THEN standing ELSE outcome END
+    )
 );
 
 CREATE INDEX trials_by_state ON trials (state, changed_at);
@@ -63,10 +67,34 @@ CREATE TABLE rule_jobs (
     rule_time REAL NOT NULL,
     acknowledged INTEGER NOT NULL,
     counted_severity TEXT,
+    since INTEGER,
+    recovered_at INTEGER,
+    root TEXT,
+    sentence TEXT NOT NULL DEFAULT '',
+    verdict TEXT AS (CASE WHEN recovered_at IS NULL THEN outcome ELSE 'Recovered' END),
     PRIMARY KEY (trial, name)
 ) WITHOUT ROWID;
 
 CREATE INDEX rule_jobs_by_name ON rule_jobs (name, outcome);
+
+-- name: upgrade
+ALTER TABLE trials ADD COLUMN standing TEXT NOT NULL DEFAULT '';
+
+ALTER TABLE trials ADD COLUMN verdict TEXT AS (
+    CASE WHEN outcome = 'IssuesFound' AND standing != '' THEN standing ELSE outcome END
+);
+
+ALTER TABLE rule_jobs ADD COLUMN since INTEGER;
+
+ALTER TABLE rule_jobs ADD COLUMN recovered_at INTEGER;
+
+ALTER TABLE rule_jobs ADD COLUMN root TEXT; -- NULL: unknown until the results are read again
+
+ALTER TABLE rule_jobs ADD COLUMN sentence TEXT NOT NULL DEFAULT '';
+
+ALTER TABLE rule_jobs ADD COLUMN verdict TEXT AS (
+    CASE WHEN recovered_at IS NULL THEN outcome ELSE 'Recovered' END
+);
 
 -- name: add
 INSERT INTO trials (path, root, tensors, profiler, output, state, discovered_at, changed_at)

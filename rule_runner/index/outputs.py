@@ -16,16 +16,19 @@ from rule_runner.config.output_names import OutputTemplate
 from rule_runner.engine.outcome import is_conclusive
 from rule_runner.errors import OutputError, unreadable
 from rule_runner.index.records import RuleRecord
-from rule_runner.results.acknowledged import log_unreadable
+from rule_runner.report.text import evidence
 from rule_runner.results.cursors import has_undelivered, undelivered_events
 from rule_runner.results.evaluations import SavedEvaluation, saved_evaluations
 from rule_runner.results.file_names import EVENTS, REPORT
-from rule_runner.results.schema import RuleResult
+from rule_runner.results.issues.acknowledged import log_unreadable
+from rule_runner.results.issues.incidents import incidents
+from rule_runner.results.schema import Evidence, RuleResult
 from rule_runner.results.versions import versions
 
 _template = lru_cache(OutputTemplate)
 FileMark: TypeAlias = tuple[int, int, int]
 NO_FILE: Final[FileMark] = (0, 0, 0)
+LONGEST_SENTENCE: Final = 300  # characters
 SPACE_BYTES: Final = 1 << 20  # that evaluations need at least
 
 
@@ -129,7 +132,7 @@ def _summary(evaluations: Sequence[SavedEvaluation]) -> SavedOutput:
     ended = all(result.ended_at is not None for result in results)
     own = versions()["rule-runner"]
     return SavedOutput(
-        rules=tuple(map(_record, results)),
+        rules=_records(results),
         trial=results[0].trial,
         ended=ended,
         final=ended
@@ -146,7 +149,17 @@ def _end_time(result: RuleResult) -> float:
     return datetime.fromisoformat(result.ended_at or "1970-01-01T00:00:00Z").timestamp()
 
 
-def _record(result: RuleResult) -> RuleRecord:
+def _records(results: Sequence[RuleResult]) -> tuple[RuleRecord, ...]:
+    roots = {
+        rule.configuration_name: incident.root.configuration_name
+        for incident in incidents(results)
+        for rule in (incident.root, *incident.consequences)
+    }
+    return tuple(_record(result, roots.get(result.configuration_name, "")) for result in results)
+
+
+def _record(result: RuleResult, root: str) -> RuleRecord:
+    finding = next(iter(result.open_findings), None)
     return RuleRecord(
         name=result.configuration_name,
         rule=result.rule,
@@ -162,7 +175,16 @@ def _record(result: RuleResult) -> RuleRecord:
         rule_time=result.rule_time_s,
         acknowledged=result.is_acknowledged,
         counted_severity=result.counted_severity,
+        since=(finding.global_step if finding else result.global_step) if root else None,
+        recovered_at=(result.recovered_at or 0) if result.has_recovered else None,
+        root=root,
+        sentence=_sentence(finding, result.unit) if root and finding else "",
     )
+
+
+def _sentence(finding: Evidence, unit: str) -> str:
+    """Return what a finding says, without its figures if it has a sentence."""
+    return (finding.summary or evidence(finding, unit))[:LONGEST_SENTENCE]
 
 
 def _folders(output: Path) -> Iterator[Path]:

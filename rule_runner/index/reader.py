@@ -24,13 +24,13 @@ _WITH_RULE: Final = "SELECT trial FROM rule_jobs WHERE"
 _WITH_OUTPUT: Final = "WHERE state = 'judged' AND NOT removed"
 _CONDITIONS: Final = {
     "state": "state = ?",
-    "outcome": "outcome = ?",
+    "outcome": "verdict = ?",
     "text": "instr(path, ?) > 0",
 }
 _RULE_CONDITIONS: Final = {
     "rule": "name = ?",
-    "rule_outcome": "outcome = ?",
-    "severity": "coalesce(severity, 'error') = ? AND outcome = 'IssuesFound'",
+    "rule_outcome": "verdict = ?",
+    "severity": "coalesce(severity, 'error') = ? AND verdict = 'IssuesFound'",
 }
 # By the name of an order; "-" before it reverses it.
 _ORDERS: Final = {
@@ -38,7 +38,7 @@ _ORDERS: Final = {
     "changed": "changed_at",
     "started": "started_at",
     "ended": "ended_at",
-    "outcome": "outcome",
+    "outcome": "verdict",
 }
 ORDERS: Final = tuple(sign + name for name in _ORDERS for sign in ("", "-"))
 _BATCH: Final = 500  # values in a statement
@@ -60,7 +60,7 @@ class IndexReader(SqliteFile):
 
     contents = ("Database", "is")
     remedy = "Make it again from the results with --rebuild."
-    schema_version = 3
+    schema_version = 4
 
     def trial(self, number: int) -> TrialRecord | None:
         """Return a trial by its id."""
@@ -180,7 +180,10 @@ class IndexReader(SqliteFile):
         return any(Severity(word).rank >= severity.rank for (word,) in words)
 
     def acknowledged(self) -> list[int]:
-        """Return the ids of trials with an issue that somebody acknowledged or muted."""
+        """Return the ids of trials with an issue that somebody acknowledged or muted.
+
+        Also of those with an issue that an earlier version recorded.
+        """
         return [number for (number,) in self.execute(_SQL["acknowledged"])]
 
     def undelivered(self) -> dict[int, int]:
@@ -200,13 +203,13 @@ class IndexReader(SqliteFile):
             batch = ids[begin : begin + _BATCH]
             marks = ", ".join("?" * len(batch))
             text = f"{_RULES} WHERE trial IN ({marks}) ORDER BY trial, name"
-            for row in self._dicts(text, *batch):
+            for row in self.rows(text, *batch):
                 rules[row.pop("trial")].append(msgspec.convert(row, RuleRecord, strict=False))
         return rules
 
     def issues(self) -> dict[int, dict[str, int | None]]:
-        """Return the step of each issue by rule job, by trial."""
-        text = "SELECT trial, name, step FROM rule_jobs WHERE outcome = 'IssuesFound'"
+        """Return the step of each issue that has not recovered by rule job, by trial."""
+        text = "SELECT trial, name, step FROM rule_jobs WHERE verdict = 'IssuesFound'"
         issues: dict[int, dict[str, int | None]] = defaultdict(dict)
         for trial, name, step in self.execute(text):
             issues[trial][name] = step
@@ -222,23 +225,28 @@ class IndexReader(SqliteFile):
         return int(self.execute("SELECT coalesce(sum(restarts), 0) FROM trials")[0][0])
 
     def counts(self) -> dict[tuple[str, str], int]:
-        """Return the number of trials by state and outcome; the outcome is "" without verdicts."""
-        rows = self.execute("SELECT state, outcome, count(*) FROM trials GROUP BY state, outcome")
-        return {(state, outcome): count for state, outcome, count in rows}
+        """Return the number of trials by state and verdict; the verdict is "" before the first."""
+        rows = self.execute("SELECT state, verdict, count(*) FROM trials GROUP BY state, verdict")
+        return {(state, verdict): count for state, verdict, count in rows}
+
+    def incident_counts(self) -> dict[str, int]:
+        """Return the number of incidents by the severity of their root causes."""
+        return dict(self.execute(_SQL["incidents"]))
 
     def rule_counts(self) -> dict[str, dict[str, int]]:
-        """Return the number of rule jobs by rule, and by outcome."""
-        text = "SELECT rule, outcome, count(*) FROM rule_jobs GROUP BY rule, outcome ORDER BY 1, 2"
+        """Return the number of rule jobs by rule, and by verdict."""
+        text = "SELECT rule, verdict, count(*) FROM rule_jobs GROUP BY rule, verdict ORDER BY 1, 2"
         counts: dict[str, dict[str, int]] = defaultdict(dict)
-        for rule, outcome, count in self.execute(text):
-            counts[rule][outcome] = count
+        for rule, verdict, count in self.execute(text):
+            counts[rule][verdict] = count
         return counts
 
     def _trials(self, condition: str, *values: object) -> list[TrialRecord]:
-        rows = self._dicts(f"{_TRIALS} {condition}", *values)
+        rows = self.rows(f"{_TRIALS} {condition}", *values)
         return [msgspec.convert(row, TrialRecord, strict=False) for row in rows]
 
-    def _dicts(self, text: str, *values: object) -> list[dict[str, Any]]:
+    def rows(self, text: str, *values: object) -> list[dict[str, Any]]:
+        """Return the rows of a statement by the names of its columns."""
         with self.errors():
             cursor = self.connection.execute(text, values)
             names = [column[0] for column in cursor.description]

@@ -9,7 +9,10 @@ WHERE counted_severity IS NOT NULL AND mode = 'enforce';
 
 -- name: acknowledged
 SELECT DISTINCT trial FROM rule_jobs
-WHERE acknowledged OR (outcome = 'IssuesFound' AND counted_severity IS NULL);
+WHERE acknowledged OR (outcome = 'IssuesFound' AND (counted_severity IS NULL OR root IS NULL));
+
+-- name: incidents
+SELECT counted_severity, count(*) FROM rule_jobs WHERE root = name GROUP BY counted_severity;
 
 -- name: rule_work
 SELECT

@@ -1,13 +1,16 @@
 """TrialRecord and RuleRecord: what the index of `watch` knows of a trial and of its rules."""
 
-from typing import Annotated, TypeAlias
+from collections.abc import Sequence
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
 from rule_core.severity import Severity
 from rule_runner.index.states import WatchState
+from rule_runner.results.status import Outcome
 
+RECOVERED: Final = "Recovered"  # the verdict on issues that no longer hold
 Text: TypeAlias = Annotated[str, Meta(max_length=1000)]
 
 
@@ -50,6 +53,8 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
         The number of the change of the index that changed it, or its rules, last.
     undelivered
         The number of events of its last evaluation that a sink has not taken, or has refused.
+    verdict
+        The outcome that people see: `RECOVERED` if none of its issues holds.
     """
 
     id: int
@@ -72,6 +77,7 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: float | None
     revision: int
     undelivered: int = 0
+    verdict: str = ""
 
 
 class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +102,18 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     acknowledged
         Whether somebody has acknowledged its issue.
     counted_severity
-        Of its most serious finding that is not muted; None without an issue, and if all are muted.
+        Of its most serious finding that is not muted; None without an issue, and if all are muted
+        or have recovered.
+    since
+        The global step of its first finding that counts and still holds; None without one.
+    recovered_at
+        The training's own step since which none of its findings holds; None if one does, or all
+        are muted.
+    root
+        The name of the rule job with the root cause of its incident; "" without an issue that
+        counts, and None if an earlier version recorded it.
+    sentence
+        What its first finding says that still holds.
     """
 
     name: str
@@ -113,6 +130,24 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     rule_time: float = 0.0
     acknowledged: bool = False
     counted_severity: Severity | None = None
+    since: int | None = None
+    recovered_at: int | None = None
+    root: str | None = ""
+    sentence: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """The outcome that people see: `RECOVERED` if its issue does not hold."""
+        return self.outcome if self.recovered_at is None else RECOVERED
+
+
+def standing_of(rules: Sequence[RuleRecord]) -> str:
+    """Return the verdict on a trial whose issues have recovered; "" if one counts, or none was."""
+    verdicts = {rule.verdict for rule in rules}
+    if RECOVERED not in verdicts or any(rule.counted_severity for rule in rules):
+        return ""
+    failures = (Outcome.ERROR, Outcome.STOPPED)
+    return next((str(outcome) for outcome in failures if outcome in verdicts), RECOVERED)
 
 
 class TrialFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,9 +157,11 @@ class TrialFilter(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     text
         A part of the trial's path.
+    outcome
+        The verdict: the outcome, or `RECOVERED`.
     rule, rule_outcome, severity
-        The name of a rule job, its outcome, and the severity of its most serious finding: the trial
-        has a rule job that fits all of them that are set.
+        The name of a rule job, its verdict, and the severity of its most serious finding, which
+        has not recovered: the trial has a rule job that fits all of them that are set.
     """
 
     text: Text | None = None

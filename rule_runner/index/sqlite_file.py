@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from rule_core.named_texts import NamedTexts
 from rule_runner.errors import OutputError
 from rule_runner.results.durable_files import Closing
 
@@ -82,17 +83,23 @@ class SqliteFile(Closing):
             self.connection.execute("BEGIN IMMEDIATE")
             yield
 
-    def make_tables(self, statements: str) -> None:
-        """Make the tables of a new database by statements that empty lines separate.
+    def make_tables(self, statements: NamedTexts) -> None:
+        """Make the tables of a new database, or upgrade those of the version before.
+
+        Parameters
+        ----------
+        statements
+            ``tables`` and ``upgrade``; empty lines separate the statements in them.
 
         Raises
         ------
         OutputError
             If it has those of another version.
         """
+        names = {self.schema_version - 1: "upgrade", 0: "tables"}
         with self.transaction():
-            if self.version() == 0:
-                for statement in statements.split("\n\n"):
+            if name := names.get(self.version()):
+                for statement in statements[name].split("\n\n"):
                     self.execute(statement)
                 self.execute(f"PRAGMA user_version = {self.schema_version}")
         self.check_version()

@@ -27,6 +27,11 @@ class Message(NamedTuple):
         repeated messages get it.
     links
         The addresses in the body.
+    incident
+        Messages on the same incident have the same; "" for none. Services that can update what
+        they show do so.
+    recovered
+        Whether it tells that nothing is wrong any more.
     """
 
     title: str
@@ -34,6 +39,8 @@ class Message(NamedTuple):
     serious: bool
     key: str = ""
     links: tuple[str, ...] = ()
+    incident: str = ""
+    recovered: bool = False
 
     def markdown(self) -> str:
         """Return the body as Markdown, in which only `links` are markup."""
@@ -88,10 +95,15 @@ class Messenger:
             )
         # In Teams and others, plain text has no links.
         self._is_markdown = all(service.notify_format == "markdown" for service in self._apprise)
-        # PagerDuty opens one incident for all triggers with the same key.
+        # PagerDuty shows all messages with the same key as one incident.
         self._keyed: list[Any] = [
             service for service in self._apprise if getattr(service, "dedup", 0) is None
         ]
+
+    @property
+    def updates(self) -> bool:
+        """Whether a message replaces an earlier one on the same incident."""
+        return bool(self._keyed)
 
     def send(self, message: Message) -> None:
         """Send a message, once.
@@ -102,11 +114,11 @@ class Messenger:
             If the service did not take it.
         """
         if message.key:
-            self._mark(message.key)
+            self._mark(message)
         result = self._apprise.notify(
             title=message.title,
             body=message.markdown() if self._is_markdown else message.body,
-            notify_type="failure" if message.serious else "warning",
+            notify_type=_kind(message),
             body_format="markdown" if self._is_markdown else "text",
             log_level=logging.WARNING,
         )
@@ -115,14 +127,21 @@ class Messenger:
             reason = said[-1] if said else "the service did not take the message."
             raise NotSentError(reason)
 
-    def _mark(self, key: str) -> None:
+    def _mark(self, message: Message) -> None:
         """Give the next message its key where the service has a place for it."""
         for service in self._keyed:
-            service.dedup = key
+            service.dedup = message.incident or message.key
         for service in self._apprise:
             headers = getattr(service, "headers", None)
             if isinstance(headers, dict):
-                headers[KEY_HEADER] = key
+                headers[KEY_HEADER] = message.key
+
+
+def _kind(message: Message) -> str:
+    """Return what Apprise calls a kind of message; PagerDuty may close an incident by it."""
+    if message.recovered:
+        return "success"
+    return "failure" if message.serious else "warning"
 
 
 def masked(address: str) -> str:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from rule_runner import errors
 from rule_runner.escape import printable
 from rule_runner.report.text import evidence, headline, reason
-from rule_runner.results.incidents import RunState, incidents, run_state
+from rule_runner.results.issues.incidents import RunState, incidents, run_state
 from rule_runner.results.schema import RuleResult, TrialSummary
 from rule_runner.results.status import Outcome
 
@@ -101,8 +101,8 @@ def _incident(root: RuleResult, consequences: Sequence[RuleResult]) -> Iterator[
     """Yield the lines on a root cause and what may follow from it."""
     severity = root.counted_severity
     yield f"  cause: {_quoted(root.configuration_name, NAME_LENGTH)} ({severity})"
-    if root.findings:
-        finding = root.findings[0]
+    if root.open_findings:
+        finding = root.open_findings[0]
         yield f"  evidence: {_quoted(finding.summary or evidence(finding, root.unit))}"
         if finding.advice:
             yield f"  advice: {_quoted(finding.advice)}"

@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from rule_core.model.segments import ranges_text
 from rule_runner.escape import printable
 from rule_runner.report.text import asides, coverage, evidence, first_sentences, reason, verdict
-from rule_runner.results.incidents import in_causal_order
+from rule_runner.results.issues.incidents import in_causal_order
 from rule_runner.results.schema import EvaluationResult, RuleResult
 from rule_runner.results.status import Outcome
 

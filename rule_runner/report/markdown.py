@@ -58,23 +58,25 @@ def _attention(job: SavedRuleJob) -> bool:
 
 
 def _outcomes(run: Run) -> str:
-    counts = Counter(job.result.outcome for job in run.jobs)
+    counts = Counter(
+        "recovered" if job.result.has_recovered else job.result.outcome for job in run.jobs
+    )
     muted = sum(job.result.is_muted for job in run.jobs)
-    recovered = sum(job.result.is_set_aside for job in run.jobs) - muted
     texts = [f"{count} {outcome}" for outcome, count in counts.items()]
-    texts += [f"{muted} of them muted"] * (muted > 0)
-    return ", ".join(texts + [f"{recovered} of them recovered"] * (recovered > 0))
+    return ", ".join(texts + [f"{muted} of them muted"] * (muted > 0))
 
 
 def _findings(run: Run) -> Iterator[str]:
-    """Yield a line for each rule of a run that needs attention."""
+    """Yield a line for each rule of a run that needs attention, or has recovered."""
     for job in run.jobs:
-        if not _attention(job):
-            continue
         rule = job.result
+        if not (_attention(job) or rule.has_recovered):
+            continue
         found = rule.outcome == Outcome.ISSUES_FOUND
         word = rule.severity or "issue" if found else rule.outcome
-        evidenced = evidence(rule.findings[0], rule.unit) if rule.findings else place(rule).strip()
+        word = "recovered" if rule.has_recovered else word
+        findings = rule.open_findings or rule.findings
+        evidenced = evidence(findings[0], rule.unit) if findings else place(rule).strip()
         details = evidenced if found else reason(rule)
         name = code(rule.configuration_name)
         yield f"- **{word}** {name} in {code(address_of(run.trial).name)}: {code(details)}"

@@ -14,7 +14,7 @@ from rule_runner.errors import EXIT_ISSUES
 from rule_runner.escape import printable
 from rule_runner.report.rule_pages import page
 from rule_runner.report.text import coverage, evidence, mark, reason
-from rule_runner.results.acknowledged import finding_ids
+from rule_runner.results.issues.acknowledged import finding_ids
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.schema import WINDOW, EvaluationResult, Evidence, RuleResult
 from rule_runner.results.status import FindingState, Outcome

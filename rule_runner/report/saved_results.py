@@ -9,7 +9,7 @@ from rule_core.model.segments import global_step
 from rule_runner.errors import ClientError, unreadable
 from rule_runner.report.html.series import Drawing, drawings, reported
 from rule_runner.results import evaluations
-from rule_runner.results.incidents import in_causal_order
+from rule_runner.results.issues.incidents import in_causal_order
 from rule_runner.results.measurements import MeasurementsFile
 from rule_runner.results.schema import RuleResult, TrialSummary
 

@@ -12,7 +12,7 @@ from rule_core.analysis.axis import number
 from rule_core.model.segments import ranges_text, step_text
 from rule_runner.errors import counted
 from rule_runner.escape import printable
-from rule_runner.results.incidents import RunState, in_causal_order, incidents, run_state
+from rule_runner.results.issues.incidents import RunState, in_causal_order, incidents, run_state
 from rule_runner.results.schema import summary
 from rule_runner.results.status import Outcome, for_people
 
@@ -155,8 +155,8 @@ def asides(rule: "RuleResult", limit: int) -> Iterator[str]:
 
 
 def first_sentences(rule: "RuleResult") -> str:
-    """Return the sentence and the advice of the first finding after a colon, or ""."""
-    sentences = rule.findings[0].sentences if rule.findings else ""
+    """Return what the first finding that holds says after a colon, or ""."""
+    sentences = rule.open_findings[0].sentences if rule.open_findings else ""
     return f": {printable(sentences)}" if sentences else ""
 
 
@@ -264,7 +264,8 @@ def _listed(names: "Sequence[str]") -> str:
 
 
 def _since(rule: "RuleResult") -> str:
-    step = rule.global_step
+    """Return since which step an issue holds, as a clause, or ""."""
+    step = rule.open_findings[0].global_step if rule.open_findings else rule.global_step
     return "" if step is None else f" since {rule.unit} {step_text(step)}"
 
 

@@ -48,15 +48,17 @@ class AcknowledgementKind(enum.StrEnum):
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What somebody said about one finding, or about all findings of a rule job.
+    """What somebody said about one finding, about all findings of a rule job, or of an incident.
 
     Attributes
     ----------
     finding
-        The ID of the finding, from `rule_runner.results.acknowledged.finding_ids`.
+        The ID of the finding, from `rule_runner.results.issues.acknowledged.finding_ids`.
     rule
-        The name of the rule job, for all of its findings: those to come, too. Either this or
-        `finding` is set.
+        The name of the rule job, for all of its findings: those to come, too.
+    incident
+        The name of the rule job with the root cause of the incident, for all findings of it and of
+        what may follow from it: those to come, too. Exactly one of the three is recorded.
     who
         The name of the person or program.
     at
@@ -67,7 +69,7 @@ class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     Raises
     ------
     ValueError
-        If not exactly one of `finding` and `rule` is set.
+        If both of a finding and a rule job are set, or neither.
     """
 
     kind: AcknowledgementKind
@@ -76,11 +78,12 @@ class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     at: Annotated[datetime, Meta(tz=True)]
     finding: _Text | None = None
     rule: _Text | None = None
+    incident: _Text | None = None
     until: date | None = None
 
     def __post_init__(self) -> None:
-        if (self.finding is None) == (self.rule is None):
-            raise ValueError("an acknowledgement must have either a finding or a rule")
+        if (self.finding is None) == (self.rule is None and self.incident is None):
+            raise ValueError("an acknowledgement must have a finding, a rule or an incident")
 
     @property
     def is_muted(self) -> bool:
@@ -204,12 +207,12 @@ def _read_s3(output: str) -> bytes:
 
 
 def active(acknowledgements: Iterable[Acknowledgement], now: datetime) -> list[Acknowledgement]:
-    """Return the acknowledgements that hold at a time: the last on each finding and each rule.
+    """Return the acknowledgements that hold at a time: the last on each of their subjects.
 
     Those that were withdrawn or have expired are left out.
     """
     today = now.astimezone(UTC).date()
-    last = {(entry.finding, entry.rule): entry for entry in acknowledgements}
+    last = {(entry.finding, entry.rule, entry.incident): entry for entry in acknowledgements}
     return [
         entry
         for entry in last.values()

@@ -15,9 +15,9 @@ from rule_core.storage.base import ObjectNotFoundError
 from rule_core.storage.uri import is_s3, open_store
 from rule_runner.errors import OutputError
 from rule_runner.escape import printable
-from rule_runner.results.acknowledged import acknowledged_in
 from rule_runner.results.durable_files import read_regular
 from rule_runner.results.file_names import MEASUREMENTS, OLD_RESULT, RESULTS
+from rule_runner.results.issues.acknowledged import acknowledged_in
 from rule_runner.results.measurements import MeasurementsFile, decode_measurements
 from rule_runner.results.schema import EvaluationResult, RuleResult, TrialSummary
 from rule_runner.results.status import Outcome

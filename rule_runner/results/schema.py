@@ -255,6 +255,11 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
         return [finding for finding in self.evidence if finding.counts]
 
     @property
+    def open_findings(self) -> list[Evidence]:
+        """The evidence that counts and still holds."""
+        return [each for each in self.findings if each.state != FindingState.RECOVERED]
+
+    @property
     def asides(self) -> list[Evidence]:
         """The notes and the muted findings of the evidence."""
         return [finding for finding in self.evidence if not finding.counts]
@@ -270,7 +275,12 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_set_aside(self) -> bool:
         """Whether an issue does not count: it has recovered, or was muted after the evaluation."""
-        return self.state == FindingState.RECOVERED or self.is_muted
+        return self.has_recovered or self.is_muted
+
+    @property
+    def has_recovered(self) -> bool:
+        """Whether an issue has recovered, and was not muted."""
+        return self.state == FindingState.RECOVERED and not self.is_muted
 
     @property
     def is_acknowledged(self) -> bool:

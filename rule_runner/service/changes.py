@@ -184,7 +184,7 @@ class Changes:
         if events:  # a client that has the last one has them all
             events[-1] = events[-1]._replace(id=revision)
         steps = {
-            trial_id: {job.name: job.step for job in jobs if job.outcome == Outcome.ISSUES_FOUND}
+            trial_id: {job.name: job.step for job in jobs if job.verdict == Outcome.ISSUES_FOUND}
             for trial_id, jobs in rules.items()
         }
         return _State(changes.removals, changes.revision, {**since.issues, **steps}), events
@@ -207,7 +207,7 @@ def _events(trial: TrialRecord, rules: list[RuleRecord], before: _Steps) -> Iter
         changed_at=trial.changed_at,
     )
     for rule in rules:
-        is_issue = rule.outcome == Outcome.ISSUES_FOUND
+        is_issue = rule.verdict == Outcome.ISSUES_FOUND
         if is_issue and (rule.name, rule.step) not in before.items():
             yield event(
                 "finding",

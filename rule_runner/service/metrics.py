@@ -60,12 +60,14 @@ class ServiceCollector(Collector):
         with self._service.index() as index:
             trials, rules = index.counts(), index.rule_counts()
             work, restarts = index.rule_work(), index.restarts()
+            incidents = {(severity,): n for severity, n in index.incident_counts().items()}
             undelivered = sum(index.undelivered().values())
         jobs = {
             (rule, outcome): n for rule, counts in rules.items() for outcome, n in counts.items()
         }
         yield _gauge("trials", "Trials by state and outcome.", trials.items(), "state", "outcome")
         yield _gauge("rule_jobs", "Rule jobs by rule and outcome.", jobs.items(), "rule", "outcome")
+        yield _gauge("incidents", "Open incidents by severity.", incidents.items(), "severity")
         for column, (name, meaning) in enumerate(_WORK):
             figures = [((rule,), row[column]) for rule, row in work.items()]
             yield _gauge(name, meaning, figures, "rule")

@@ -4,7 +4,6 @@ import posixpath
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from rule_core.storage.uri import is_s3
@@ -14,16 +13,13 @@ from rule_runner.errors import counted
 from rule_runner.report.html.trials import TrialRow, trial_row, trials_page
 from rule_runner.results.file_names import REPORT
 
-if TYPE_CHECKING:
-    from rule_runner.results.status import Outcome
-
 
 class PageFile(CollectedFile):
     """One HTML file; links are relative, so that it can be moved together with the outputs."""
 
     def __init__(self, place: str) -> None:
         super().__init__(place)
-        self._counts: Counter[Outcome] = Counter()
+        self._counts: Counter[str] = Counter()
 
     def add(self, trial: CollectedTrial) -> None:
         """Add the row of a trial."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Final
 
 from rule_core.exceptions import SMDebugError
 from rule_core.sources.address import address_of
@@ -21,7 +22,10 @@ from rule_runner.results.schema import (
     TrialSummary,
     summary_of_trial,
 )
-from rule_runner.results.status import Outcome
+from rule_runner.results.status import FindingState, Outcome
+
+_RECOVERED: Final = str(FindingState.RECOVERED)
+_RANKS: Final = RANKS | {_RECOVERED: RANKS[Outcome.NO_ISSUES_FOUND] - 0.5}
 
 
 @dataclass(slots=True)
@@ -54,13 +58,17 @@ class CollectedTrial:
         return address_of(self.trial).name if self.trial else self.output.rpartition("/")[2]
 
     @property
-    def outcome(self) -> Outcome:
-        """The outcome that needs attention most; an error if a result is missing."""
+    def outcome(self) -> str:
+        """The outcome that needs attention most; an error if a result is missing.
+
+        ``recovered`` counts as one: that of an issue that does not hold any more.
+        """
         if self.problems:
             return Outcome.ERROR
-        known = [rule.outcome for rule in self.rules if rule.outcome in RANKS]
+        outcomes = [_RECOVERED if rule.has_recovered else rule.outcome for rule in self.rules]
+        known = [outcome for outcome in outcomes if outcome in _RANKS]
         judged = [outcome for outcome in known if outcome != Outcome.NOT_EVALUATED]
-        return Outcome(min(judged or known, key=RANKS.__getitem__, default=Outcome.ERROR))
+        return min(judged or known, key=_RANKS.__getitem__, default=Outcome.ERROR)
 
     def as_evaluation(self) -> EvaluationResult:
         """Return the results in the form of one evaluation."""

@@ -62,6 +62,7 @@ def github(folders: tuple[str, ...], check: str | None, comment: bool, fail_on: 
 @click.argument("output", metavar="DIR")
 @text("--rule", "NAME", "All findings of this rule, also those to come.")
 @text("--finding", "ID", "One finding; without options they are listed.")
+@text("--incident", "ID", "A root cause, by ID or rule, and what may follow: also what is to come.")
 @text("--reason", "TEXT", "Why; required.")
 @flag("--mute", "Do not count: neither fail a command nor alert.")
 @flag("--withdraw", "Take back what was said before.")
@@ -78,6 +79,7 @@ def acknowledge(
     output: str,
     rule: str | None,
     finding: str | None,
+    incident: str | None,
     reason: str | None,
     mute: bool,
     withdraw: bool,
@@ -86,22 +88,22 @@ def acknowledge(
 ) -> None:
     """Acknowledge or mute findings in the output folder DIR.
 
-    Reports, alerts and 'fleet collect' show who did so and why. Without --rule and --finding, the
-    command lists the findings with their IDs. DIR may be an address, s3://bucket/prefix.
+    Reports, alerts and 'fleet collect' show who did so and why. Without --rule, --finding and
+    --incident, the command lists the findings and incidents with their IDs. DIR may be an address,
+    s3://bucket/prefix.
     """
     from rule_runner.commands.acknowledge import command
     from rule_runner.results.acknowledgements import AcknowledgementKind
 
     options = (reason, until, who, mute or None, withdraw or None)
-    if rule is None and finding is None:
+    targets = [target for target in (rule, finding, incident) if target is not None]
+    if not targets:
         if any(option is not None for option in options):
-            raise UsageError(
-                "Options --rule or --finding are missing: they say what is acknowledged."
-            )
+            raise UsageError("Give --rule, --finding or --incident: they say what is acknowledged.")
         command.list_findings(output)
         return
-    if rule is not None and finding is not None:
-        raise UsageError("Options --rule and --finding cannot be combined.")
+    if len(targets) > 1:
+        raise UsageError("Options --rule, --finding and --incident cannot be combined.")
     if mute and withdraw:
         raise UsageError("Options --mute and --withdraw cannot be combined.")
     if not reason:
@@ -111,6 +113,7 @@ def acknowledge(
         output,
         rule,
         finding,
+        incident,
         AcknowledgementKind.WITHDRAWN if withdraw else kind,
         reason,
         who=who,

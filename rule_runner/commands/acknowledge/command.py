@@ -3,6 +3,7 @@
 import getpass
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
+from operator import attrgetter
 from typing import Final
 
 from rule_core.rules.params import did_you_mean
@@ -12,7 +13,8 @@ from rule_runner.escape import printable
 from rule_runner.report.saved_results import Run
 from rule_runner.report.text import evidence, verdict
 from rule_runner.results import acknowledgements
-from rule_runner.results.acknowledged import finding_ids
+from rule_runner.results.issues.acknowledged import finding_ids
+from rule_runner.results.issues.incidents import incidents, root_of
 from rule_runner.results.schema import RuleResult
 
 _LISTED: Final = 20  # findings of a rule
@@ -22,6 +24,7 @@ def acknowledge(
     place: str,
     rule: str | None,
     finding: str | None,
+    incident: str | None,
     kind: acknowledgements.AcknowledgementKind,
     reason: str,
     *,
@@ -34,8 +37,9 @@ def acknowledge(
     ----------
     place
         The output folder of an evaluation, or its ``s3://`` address.
-    rule, finding
-        What is acknowledged: a rule job, or one finding by its ID; the other is None.
+    rule, finding, incident
+        What is acknowledged: a rule job, one finding by its ID, or an incident by its ID or the
+        name of its root cause; the others are None.
     who
         By default the name of the user of this process.
     until
@@ -44,7 +48,7 @@ def acknowledge(
     Raises
     ------
     ClientError
-        If there are no results, or they have no such rule or finding.
+        If there are no results, or they have no such rule, finding or incident.
     OutputError
         If it cannot be written.
     UsageError
@@ -54,7 +58,9 @@ def acknowledge(
     if until is not None and until < now.date():
         raise UsageError(f"Option --until must be a day that has not passed, got {until}.")
     run = _run(place)
-    name = _check(run, rule, finding)
+    if incident is not None:
+        incident = _root(run, incident)
+    name = incident or _check(run, rule, finding)
     problem = "Options --reason and --who must be 1 to 1000 characters long: "
     with translated(UsageError, ValueError, before=problem, after="."):
         said = acknowledgements.Acknowledgement(
@@ -64,12 +70,14 @@ def acknowledge(
             at=now,
             finding=finding,
             rule=rule,
+            incident=incident,
             until=until,
         )
         acknowledgements.append_acknowledgement(run.output, said)
     what = "all findings" if finding is None else f"finding {finding}"
+    what = f"{what} of {name}" + " and what may follow from it" * (incident is not None)
     end = f" until {until}" if until else ""
-    print(printable(f"{str(kind).capitalize()}{end}: {what} of {name} in {run.output}."))
+    print(printable(f"{str(kind).capitalize()}{end}: {what} in {run.output}."))
 
 
 def list_findings(place: str) -> None:
@@ -80,8 +88,12 @@ def list_findings(place: str) -> None:
     ClientError
         If there are no results.
     """
-    for job in _run(place).jobs:
-        rule = job.result
+    rules = [job.result for job in _run(place).jobs]
+    for group in filter(attrgetter("consequences"), incidents(rules)):
+        record = group.record()
+        names = ", ".join(record.consequences)
+        print(printable(f"{record.id}  {record.root} and what may follow from it: {names}"))
+    for rule in rules:
         if rule.evidence:
             print(printable(f"{rule.configuration_name}: {verdict(rule)}"))
             for line in _lines(rule):
@@ -106,6 +118,23 @@ def _run(place: str) -> Run:
             f"them, such as {saved.runs[0].output!r}."
         )
     return saved.runs[0]
+
+
+def _root(run: Run, incident: str) -> str:
+    """Return the name of the rule job that is the root cause of an incident.
+
+    Raises
+    ------
+    ClientError
+        If there is no such incident.
+    """
+    root = root_of(incident, [job.result for job in run.jobs])
+    if root is None:
+        raise ClientError(
+            f"No incident {incident!r} in {run.output!r}. List them and their IDs with "
+            f"'rule-runner acknowledge {run.output}'."
+        )
+    return root.configuration_name
 
 
 def _check(run: Run, rule: str | None, finding: str | None) -> str:

@@ -24,7 +24,7 @@ from rule_runner.report.text import (
     reason,
     verdict,
 )
-from rule_runner.results.incidents import RunState, incidents, run_state
+from rule_runner.results.issues.incidents import RunState, incidents, run_state
 from rule_runner.results.schema import EvaluationResult, RuleResult, in_order
 from rule_runner.results.status import FindingState, Outcome
 
@@ -234,10 +234,10 @@ def _named(rule: RuleResult) -> str:
 
 
 def _first(rule: RuleResult, *, whole: bool = False) -> str:
-    """Return what the first finding of a rule says, if `whole` with its advice and numbers."""
-    if not rule.findings:
+    """Return what the first finding that holds says, if `whole` with its advice and numbers."""
+    if not rule.open_findings:
         return place(rule).strip()
-    finding = rule.findings[0]
+    finding = rule.open_findings[0]
     if whole or finding.acknowledgement or not finding.summary:
         return evidence(finding, rule.unit)
     return printable(finding.summary)

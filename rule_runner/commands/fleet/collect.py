@@ -19,7 +19,7 @@ from rule_runner.config.request import STDIN
 from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, ClientError, counted, worst_exit_code
 from rule_runner.escape import print_lines
 from rule_runner.results.evaluations import ORDER
-from rule_runner.results.status import Outcome
+from rule_runner.results.status import FindingState, Outcome
 
 PLAN_SUFFIX: Final = ".jsonl"
 _PROBLEMS: Final = 20  # printed at most
@@ -57,7 +57,7 @@ def collect(places: Sequence[str], targets: Targets, fail_on: Severity | None) -
     OutputError
         If a file cannot be written.
     """
-    counts: Counter[Outcome] = Counter()
+    counts: Counter[str] = Counter()
     codes: set[int] = set()
     problems: list[str] = []
     with ExitStack() as stack:
@@ -106,7 +106,8 @@ def _exit_code(trial: CollectedTrial, fail_on: Severity | None) -> int:
     return EXIT_ISSUES if issues else 0
 
 
-def _summary(counts: Counter[Outcome]) -> str:
+def _summary(counts: Counter[str]) -> str:
     """Return a line on all trials."""
-    parts = ", ".join(f"{counts[outcome]} {outcome}" for outcome in ORDER if counts[outcome])
+    outcomes = (*ORDER, FindingState.RECOVERED)
+    parts = ", ".join(f"{counts[outcome]} {outcome}" for outcome in outcomes if counts[outcome])
     return f"{counted(counts.total(), 'trial')}: {parts}."

@@ -25,7 +25,7 @@ from rule_runner.report.text import STATE_OUTCOMES, headline, origin
 from rule_runner.results.durable_files import make_folder, remove_scratch, write_atomically
 from rule_runner.results.evaluations import ORDER
 from rule_runner.results.file_names import REPORT
-from rule_runner.results.incidents import in_causal_order, run_state
+from rule_runner.results.issues.incidents import in_causal_order, run_state
 from rule_runner.results.schema import RuleResult
 from rule_runner.results.status import FindingState, Outcome, for_people
 from rule_runner.results.versions import versions as own_versions

@@ -36,7 +36,7 @@ class TrialRow:
 
     name: str
     trial: str
-    outcome: Outcome
+    outcome: str
     rules: Sequence[RuleResult]
     problems: Sequence[str]
     page: str
@@ -44,7 +44,7 @@ class TrialRow:
 
 def trial_row(row: TrialRow) -> str:
     """Return a row of the table as HTML."""
-    word, sign = WORDS[row.outcome]
+    (verdict,) = tally({row.outcome: 1})
     verdicts = [
         _verdict(rule, position, row.page)
         for position, rule in enumerate(row.rules, 1)
@@ -62,9 +62,7 @@ def trial_row(row: TrialRow) -> str:
         name=row.name,
         trial=row.trial,
         page=row.page,
-        outcome=str(row.outcome),
-        word=word,
-        sign=sign,
+        **verdict,
         verdicts=verdicts[:VERDICTS],
         others=", ".join(others),
         problems=row.problems,
@@ -89,7 +87,7 @@ def _tone(rule: RuleResult) -> str:
     return rule.outcome if rule.outcome in list(Outcome) else str(Outcome.ERROR)
 
 
-def trials_page(title: str, counts: Mapping[Outcome, int], rows: Iterator[str]) -> Iterator[str]:
+def trials_page(title: str, counts: Mapping[str, int], rows: Iterator[str]) -> Iterator[str]:
     """Yield the page in pieces.
 
     Parameters

@@ -14,12 +14,13 @@ from rule_runner.index.commands import Command, TrialAction
 from rule_runner.index.outputs import read_results
 from rule_runner.index.records import TrialRecord
 from rule_runner.index.states import WatchState
-from rule_runner.results.acknowledged import finding_ids
 from rule_runner.results.acknowledgements import (
     Acknowledgement,
     AcknowledgementKind,
     append_acknowledgement,
 )
+from rule_runner.results.issues.acknowledged import finding_ids
+from rule_runner.results.issues.incidents import root_of
 from rule_runner.service.api.queries import converted, trial_of
 from rule_runner.service.responses import MsgspecResponse, service_of
 
@@ -36,12 +37,13 @@ class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AcknowledgeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What somebody says about a finding, or about all findings of a rule job.
+    """What somebody says about a finding, all findings of a rule job, or an incident.
 
     Attributes
     ----------
-    finding, rule
-        The ID of the finding, or the name of the rule job.
+    finding, rule, incident
+        The ID of the finding, the name of the rule job, or the ID of the incident or the name of
+        the rule job with its root cause.
     until
         The last day on which it holds, in UTC.
     mute
@@ -53,6 +55,7 @@ class AcknowledgeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     reason: Text
     finding: Text | None = None
     rule: Text | None = None
+    incident: Text | None = None
     until: date | None = None
     mute: bool = False
     withdraw: bool = False
@@ -69,7 +72,7 @@ def _acknowledge(request: Request, body: AcknowledgeBody) -> Response:
     with service.index() as index:
         trial = trial_of(index, request.path_params["trial"])
         rules = {rule.name for rule in index.rules_of(trial.id)}
-    _check_target(trial, body, rules)
+    incident = _check_target(trial, body, rules)
     kind = AcknowledgementKind.MUTED if body.mute else AcknowledgementKind.ACKNOWLEDGED
     acknowledgement = Acknowledgement(
         kind=AcknowledgementKind.WITHDRAWN if body.withdraw else kind,
@@ -78,6 +81,7 @@ def _acknowledge(request: Request, body: AcknowledgeBody) -> Response:
         at=datetime.fromtimestamp(service.clock.time(), UTC),
         finding=body.finding,
         rule=body.rule,
+        incident=incident,
         until=body.until,
     )
     append_acknowledgement(trial.output, acknowledgement)
@@ -86,9 +90,11 @@ def _acknowledge(request: Request, body: AcknowledgeBody) -> Response:
     return MsgspecResponse(acknowledgement, 201)
 
 
-def _check_target(trial: TrialRecord, body: AcknowledgeBody, rules: set[str]) -> None:
-    if (body.finding is None) == (body.rule is None):
-        raise HTTPException(400, "Give either 'finding' or 'rule'.")
+def _check_target(trial: TrialRecord, body: AcknowledgeBody, rules: set[str]) -> str | None:
+    """Check what is acknowledged; return the name of the root cause of an incident."""
+    targets = (body.finding, body.rule, body.incident)
+    if sum(target is not None for target in targets) != 1:
+        raise HTTPException(400, "Give one of 'finding', 'rule' and 'incident'.")
     if trial.removed:
         raise HTTPException(409, "The output of this trial was removed.")
     if body.rule is not None and body.rule not in rules:
@@ -97,6 +103,12 @@ def _check_target(trial: TrialRecord, body: AcknowledgeBody, rules: set[str]) ->
         results = read_results(trial.output)
         if not any(body.finding in finding_ids(result) for result in results):
             raise HTTPException(404, f"The trial has no finding {body.finding!r:.200}.")
+    if body.incident is None:
+        return None
+    root = root_of(body.incident, read_results(trial.output))
+    if root is None:
+        raise HTTPException(404, f"The trial has no incident {body.incident!r:.200}.")
+    return root.configuration_name
 
 
 async def reevaluate(request: Request) -> Response:

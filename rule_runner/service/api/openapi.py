@@ -35,9 +35,10 @@ _FIELDS: Final[dict[str, dict[str, Any]]] = {  # of addresses
 }
 _TEXT: Final = {"type": "string"}
 _NONE: Final = {"type": "null"}
-_EITHER: Final = [  # the target of an acknowledgement
-    {"required": ["finding"], "properties": {"finding": _TEXT, "rule": _NONE}},
-    {"required": ["rule"], "properties": {"rule": _TEXT, "finding": _NONE}},
+_TARGETS: Final = ("finding", "rule", "incident")  # of an acknowledgement
+_EITHER: Final = [
+    {"required": [name], "properties": dict.fromkeys(_TARGETS, _NONE) | {name: _TEXT}}
+    for name in _TARGETS
 ]
 
 

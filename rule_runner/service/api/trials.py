@@ -1,10 +1,11 @@
 """Trials: the table of all trials, one trial with its findings and files, and its curves."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Annotated, Final
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,10 +13,12 @@ from rule_core.severity import Severity
 from rule_runner.errors import OutputError
 from rule_runner.index.outputs import read_results
 from rule_runner.index.reader import IndexReader
-from rule_runner.index.records import RuleRecord, TrialRecord
-from rule_runner.results.acknowledged import finding_ids
+from rule_runner.index.records import RECOVERED, RuleRecord, TrialRecord
+from rule_runner.report.text import evidence as evidence_line
+from rule_runner.results.issues.acknowledged import finding_ids
+from rule_runner.results.issues.incidents import Incident, incidents
 from rule_runner.results.json_text import JsonScalar
-from rule_runner.results.schema import RuleResult
+from rule_runner.results.schema import IncidentRecord, RuleResult
 from rule_runner.service.api.files import output_files
 from rule_runner.service.api.queries import TrialQuery, checked_query, trial_of, trial_query
 from rule_runner.service.curves.series import MAX_POINTS, POINTS, SeriesCache, SeriesQuery
@@ -31,6 +34,12 @@ class RuleItem(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     acknowledged
         Whether all its findings are acknowledged or muted.
+    verdict
+        The outcome that people see: ``Recovered`` if its issue does not hold.
+    recovered_at
+        The step since which that is so; None otherwise.
+    root
+        The name of the rule job with the root cause of its incident; "" without one.
     """
 
     name: str
@@ -40,7 +49,32 @@ class RuleItem(msgspec.Struct, frozen=True, kw_only=True):
     step: int | None
     findings: int
     judged: int
+    verdict: str
     acknowledged: bool = False
+    recovered_at: int | None = None
+    root: str | None = ""
+
+
+class IncidentItem(IncidentRecord, frozen=True, kw_only=True):
+    """An incident of a trial.
+
+    Attributes
+    ----------
+    state
+        ``broken`` if anything of it is an error, otherwise ``suspicious``.
+    since
+        The global step since which its root cause holds.
+    sentence, advice
+        What the root cause is, and what to do first; the advice is "" if its rule has none.
+    acknowledged
+        Whether somebody has acknowledged its root cause.
+    """
+
+    state: str
+    since: int | None
+    sentence: str
+    advice: str
+    acknowledged: bool
 
 
 class TrialItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,8 +84,12 @@ class TrialItem(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     outcome
         That of its rules together; "" before the first verdicts.
+    verdict
+        The outcome that people see: ``Recovered`` if none of its issues holds.
     severity
-        Of its most serious finding; None without issues.
+        Of its most serious finding that has not recovered; None without issues.
+    since, sentence
+        Of the root cause of its most serious incident; None and "" without one.
     last_step
         The last step that a rule has judged.
     attempt
@@ -73,6 +111,9 @@ class TrialItem(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     reason: str
     rules: list[RuleItem]
+    verdict: str = ""
+    since: int | None = None
+    sentence: str = ""
 
 
 class FindingItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +131,7 @@ class FindingItem(msgspec.Struct, frozen=True, kw_only=True):
     mode: str | None
     summary: str | None
     advice: str | None
+    recovered_at: int | None
 
 
 class TrialDetail(TrialItem, frozen=True, kw_only=True):
@@ -97,6 +139,8 @@ class TrialDetail(TrialItem, frozen=True, kw_only=True):
 
     Attributes
     ----------
+    incidents
+        The most serious ones first.
     findings
         The first thousand.
     configuration
@@ -108,6 +152,7 @@ class TrialDetail(TrialItem, frozen=True, kw_only=True):
     """
 
     output: str
+    incidents: list[IncidentItem]
     findings: list[FindingItem]
     configuration: Mapping[str, Mapping[str, JsonScalar]]
     files: list[str]
@@ -140,15 +185,20 @@ def trial_list(index: IndexReader, query: TrialQuery, revision: str = "") -> Tri
 
 def trial_item(trial: TrialRecord, rules: Sequence[RuleRecord]) -> TrialItem:
     """Return the row of a trial."""
-    severities = [rule.severity for rule in rules if rule.severity is not None]
+    severities = [rule.severity for rule in rules if rule.severity and rule.verdict != RECOVERED]
     steps = [rule.last_step for rule in rules if rule.last_step is not None]
+    serious = sorted(filter(attrgetter("counted_severity", "root"), rules), key=_urgency)
+    cause = next((rule for rule in rules if serious and rule.name == serious[0].root), None)
     return TrialItem(
         id=trial.id,
         path=trial.path,
         root=trial.root,
         state=str(trial.state),
         outcome=trial.outcome,
+        verdict=trial.verdict,
         severity=max(severities, key=lambda severity: severity.rank, default=None),
+        since=cause.since if cause else None,
+        sentence=cause.sentence if cause else "",
         started_at=trial.started_at,
         ended_at=trial.ended_at,
         changed_at=trial.changed_at,
@@ -159,11 +209,35 @@ def trial_item(trial: TrialRecord, rules: Sequence[RuleRecord]) -> TrialItem:
     )
 
 
+def _urgency(rule: RuleRecord) -> tuple[int, int]:
+    """Return a sort key for issues that count: the most serious and then the earliest first."""
+    rank = 0 if rule.counted_severity is None else rule.counted_severity.rank
+    return -rank, rule.since or 0
+
+
 def _rule_item(rule: RuleRecord) -> RuleItem:
     """Return a rule job in the form that the row of its trial uses."""
     item = msgspec.convert(rule, RuleItem, from_attributes=True)
-    is_muted = rule.severity is not None and rule.counted_severity is None
-    return msgspec.structs.replace(item, acknowledged=rule.acknowledged or is_muted)
+    is_muted = rule.severity and rule.counted_severity is None and rule.verdict != RECOVERED
+    return msgspec.structs.replace(item, acknowledged=rule.acknowledged or bool(is_muted))
+
+
+def incident_items(results: Iterable[RuleResult]) -> list[IncidentItem]:
+    """Return the incidents in the results of a trial."""
+    return [*map(_incident, incidents(results))]
+
+
+def _incident(incident: Incident) -> IncidentItem:
+    root = incident.root
+    finding = next(iter(root.open_findings), None)
+    return IncidentItem(
+        **msgspec.structs.asdict(incident.record()),
+        state="broken" if incident.severity is Severity.ERROR else "suspicious",
+        since=finding.global_step if finding else root.global_step,
+        sentence=(finding.summary or evidence_line(finding, root.unit)) if finding else "",
+        advice=(finding.advice or "") if finding else "",
+        acknowledged=root.is_acknowledged,
+    )
 
 
 def list_trials(request: Request) -> Response:
@@ -193,6 +267,7 @@ def trial_detail(request: Request) -> Response:
     detail = TrialDetail(
         **msgspec.structs.asdict(item),
         output=trial.output,
+        incidents=incident_items(results),
         findings=findings[:_MOST_FINDINGS],
         configuration={result.configuration_name: result.parameters for result in results},
         files=[file.name for file in output_files(trial.output)],
@@ -216,6 +291,7 @@ def _findings(result: RuleResult) -> Iterator[FindingItem]:
             mode=evidence.mode or None,
             summary=evidence.summary or None,
             advice=evidence.advice or None,
+            recovered_at=None if evidence.recovered_at is UNSET else evidence.recovered_at,
         )
 
 

@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from rule_core.model.segments import step_text
 from rule_runner.report.html.trials import template_environment
 from rule_runner.service.pages.words import short
 
@@ -72,7 +73,7 @@ def _utc(seconds: float) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = template_environment(TEMPLATES, short=short, utc=_utc)
+    environment = template_environment(TEMPLATES, short=short, utc=_utc, step=step_text)
     environment.globals["static_url"] = static_url
     return environment
 

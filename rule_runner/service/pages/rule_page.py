@@ -14,9 +14,14 @@ from rule_runner.index.reader import IndexReader
 from rule_runner.index.records import RuleRecord, TrialFilter, TrialRecord
 from rule_runner.loading.loader import every_builtin
 from rule_runner.report.rule_pages import page
-from rule_runner.results.evaluations import ORDER
 from rule_runner.results.status import Outcome
-from rule_runner.service.pages.words import TrialName, Verdict, split_path, verdict
+from rule_runner.service.pages.words import (
+    VERDICTS,
+    TrialName,
+    Verdict,
+    split_path,
+    verdict,
+)
 
 TRIALS_SHOWN: Final = 100
 _MARKDOWN: Final = MarkdownIt("commonmark", {"html": False}).enable("table")  # escapes HTML
@@ -63,7 +68,7 @@ class RuleTrial(NamedTuple):
 
 def rule_entry(name: str, counts: Mapping[str, int]) -> RuleEntry:
     """Return a rule with its counts by outcome."""
-    ordered = {str(outcome): counts[outcome] for outcome in ORDER if outcome in counts}
+    ordered = {str(outcome): counts[outcome] for outcome in VERDICTS if outcome in counts}
     return RuleEntry(name, rule_text(name), ordered)
 
 
@@ -80,7 +85,7 @@ def rule_trials(index: IndexReader, name: str) -> tuple[list[RuleTrial], int]:
     listed = []
     for trial in trials:
         record = next(rule for rule in by_trial[trial.id] if rule.name == name)
-        how = verdict(record.outcome, record.severity)
+        how = verdict(record.verdict, record.severity)
         listed.append(RuleTrial(trial, split_path(trial.path), how, record))
     return listed, total
 

@@ -8,12 +8,12 @@ from urllib.parse import urlencode
 import msgspec
 
 from rule_runner.index.states import WatchState
-from rule_runner.results.evaluations import ORDER
 from rule_runner.results.status import Outcome
 from rule_runner.service.api.queries import TrialQuery
 from rule_runner.service.api.trials import RuleItem, TrialItem
 from rule_runner.service.pages.words import (
     STATES,
+    VERDICTS,
     Verdict,
     short,
     split_path,
@@ -99,20 +99,20 @@ def _row(item: TrialItem, names: Sequence[str]) -> TableRow:
         item,
         *split_path(item.path),
         STATES[WatchState(item.state)],
-        verdict_so_far(item.outcome, item.severity),
+        verdict_so_far(item.verdict, item.severity),
         cells,
         sha256(msgspec.json.encode((item, names))).hexdigest()[:_VERSION_LENGTH],
     )
 
 
 def _cell(rule: RuleItem) -> Cell:
-    how = verdict(rule.outcome, rule.severity)
+    how = verdict(rule.verdict, rule.severity)
     where = "" if rule.step is None else f" at step {rule.step:,}"
     count = f", {rule.findings:,} findings" if rule.findings > 1 else ""
     acknowledged = ", acknowledged" if rule.acknowledged else ""
     name = short(rule.name)
     label = f"{name}: {how.word}{where}{count}{acknowledged}"
-    return Cell(name, how, label, rule.outcome in _LOUD, rule.acknowledged)
+    return Cell(name, how, label, rule.verdict in _LOUD, rule.acknowledged)
 
 
 def address(query: TrialQuery, **changes: object) -> str:
@@ -142,7 +142,7 @@ def chips(query: TrialQuery, counts: Mapping[tuple[str, str], int]) -> list[Chip
     all_trials = address(query, state=None, outcome=None)
     is_all = query.state is None and query.outcome is None
     result = [Chip("All", "", "all", sum(counts.values()), all_trials, is_all)]
-    groups = [("outcome", 1, str(outcome), verdict(outcome)) for outcome in ORDER]
+    groups = [("outcome", 1, str(outcome), verdict(outcome)) for outcome in VERDICTS]
     groups += [("state", 0, str(state), Verdict(state, STATES[state], "")) for state in PENDING]
     for field, column, value, how in groups:
         if count := sum(n for key, n in counts.items() if key[column] == value):

@@ -8,20 +8,20 @@ from markupsafe import Markup
 
 from rule_core.analysis.axis import number
 from rule_core.severity import Severity
-from rule_runner.index.records import RuleRecord, TrialRecord
-from rule_runner.report.text import coverage, mark
-from rule_runner.results.acknowledged import finding_ids
-from rule_runner.results.evaluations import RANKS
+from rule_runner.index.records import RECOVERED, RuleRecord, TrialRecord
+from rule_runner.report.text import coverage, mark, recovery
+from rule_runner.results.issues.acknowledged import finding_ids
 from rule_runner.results.json_text import JsonScalar
 from rule_runner.results.schema import Evidence, RuleResult
-from rule_runner.results.status import Outcome, for_people
+from rule_runner.results.status import FindingState, Outcome, for_people
 from rule_runner.service.pages.moments import Moment, Moments
 from rule_runner.service.pages.rule_page import rule_text
-from rule_runner.service.pages.words import Verdict, short, split_path, verdict
+from rule_runner.service.pages.words import VERDICTS, Verdict, short, split_path, verdict
 
 FINDINGS_SHOWN: Final = 200
 QUIET: Final = frozenset({Outcome.NO_ISSUES_FOUND, Outcome.NOT_EVALUATED, Outcome.IN_PROGRESS})
 MAX_RUNS: Final = 8
+_RANKS: Final = {verdict: rank for rank, verdict in enumerate(VERDICTS)}
 
 
 class FindingView(NamedTuple):
@@ -61,8 +61,9 @@ class JobView(NamedTuple):
 
     Attributes
     ----------
-    mark
-        What people said about all of its findings, or "".
+    mark, incident
+        What people said about all of its findings, or ""; and the root cause, if they said it
+        about an incident.
     place
         Where its condition was met first, or "".
     reason
@@ -82,6 +83,7 @@ class JobView(NamedTuple):
     source: str
     parameters: Mapping[str, str]
     mark: str
+    incident: str | None
 
 
 class ProfileView(NamedTuple):
@@ -122,27 +124,28 @@ def job_views(rules: Iterable[RuleRecord], results: Iterable[RuleResult]) -> lis
         What their output folders say.
     """
     by_name = {result.configuration_name: result for result in results}
-    ordered = sorted(rules, key=lambda rule: (RANKS.get(rule.outcome, 0), rule.name))
+    ordered = sorted(rules, key=lambda rule: (_RANKS.get(rule.verdict, 0), rule.name))
     return [_job(rule, by_name.get(rule.name)) for rule in ordered]
 
 
 def _job(rule: RuleRecord, result: RuleResult | None) -> JobView:
     text = rule_text(rule.rule)
-    is_issue = rule.outcome == Outcome.ISSUES_FOUND
-    details = "" if result is None or is_issue else for_people(result.status_details or "")
+    has_issue = rule.outcome == Outcome.ISSUES_FOUND
+    details = "" if result is None or has_issue else for_people(result.status_details or "")
     parameters = {} if result is None else result.parameters
     return JobView(
         record=rule,
-        verdict=verdict(rule.outcome, rule.severity),
+        verdict=verdict(rule.verdict, rule.severity),
         is_quiet=rule.outcome in QUIET,
         place="" if rule.step is None else _first_place(rule.step, result),
         reason=short(details) if rule.outcome != Outcome.NO_ISSUES_FOUND else "",
         coverage=f"judged {rule.judged:,} steps" if result is None else coverage(result),
-        remedy=text.remedy if text and is_issue else None,
+        remedy=text.remedy if text and rule.verdict == Outcome.ISSUES_FOUND else None,
         notes=[] if result is None else [short(note) for note in result.notes],
         source="" if result is None else _source(result),
         parameters={short(name): _scalar(value) for name, value in parameters.items()},
         mark=_mark(result) if result else "",
+        incident=result.acknowledgement.incident if result and result.acknowledgement else None,
     )
 
 
@@ -150,7 +153,8 @@ def _first_place(step: int, result: RuleResult | None) -> str:
     """Return the step at which a condition was met first, or when that was."""
     moment = None if result is None else Moments(result.trial).of(result, step)
     unit = "step" if result is None else result.unit
-    return f"{unit} {step:,}" if moment is None else f"{moment.clock} UTC"
+    first = f"{unit} {step:,}" if moment is None else f"{moment.clock} UTC"
+    return ", ".join([first, *(recovery(result) if result else ())])
 
 
 def _source(result: RuleResult) -> str:
@@ -202,11 +206,15 @@ def _finding(
     values = [
         f"measured {_scalar(finding.measured)}" if finding.measured is not None else "",
         f"limit {_scalar(finding.limit)}" if finding.limit is not None else "",
+        *recovery(finding),
     ]
     return FindingView(
         id=finding_id,
         job=result.configuration_name,
-        verdict=verdict(Outcome.ISSUES_FOUND, finding.severity),
+        verdict=verdict(
+            RECOVERED if finding.state == FindingState.RECOVERED else Outcome.ISSUES_FOUND,
+            finding.severity,
+        ),
         step=finding.step,
         where=short(" ".join(filter(None, where))),
         values=", ".join(filter(None, values)),

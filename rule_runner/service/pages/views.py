@@ -11,13 +11,18 @@ from starlette.routing import Route
 
 from rule_core.severity import Severity
 from rule_runner.index.reader import IndexReader
-from rule_runner.index.records import RuleRecord, TrialRecord
+from rule_runner.index.records import RECOVERED, RuleRecord, TrialRecord
 from rule_runner.loading.loader import every_builtin
-from rule_runner.results.evaluations import ORDER
 from rule_runner.results.status import Outcome
 from rule_runner.service.api.files import output_files
 from rule_runner.service.api.queries import TrialQuery, is_number, trial_of, trial_query
-from rule_runner.service.api.trials import TrialPage, saved_results, trial_item, trial_list
+from rule_runner.service.api.trials import (
+    TrialPage,
+    incident_items,
+    saved_results,
+    trial_item,
+    trial_list,
+)
 from rule_runner.service.pages.rendering import render
 from rule_runner.service.pages.rule_page import rule_entry, rule_text, rule_trials
 from rule_runner.service.pages.table import ROWS, address, chips, columns, rows, sort_link
@@ -30,6 +35,7 @@ from rule_runner.service.pages.trial_page import (
 )
 from rule_runner.service.pages.words import (
     STATES,
+    VERDICTS,
     Verdict,
     split_path,
     verdict,
@@ -38,11 +44,12 @@ from rule_runner.service.pages.words import (
 )
 from rule_runner.service.responses import service_of
 
-_OUTCOMES: Final = {str(outcome): verdict(outcome).word for outcome in ORDER}
-_SIGNS: Final = {str(outcome): verdict(outcome).sign for outcome in ORDER}
+_OUTCOMES: Final = {str(outcome): verdict(outcome).word for outcome in VERDICTS}
+_SIGNS: Final = {str(outcome): verdict(outcome).sign for outcome in VERDICTS}
 _LEGEND: Final = (
     verdict(Outcome.ISSUES_FOUND),
     verdict(Outcome.ISSUES_FOUND, Severity.WARNING),
+    verdict(RECOVERED),
     *map(verdict, (Outcome.ERROR, Outcome.NOT_EVALUATED, Outcome.STOPPED, Outcome.IN_PROGRESS)),
     verdict(Outcome.NO_ISSUES_FOUND),
 )
@@ -116,7 +123,8 @@ def trial(request: Request) -> Response:
         title=split_path(own.path),
         state=STATES[own.state],
         waits_for=waits_for(own, service.clock.time(), hindrance),
-        verdict=verdict_so_far(item.outcome, item.severity),
+        verdict=verdict_so_far(item.verdict, item.severity),
+        incidents=incident_items(results),
         jobs=job_views(rules[own.id], results),
         findings=finding_views(results, own.path),
         profile=profile,
@@ -146,7 +154,7 @@ def _profile(index: IndexReader, own: TrialRecord) -> ProfileView | None:
     return ProfileView(
         profile.id,
         profile.path,
-        verdict_so_far(item.outcome, item.severity),
+        verdict_so_far(item.verdict, item.severity),
         sum(rule.findings for rule in index.rules_of(profile.id)),
     )
 
@@ -159,7 +167,7 @@ def _overlaid(request: Request, own: TrialRecord) -> list[str]:
 
 
 def _verdict_of(rules: Iterable[RuleRecord], name: str) -> Verdict | None:
-    return next((verdict(rule.outcome, rule.severity) for rule in rules if rule.name == name), None)
+    return next((verdict(rule.verdict, rule.severity) for rule in rules if rule.name == name), None)
 
 
 def rules(request: Request) -> Response:

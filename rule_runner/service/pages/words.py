@@ -9,15 +9,17 @@ from rule_core.severity import Severity
 from rule_core.sources.address import address_of
 from rule_runner.escape import printable
 from rule_runner.index.reader import LONGEST_PAUSE_S
-from rule_runner.index.records import TrialRecord
+from rule_runner.index.records import RECOVERED, TrialRecord
 from rule_runner.index.states import WatchState
 from rule_runner.loading.profile_paths import FOLDERS
 from rule_runner.report.html.page import WORDS
+from rule_runner.results.evaluations import ORDER
 from rule_runner.results.status import Outcome
 
 NAME_LENGTH: Final = 200  # displayed characters
 _CACHED: Final = 4096  # a table repeats the same few texts
 WARNING: Final = "Warning"
+VERDICTS: Final = (*ORDER[:1], RECOVERED, *ORDER[1:])  # as people see outcomes
 STATES: Final = {
     WatchState.DISCOVERED: "Discovered",
     WatchState.QUEUED: "Queued",
@@ -43,6 +45,8 @@ def verdict(outcome: str, severity: Severity | None = None) -> Verdict:
     >>> verdict("IssuesFound", Severity.WARNING)
     Verdict(name='Warning', word='Warning', sign='▲')
     """
+    if outcome == RECOVERED:
+        return Verdict(RECOVERED, RECOVERED, "○")
     if outcome not in Outcome.__members__.values():
         return Verdict("Stopped", printable(outcome) or "No verdict yet", "·")
     if outcome == Outcome.ISSUES_FOUND and severity is Severity.WARNING:

@@ -19,8 +19,14 @@ from rule_runner.notify.messenger import Messenger, NotSentError, masked
 from rule_runner.report.text import evidence, reason
 from rule_runner.results.durable_files import Closing
 from rule_runner.watch.alerts.alert import Alert, message_on
+from rule_runner.watch.alerts.entries import Wait
 from rule_runner.watch.alerts.open_alerts import OpenAlerts
-from rule_runner.watch.alerts.store import LONGEST_PAUSE_S, AlertStore, UnsentMessage
+from rule_runner.watch.alerts.store import (
+    LONGEST_PAUSE_S,
+    AlertStore,
+    MessageKind,
+    UnsentMessage,
+)
 from rule_runner.watch.config import KIND, AlertsConfig
 from rule_runner.watch.pace import repeat
 
@@ -118,15 +124,24 @@ class Alerting(Closing):
     def _gather(self, *, is_last: bool) -> None:
         """Record the open alerts and the due messages before sending any."""
         now = self._clock.time()
-        alerts = self._open.changed()
-        if alerts is not None:
+        state = self._open.changed()
+        if state is not None:
             with OnError(self._open.forget):
-                self._store.keep_open(alerts, now)
+                self._store.keep_open(*state, now)
         waiting, history = self._store.waiting(), self._store.history(now)
         groups, is_digest = messages_due(waiting, history, self._config, now, is_last=is_last)
+        kind = MessageKind.DIGEST if is_digest else MessageKind.SINGLE
         for group in groups:
-            message = message_on(group, self._public_url, details_of)
-            self._store.add_message(message, group, [*self._services], now, is_digest=is_digest)
+            self._record(group, kind, [*self._services], now)
+        updating = [name for name, service in self._services.items() if service.updates]
+        for alert in self._store.waiting(Wait.UPDATE):
+            self._record([alert], MessageKind.UPDATE, updating, now)
+
+    def _record(
+        self, alerts: Sequence[Alert], kind: MessageKind, services: Sequence[str], now: float
+    ) -> None:
+        message = message_on(alerts, self._public_url, details_of)
+        self._store.add_message(message, alerts, services, now, kind)
 
     def _deliver(self) -> None:
         for delivery in self._store.due(self._clock.time()):
@@ -197,15 +212,17 @@ def messages_due(
 
 
 def details_of(alert: Alert) -> str:
-    """Return the first finding of an alert, or why its rule failed, from its results."""
+    """Return the first open finding of an alert, or why its rule failed, from its results."""
+    is_read = alert.rule and alert.recovered_at is None
     try:
-        results = read_results(alert.output) if alert.rule else []
+        results = read_results(alert.output) if is_read else []
     except OutputError:
         results = []
     for rule in results:
         if rule.configuration_name == alert.rule and rule.outcome == alert.outcome:
-            found = evidence(rule.findings[0], rule.unit) if rule.findings else ""
-            return (found or reason(rule))[:_LONGEST_DETAILS]
+            findings = rule.open_findings
+            details = evidence(findings[0], rule.unit) if findings else reason(rule)
+            return details[:_LONGEST_DETAILS]
     return alert.details
 
 

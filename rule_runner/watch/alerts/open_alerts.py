@@ -1,7 +1,11 @@
 """OpenAlerts: the alerts that follow from the index."""
 
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -10,19 +14,27 @@ from rule_core.severity import Severity
 from rule_runner.errors import OutputError, reason_of, translated
 from rule_runner.index.reader import IndexReader
 from rule_runner.watch.alerts.alert import Alert
+from rule_runner.watch.alerts.entries import Recoveries
 
 _SQL: Final = NamedTexts(Path(__file__).with_suffix(".sql"))
 
 
+class IndexState(NamedTuple):
+    """What of an index concerns people; see `rule_runner.watch.alerts.entries.advance`."""
+
+    alerts: list[Alert]
+    recoveries: Recoveries
+
+
 class OpenAlerts:
-    """The issues in the index that nobody has acknowledged or muted.
+    """The incidents in the index that nobody has acknowledged or muted.
 
     Parameters
     ----------
     path
         The index.
     least
-        The severity from which an issue is an alert.
+        The severity from which an incident is an alert.
     """
 
     def __init__(self, path: Path, least: Severity) -> None:
@@ -30,8 +42,8 @@ class OpenAlerts:
         self._least = least
         self._state: tuple[int, int] | None = None
 
-    def changed(self) -> list[Alert] | None:
-        """Return the alerts; None if the index has not changed since the last call.
+    def changed(self) -> IndexState | None:
+        """Return the alerts and recoveries; None if the index is the same as at the last call.
 
         Raises
         ------
@@ -46,14 +58,28 @@ class OpenAlerts:
             state = changes.removals, changes.revision
             if state == self._state:
                 return None
-            rows = reader.execute(_SQL["open"])
-        alerts = [
-            msgspec.convert(dict(zip(Alert.__struct_fields__, row, strict=True)), Alert)
-            for row in rows
-        ]
+            rows, failed = reader.rows(_SQL["open"]), reader.rows(_SQL["failed"])
+            recovered = reader.execute(_SQL["recovered"])
         self._state = state
-        return [alert for alert in alerts if alert.severity.rank >= self._least.rank]
+        alerts = [*_grouped(rows), *(msgspec.convert(row, Alert) for row in failed)]
+        recoveries: dict[str, dict[str, int | None]] = defaultdict(dict)
+        for path, rule, step in recovered:
+            recoveries[path][rule] = step
+        serious = [alert for alert in alerts if alert.severity.rank >= self._least.rank]
+        return IndexState(serious, recoveries)
 
     def forget(self) -> None:
         """Let the next call of `changed` return the alerts in any case."""
         self._state = None
+
+
+def _grouped(rows: Iterable[dict[str, Any]]) -> Iterator[Alert]:
+    """Yield an alert for each incident, from the rows of its rule jobs: the root cause first."""
+    for _, group in groupby(rows, key=itemgetter("trial", "outcome", "cause")):
+        first, *following = jobs = [msgspec.convert(row, Alert) for row in group]
+        yield msgspec.structs.replace(
+            first,
+            severity=max((job.severity for job in jobs), key=lambda severity: severity.rank),
+            consequences=tuple(job.rule for job in following),
+            since=max(job.step or 0 for job in jobs),
+        )

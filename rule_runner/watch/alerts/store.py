@@ -1,6 +1,7 @@
 """AlertStore: which alerts there were, and what became of their messages; it survives crashes."""
 
-from collections.abc import Collection, Sequence
+import enum
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -13,10 +14,19 @@ from rule_runner.notify.messenger import Message
 from rule_runner.results.durable_files import output_errors
 from rule_runner.results.json_text import dump_json
 from rule_runner.watch.alerts.alert import Alert
+from rule_runner.watch.alerts.entries import AlertEntry, Recoveries, Wait, advance
 
 HOUR_S: Final = 3600.0
 LONGEST_PAUSE_S: Final = 3600.0  # between two attempts
 _SQL: Final = NamedTexts(Path(__file__).with_suffix(".sql"))
+
+
+class MessageKind(enum.IntEnum):
+    """What a message is on: one alert, several, or one that receivers update."""
+
+    SINGLE = 0
+    DIGEST = 1
+    UPDATE = 2
 
 
 class UnsentMessage(NamedTuple):
@@ -59,7 +69,7 @@ class AlertStore(SqliteFile):
 
     contents = ("Alerts", "are")
     remedy = "Remove the file: what is open is then told once more."
-    schema_version = 1
+    schema_version = 2
 
     def __init__(self, path: Path) -> None:
         with output_errors(path):
@@ -68,30 +78,39 @@ class AlertStore(SqliteFile):
         with OnError(self.close):
             self.execute("PRAGMA journal_mode = WAL")
             self.execute("PRAGMA synchronous = FULL")
-            self.make_tables(_SQL["tables"])
+            self.make_tables(_SQL)
 
-    def keep_open(self, alerts: Collection[Alert], now: float) -> None:
-        """Add the alerts that are new, and forget waiting ones that are not open any more."""
-        keys = {alert.key: alert for alert in alerts}
-        known = {key for (key,) in self.execute("SELECT key FROM alerts")}
-        waiting = {alert.key for alert in self.waiting()}
-        added = [(key, dump_json(keys[key]), now) for key in keys if key not in known]
-        closed = [(key,) for key in waiting if key not in keys]
-        if added or closed:
+    def keep_open(self, alerts: Sequence[Alert], recoveries: Recoveries, now: float) -> None:
+        """Record what is open and what has recovered; see `rule_runner.watch.alerts.entries`."""
+        rows = self.execute("SELECT id, content, told, waits, found_at FROM alerts ORDER BY id")
+        before = {
+            row[0]: AlertEntry(row[0], _alert(row[1]), row[2], Wait(row[3]), row[4]) for row in rows
+        }
+        entries = [*advance(before.values(), alerts, recoveries, now)]
+        ended = [(row_id,) for row_id in before.keys() - {entry.id for entry in entries}]
+        changed = [
+            (entry.id, dump_json(entry.alert), *entry[2:])
+            for entry in entries
+            if entry.id is None or entry != before[entry.id]
+        ]
+        if ended or changed:
             with self.transaction():
-                self.connection.executemany("DELETE FROM alerts WHERE key = ?", closed)
-                self.connection.executemany("INSERT INTO alerts VALUES (?, ?, ?, NULL)", added)
+                self.connection.executemany("DELETE FROM alerts WHERE id = ?", ended)
+                self.connection.executemany("REPLACE INTO alerts VALUES (?, ?, ?, ?, ?)", changed)
 
-    def waiting(self) -> list[Alert]:
-        """Return the alerts that are in no message, the oldest first."""
-        text = "SELECT content FROM alerts WHERE message IS NULL ORDER BY found_at, key"
-        return [msgspec.json.decode(content, type=Alert) for (content,) in self.execute(text)]
+    def waiting(self, waits: Wait = Wait.MESSAGE) -> list[Alert]:
+        """Return the alerts with news that are in no message, the oldest first."""
+        text = "SELECT content FROM alerts WHERE waits = ? ORDER BY found_at, id"
+        return [_alert(content) for (content,) in self.execute(text, waits)]
 
     def history(self, now: float) -> tuple[int, float | None]:
         """Return the number of messages on one alert in the last hour, and the last digest."""
-        singles = "SELECT count(*) FROM messages WHERE NOT is_digest AND made_at BETWEEN ? AND ?"
-        last = "SELECT max(made_at) FROM messages WHERE is_digest"
-        return self.execute(singles, now - HOUR_S, now)[0][0], self.execute(last)[0][0]
+        singles = "SELECT count(*) FROM messages WHERE kind = ? AND made_at BETWEEN ? AND ?"
+        last = "SELECT max(made_at) FROM messages WHERE kind = ?"
+        return (
+            self.execute(singles, MessageKind.SINGLE, now - HOUR_S, now)[0][0],
+            self.execute(last, MessageKind.DIGEST)[0][0],
+        )
 
     def add_message(
         self,
@@ -99,19 +118,17 @@ class AlertStore(SqliteFile):
         alerts: Sequence[Alert],
         services: Sequence[str],
         now: float,
-        *,
-        is_digest: bool,
+        kind: MessageKind,
     ) -> None:
         """Record a message on some alerts, which is to be delivered to each service."""
         content = dump_json(message)
         with self.transaction():
             number = self.connection.execute(
-                "INSERT INTO messages (content, is_digest, made_at) VALUES (?, ?, ?)",
-                (content, is_digest, now),
+                "INSERT INTO messages (content, kind, made_at) VALUES (?, ?, ?)",
+                (content, kind, now),
             ).lastrowid
             self.connection.executemany(
-                "UPDATE alerts SET message = ? WHERE key = ?",
-                [(number, alert.key) for alert in alerts],
+                _SQL["told"], [(Wait.MESSAGE, alert.phase, dump_json(alert)) for alert in alerts]
             )
             self.connection.executemany(
                 "INSERT INTO deliveries (message, service) VALUES (?, ?)",
@@ -141,3 +158,7 @@ class AlertStore(SqliteFile):
     def postpone(self, delivery: UnsentMessage, until: float) -> None:
         """Record that a service did not take a message, and when to try again."""
         self.execute(_SQL["postpone"], until, *delivery[:2])
+
+
+def _alert(content: str) -> Alert:
+    return msgspec.json.decode(content, type=Alert)

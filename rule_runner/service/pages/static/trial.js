@@ -426,7 +426,7 @@ for (const [key, by] of [["n", 1], ["p", -1]]) {
 
 // -- what happens meanwhile -----------------------------------------------------------------
 
-const PARTS = ["head", "actions", "problem", "jobs", "findings", "findings-count", "files", ...(profile ? ["profile-of"] : [])];
+const PARTS = ["head", "actions", "problem", "incidents", "jobs", "findings", "findings-count", "files", ...(profile ? ["profile-of"] : [])];
 // As the server sent them: what people open and press does not count.
 const sent = new Map(PARTS.map((part) => [part, document.getElementById(part).cloneNode(true)]));
 const parser = new DOMParser();
@@ -560,9 +560,10 @@ let target = null;
 
 // Ask for the reason of an acknowledgement, or of its withdrawal.
 function ask(button) {
-  const { acknowledge, withdraw, finding, rule, what } = button.dataset;
+  const { acknowledge, withdraw, rule, what } = button.dataset;
+  const kind = acknowledge ?? withdraw;
   const word = withdraw ? "Withdraw" : "Acknowledge";
-  target = { withdraw: Boolean(withdraw), [acknowledge ?? withdraw]: finding ?? rule };
+  target = { withdraw: Boolean(withdraw), [kind]: button.dataset[kind] };
   document.getElementById("acknowledge-title").textContent = word;
   document.getElementById("acknowledge-what").textContent = what ?? `All findings of ${rule} on this trial.`;
   form.querySelector("button.primary").textContent = word;

@@ -3,7 +3,7 @@
 import sqlite3
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,8 @@ from rule_runner.index.database import NewTrial, WatchDatabase
 from rule_runner.index.reader import IndexReader
 from rule_runner.index.records import RuleRecord, TrialFilter
 from rule_runner.index.states import WatchState
+
+EARLIER = Path(__file__).parents[3] / "data" / "index-3.sql"
 
 
 def new(name: str, root: str = "/runs") -> NewTrial:
@@ -172,6 +174,69 @@ def test_a_database_of_another_version_names_the_remedy(path: Path) -> None:
         database.connection.execute("PRAGMA user_version = 99")
     with pytest.raises(OutputError, match=r"of another version of rule-runner.* with --rebuild"):
         WatchDatabase(path)
+
+
+def test_an_index_of_the_version_before_is_upgraded_and_its_issues_are_read_again(
+    path: Path,
+) -> None:
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as earlier:
+        earlier.executescript(EARLIER.read_text())
+    for _ in range(2):
+        with WatchDatabase(path) as database:
+            overfit = rule("Overfit", "NoIssuesFound", step=None, judged=9, findings=0)
+            assert [(job.name, job.root, job.step) for job in database.rules_of(1)] == [
+                ("LossSpike", None, 20),
+                ("Overfit", None, None),
+            ]
+            assert database.acknowledged() == [1]
+            assert database.counts() == {("judged", "IssuesFound"): 1}
+    with WatchDatabase(path) as database, IndexReader(path) as reader:
+        reader.check_version()
+        back = rule("LossSpike", counted_severity=None, recovered_at=50)
+        database.set_rules(1, [back, overfit])
+        assert reader.rules_of(1) == [back, overfit]
+        assert reader.acknowledged() == [1]
+        (trial,) = reader.trials()
+        assert (trial.outcome, trial.verdict) == ("IssuesFound", "Recovered")
+    with WatchDatabase(path.with_name("new.sqlite")) as new_database, IndexReader(path) as reader:
+        text = "SELECT name, type FROM pragma_table_xinfo(?)"
+        for table in ("trials", "rule_jobs"):
+            columns = sorted(new_database.execute(text, table))
+            assert sorted(reader.execute(text, table)) == columns
+
+
+def test_issues_that_have_recovered_are_a_verdict_of_their_own(path: Path) -> None:
+    back = rule("LossSpike", counted_severity=None, recovered_at=50)
+    muted = rule("Overfit", counted_severity=None)
+    failed = rule("Failed", "Error")
+    with WatchDatabase(path) as database:
+        database.add(map(new, "abcde"), 10.0)
+        for number, rules in enumerate(
+            ([back], [back, muted], [back, failed], [back, rule("Dead", root="Dead")], [muted]), 1
+        ):
+            database.update(number, state=WatchState.JUDGED, outcome="IssuesFound")
+            database.set_rules(number, rules)
+        verdicts = [trial.verdict for trial in database.trials()]
+        assert verdicts == ["Recovered", "Recovered", "Error", "IssuesFound", "IssuesFound"]
+        assert database.counts() == {
+            ("judged", "Recovered"): 2,
+            ("judged", "Error"): 1,
+            ("judged", "IssuesFound"): 2,
+        }
+        assert database.rule_counts()["LossSpike"] == {"Recovered": 4}
+        assert database.incident_counts() == {"warning": 1}
+        for fields, expected in (
+            ({"outcome": "Recovered"}, "ab"),
+            ({"outcome": "IssuesFound"}, "de"),
+            ({"rule": "LossSpike", "rule_outcome": "Recovered"}, "abcd"),
+            ({"rule": "LossSpike", "rule_outcome": "IssuesFound"}, ""),
+            ({"severity": Severity.WARNING}, "bde"),
+        ):
+            listed = database.trials(TrialFilter(**fields))
+            assert "".join(trial.path[-1] for trial in listed) == expected, fields
+        database.update(1, outcome="Stopped")
+        assert database.trials()[0].verdict == "Stopped", "somebody cancelled it"
 
 
 def test_a_missing_database_cannot_be_read(path: Path) -> None:

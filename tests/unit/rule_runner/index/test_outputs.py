@@ -1,10 +1,14 @@
 """What output folders say, also those that a kill left half-written."""
 
 from pathlib import Path
+from typing import Any
 
+import outcomes
 import pytest
+from outcomes import met
 from watched import result, save
 
+from rule_core.model.segments import global_step
 from rule_runner.errors import OutputError
 from rule_runner.index.outputs import (
     SavedOutput,
@@ -15,6 +19,8 @@ from rule_runner.index.outputs import (
 )
 from rule_runner.results.durable_files import SCRATCH
 from rule_runner.results.file_names import RESULTS
+from rule_runner.results.schema import Evidence, RuleSource
+from rule_runner.results.status import FindingState
 
 TRIAL = "/runs/a"
 OLD = Path(__file__).parents[3] / "data" / "outputs-0.1.0"
@@ -42,6 +48,35 @@ def test_results_of_version_0_1_0_are_read_and_not_continued(layout: str, rules:
     assert (len(saved.rules), saved.trial, saved.ended) == (rules, "/runs/mnist", True)
     assert saved.rules[0].outcome == "IssuesFound"
     assert not saved.same_version
+
+
+def test_issues_name_the_root_cause_of_their_incident_and_what_still_holds(tmp_path: Path) -> None:
+    def finding(step: int, **more: Any) -> Evidence:
+        return Evidence(step, None, None, 1.0, 2.0, None, **more)
+
+    source = RuleSource(location="/m.py", sha256="0")
+    back: dict[str, Any] = {"state": FindingState.RECOVERED, "recovered_at": 15}
+    again = finding(30, summary="The loss is 9.", segment=1, state=FindingState.OPEN)
+    save(
+        tmp_path,
+        met("Loss", rule="LossNotDecreasing", evidence=[finding(3, **back), again], step=3),
+        met("Spike", rule="LossSpike", evidence=[finding(9)], step=9),
+        met("Mine", rule="DeadRelu", step=9, evidence=[], source=source),
+        met("Back", rule="AllZero", evidence=[finding(4, **back)], **back),
+        outcomes.result("Quiet"),
+    )
+    rules = {rule.name: rule for rule in read_output(str(tmp_path)).rules}
+    assert {name: (rule.root, rule.since, rule.recovered_at) for name, rule in rules.items()} == {
+        "Loss": ("Spike", global_step(1, 30), None),
+        "Spike": ("Spike", 9, None),
+        "Mine": ("Mine", 9, None),
+        "Back": ("", None, 15),
+        "Quiet": ("", None, None),
+    }
+    assert rules["Loss"].sentence == "The loss is 9."
+    assert rules["Spike"].sentence == "step 9, measured 1, limit 2"
+    assert rules["Mine"].sentence == rules["Back"].sentence == ""
+    assert (rules["Back"].verdict, rules["Loss"].verdict) == ("Recovered", "IssuesFound")
 
 
 def test_verdicts_that_more_data_may_change_are_not_final(tmp_path: Path) -> None:

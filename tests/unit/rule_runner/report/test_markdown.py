@@ -1,13 +1,15 @@
 """Results as Markdown: a table of trials, a line for each finding, and names as code."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import reports
 
 from rule_runner.report.markdown import MOST_CHARACTERS, MOST_FINDINGS, code, markdown, title
 from rule_runner.report.saved_results import Saved, read
-from rule_runner.results.schema import RuleResult
+from rule_runner.results.schema import Evidence, RuleResult
+from rule_runner.results.status import FindingState
 
 
 def saved(root: Path, *results: RuleResult) -> Saved:
@@ -33,6 +35,22 @@ def test_a_table_and_a_line_for_each_finding(tmp_path: Path) -> None:
             "measured 1e-8, limit 1e-7`"
         ),
         "- **Error** `Overfit` in `b`: `no loss.`",
+    ]
+
+
+def test_what_has_recovered_is_a_note_with_its_step(tmp_path: Path) -> None:
+    back: dict[str, Any] = {"state": FindingState.RECOVERED, "recovered_at": 60}
+    finding = Evidence(20, "loss", None, 9.0, 3.0, None, **back)
+    recovered = reports.result("Spike", "IssuesFound", step=20, evidence=[finding], **back)
+    text = markdown(saved(tmp_path, recovered)).splitlines()
+    assert text[0] == "### rule-runner: No issues in 1 trial"
+    assert text[4:] == [
+        "| `mine` | 1 recovered |",
+        "",
+        (
+            "- **recovered** `Spike` in `mine`: `step 20, loss, measured 9, limit 3, "
+            "recovered at step 60`"
+        ),
     ]
 
 

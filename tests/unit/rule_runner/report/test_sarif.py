@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rule_runner.loading.loader import LoadedRule, load_builtin
 from rule_runner.report.rule_pages import page
 from rule_runner.report.sarif import sarif
-from rule_runner.results.acknowledged import FindingIds
+from rule_runner.results.issues.acknowledged import FindingIds
 from rule_runner.results.schema import RuleResult
 from smdebug.rules import Rule
 

@@ -119,7 +119,7 @@ def test_texts_that_nobody_could_read_back_are_refused(
 
 @pytest.mark.parametrize("fields", [{"rule": None}, {"finding": "f", "rule": "Loss"}])
 def test_an_acknowledgement_has_one_subject(fields: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="either a finding or a rule"):
+    with pytest.raises(ValueError, match="a finding, a rule or an incident"):
         entry(**fields)
 
 

@@ -17,9 +17,9 @@ from told import START, WAY, news
 
 from rule_runner.errors import OutputError, UsageError
 from rule_runner.notify.outbox import Outbox
-from rule_runner.results.acknowledged import FindingIds
 from rule_runner.results.durable_files import FolderLock
 from rule_runner.results.file_names import safe_name
+from rule_runner.results.issues.acknowledged import FindingIds
 from rule_runner.results.measurements import MeasurementsRecord, QuantityRecord, SeriesRecord
 from rule_runner.results.output_folder import OutputFolder
 from rule_runner.results.schema import (

@@ -53,6 +53,11 @@ def test_streams_hear_of_trials_findings_and_data(tmp_path: Path) -> None:
             assert await until(queue, ["series"]) == ["trial", "finding", "series"]
             index.set_rules(1, [rule(outcome="IssuesFound", last_step=240)])
             assert await until(queue, ["series"]) == ["trial", "series"]
+            back = {"counted_severity": None, "recovered_at": 240, "last_step": 240}
+            index.set_rules(1, [rule(outcome="IssuesFound", **back)])
+            assert await until(queue, ["series"]) == ["trial", "series"]
+            index.set_rules(1, [rule(outcome="IssuesFound", last_step=260)])
+            assert await until(queue, ["series"]) == ["trial", "finding", "series"]
             index.update(1, state="running")
             await until(queue, ["series"])
             index.set_rules(1, [])

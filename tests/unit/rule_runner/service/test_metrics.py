@@ -26,6 +26,9 @@ def text(tmp_path: Path) -> str:
         add(index, "/runs/b", [rule(known=50, judged=20, skipped=10)], state="running")
         add(index, "/runs/c", undelivered=3)
         add(index, "/runs/d", undelivered=4, removed=True)
+        back = rule("LossSpike", "IssuesFound", counted_severity=None, recovered_at=150)
+        add(index, "/runs/e", [back, rule("Overfit")])
+        add(index, "/runs/f", [rule("LossSpike", "IssuesFound", root="LossSpike")])
     client = TestClient(build_application(service(database)), "http://localhost")
     client.get("/api/v1/trials/7")
     return client.get("/metrics").text
@@ -45,7 +48,10 @@ def test_the_index_and_the_service_are_measured(text: str) -> None:
     assert values["rule_runner_restarts",] == 2
     assert values["rule_runner_undelivered_events",] == 3
     assert values["rule_runner_http_requests_total", "/api/v1/trials/{trial}", "404"] == 1
-    assert values["rule_runner_trials", "IssuesFound", "judged"] == 1
+    assert values["rule_runner_trials", "IssuesFound", "judged"] == 2
+    assert values["rule_runner_trials", "Recovered", "judged"] == 1
+    assert values["rule_runner_rule_jobs", "Recovered", "LossSpike"] == 1
+    assert values["rule_runner_incidents", "warning"] == 1
     assert "secret" not in text
 
 

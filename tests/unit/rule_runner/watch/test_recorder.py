@@ -203,6 +203,17 @@ def test_acknowledgements_are_in_the_index_until_they_expire_and_after_it_is_mad
     assert marks(watch, trial) == [(False, "error")]
 
 
+def test_issues_that_an_earlier_version_recorded_are_read_again(watch: Watch) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    watch.end(trial, outcome="IssuesFound")
+    watch.tick()
+    watch.controller.database.execute("UPDATE rule_jobs SET root = NULL")
+    watch.tick(60.0)
+    (rule,) = watch.controller.database.rules_of(watch.trial(trial).id)
+    assert rule.root == "LossSpike"
+
+
 def test_undelivered_events_are_in_the_index_until_they_are_sent(watch: Watch) -> None:
     trial = log(watch.runs)
     watch.tick()

@@ -12,8 +12,9 @@ import vanishing
 from click.testing import CliRunner, Result
 
 from rule_runner.cli import main
-from rule_runner.results.acknowledged import finding_ids
 from rule_runner.results.acknowledgements import AcknowledgementKind, read_acknowledgements
+from rule_runner.results.issues.acknowledged import finding_ids
+from rule_runner.results.issues.incidents import incident_id
 
 LOSS = reports.fired("Loss", fingerprint="1")
 ID = finding_ids(LOSS)[0]
@@ -56,6 +57,30 @@ def test_findings_are_listed_with_their_ids_and_marks(out: Path) -> None:
     ]
 
 
+def test_an_incident_is_acknowledged_by_its_id_and_withdrawn_by_its_root(out: Path) -> None:
+    spike = reports.fired("Spike", rule="LossSpike", fingerprint="3")
+    late = reports.fired("Late", rule="LossNotDecreasing", fingerprint="4")
+    for result in (spike, late):
+        reports.save(out / result.configuration_name, result)
+    first, *_ = call(out).stdout.splitlines()
+    number = incident_id(spike)
+    assert first == f"{number}  Spike and what may follow from it: Late"
+    done = call(out, "--incident", number, "--reason", "seen")
+    assert done.stdout == (
+        f"Acknowledged: all findings of Spike and what may follow from it in {out}.\n"
+    )
+    assert [line for line in call(out).stdout.splitlines() if "(acknowledged)" in line] == [
+        "Spike: IssuesFound at step 20 (acknowledged)",
+        "Late: IssuesFound at step 20 (acknowledged)",
+    ]
+    call(out, "--incident", "Spike", "--withdraw", "--reason", "again")
+    assert "(acknowledged)" not in call(out).stdout
+    assert {entry.incident for entry in read_acknowledgements(out)} == {"Spike"}
+    for unknown in ("Quiet", "0" * 16):
+        done = call(out, "--incident", unknown, "--reason", "seen")
+        assert (done.exit_code, f"No incident '{unknown}'" in done.stderr) == (1, True)
+
+
 def test_results_in_s3(out: Path, aws_endpoint: str) -> None:
     s3_objects.make_bucket(aws_endpoint)
     files = {"out/Loss/results.json": (out / "Loss" / "results.json").read_bytes()}
@@ -71,7 +96,7 @@ def test_results_in_s3(out: Path, aws_endpoint: str) -> None:
         (["--rule", "Los", "--reason", "x"], 1, "Did you mean 'Loss'? Rules there: Loss, Quiet."),
         (["--finding", "f", "--reason", "x"], 1, "List them and their IDs with"),
         (["--rule", "Loss"], 2, "Option --reason is missing"),
-        (["--mute"], 2, "Options --rule or --finding are missing"),
+        (["--mute"], 2, "Give --rule, --finding or --incident"),
         (["--rule", "Loss", "--finding", ID, "--reason", "x"], 2, "cannot be combined"),
         (["--rule", "Loss", "--reason", "x", "--mute", "--withdraw"], 2, "cannot be combined"),
         (["--rule", "Loss", "--reason", "x", "--until", "2020-01-01"], 2, "has not passed"),

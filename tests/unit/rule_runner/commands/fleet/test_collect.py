@@ -7,11 +7,13 @@ import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import evaluating
 import fleets
 import pytest
+import reports
 import s3_objects
 from jsonschema import Draft202012Validator
 
@@ -25,6 +27,7 @@ from rule_runner.results.acknowledgements import (
     append_acknowledgement,
 )
 from rule_runner.results.output_folder import read_results_file
+from rule_runner.results.status import FindingState
 
 OLD = Path(__file__).parents[4] / "data" / "outputs-0.1.0"
 LINK = re.compile('href="([^"]+)"')
@@ -52,6 +55,31 @@ def fleet(judged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     evaluating.log_nothing()
     yield tmp_path / "plan.jsonl"
     evaluating.log_nothing()
+
+
+def test_trials_whose_issues_have_recovered_count_apart(tmp_path: Path) -> None:
+    back: dict[str, Any] = {"state": FindingState.RECOVERED, "recovered_at": 60}
+    for name, *rules in (
+        ("a", reports.fired("A", **back), reports.result("B")),
+        ("b", reports.fired("A", **back), reports.fired("B")),
+        ("c", reports.fired("A", **back), reports.result("B", "Error")),
+        ("d", reports.result("A"), reports.result("B")),
+    ):
+        for rule in rules:
+            reports.save(tmp_path / "out" / name / rule.configuration_name, rule)
+    page = tmp_path / "index.html"
+    result = fleets.fleet("collect", tmp_path / "out", "--report", page)
+    assert result.stdout.splitlines()[0] == (
+        "4 trials: 1 IssuesFound, 1 Error, 1 NoIssuesFound, 1 recovered."
+    )
+    text = page.read_text()
+    assert text.count("</span> Recovered</span>") == 1
+    assert "A at step 20, recovered at step 60" in text
+    (tmp_path / "out" / "c" / "B" / "results.json").unlink()
+    arguments = ("collect", tmp_path / "out", "--fail-on-issues")
+    assert fleets.fleet(*arguments).exit_code == 10
+    shutil.rmtree(tmp_path / "out" / "b")
+    assert fleets.fleet(*arguments).exit_code == 0
 
 
 def result_of(trial: str) -> Path:

@@ -13,8 +13,9 @@ from rule_core.clock import SystemClock
 from rule_runner.index.commands import Command, Commands, TrialAction
 from rule_runner.index.database import WatchDatabase
 from rule_runner.index.outputs import read_results
-from rule_runner.results.acknowledged import finding_ids
 from rule_runner.results.acknowledgements import read_acknowledgements
+from rule_runner.results.issues.acknowledged import finding_ids
+from rule_runner.results.issues.incidents import incident_id
 from rule_runner.results.schema import Evidence, RuleResult
 from rule_runner.service.application import build_application
 from rule_runner.service.service import Service
@@ -60,6 +61,19 @@ class Client:
 @pytest.fixture
 def client(tmp_path: Path) -> Client:
     return Client(tmp_path)
+
+
+def test_an_incident_is_acknowledged_by_its_root_cause_or_its_id(client: Client) -> None:
+    (root,) = read_results(str(client.output))
+    for incident in ("LossSpike", incident_id(root)):
+        assert client.post("acknowledge", incident=incident, reason="known").status_code == 201
+    assert [said.incident for said in read_acknowledgements(client.output)] == ["LossSpike"] * 2
+    assert read_results(str(client.output))[0].is_acknowledged
+    unknown = client.post("acknowledge", incident="Overfit", reason="known")
+    assert (unknown.status_code, unknown.json()) == (
+        404,
+        {"error": "The trial has no incident 'Overfit'."},
+    )
 
 
 def test_an_acknowledgement_is_in_the_output_folder(client: Client) -> None:

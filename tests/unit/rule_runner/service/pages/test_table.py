@@ -10,7 +10,7 @@ from rule_runner.service.pages.table import address, chips, columns, rows, sort_
 
 
 def rule(name: str, outcome: str = "NoIssuesFound", **more: Any) -> RuleItem:
-    fields = {"severity": None, "step": None, "findings": 0, "judged": 9}
+    fields = {"severity": None, "step": None, "findings": 0, "judged": 9, "verdict": outcome}
     return RuleItem(name=name, rule=name, outcome=outcome, **(fields | more))
 
 
@@ -38,6 +38,15 @@ def test_a_cell_says_everything_in_words() -> None:
         "D: No issues found",
     ]
     assert [cell and cell.is_loud for cell in row.cells] == [True, True, None, False]
+    back = rule("A", "IssuesFound", verdict="Recovered", severity=Severity.ERROR, step=3)
+    ((cell,),) = [row.cells for row in rows([item(back)], ["A"])]
+    assert cell is not None
+    assert (cell.label, cell.verdict.sign, cell.is_loud, cell.is_seen) == (
+        "A: Recovered at step 3",
+        "○",
+        False,
+        False,
+    )
     assert [cell.verdict.sign for cell in row.cells if cell] == ["✕", "▲", "✓"]
 
 

@@ -11,12 +11,12 @@ import served
 from starlette.testclient import TestClient
 
 from rule_runner.index.database import WatchDatabase
-from rule_runner.results.acknowledged import finding_ids
 from rule_runner.results.acknowledgements import (
     Acknowledgement,
     AcknowledgementKind,
     append_acknowledgement,
 )
+from rule_runner.results.issues.acknowledged import finding_ids
 from rule_runner.results.schema import Evidence, RuleSource, WindowTimes
 from rule_runner.service.application import build_application
 from rule_runner.service.pages import views
@@ -200,7 +200,7 @@ def test_results_in_s3_are_not_files(
     assert "The results are in S3" in text_of(client, f"/trials/{trial.id}")
 
 
-@pytest.mark.parametrize(("role", "count"), [("read", 0), ("act", 3)])
+@pytest.mark.parametrize(("role", "count"), [("read", 0), ("act", 4)])
 def test_only_who_may_act_sees_actions(
     database: WatchDatabase, tmp_path: Path, role: str, count: int
 ) -> None:

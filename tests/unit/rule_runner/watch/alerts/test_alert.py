@@ -65,9 +65,26 @@ def test_a_message_is_serious_if_one_of_its_alerts_is() -> None:
     assert message_on([mild, alert()], None).serious
 
 
+def test_an_incident_names_its_consequences_and_its_end() -> None:
+    message = message_on([alert(consequences=("Dead", "Vanishing"), incident="i")], URL)
+    assert message.body.splitlines()[:2] == [
+        "step 130",
+        "What may follow from it: Dead, Vanishing",
+    ]
+    assert (message.incident, message.recovered) == ("i", False)
+    back = message_on([alert(recovered_at=150, incident="i")], URL)
+    assert back.title == "mnist: Loss has recovered"
+    assert back.body.startswith("recovered at step 150\nTrial: ")
+    assert (back.incident, back.recovered, back.serious) == ("i", True, False)
+    both = message_on([alert(recovered_at=150, incident="i"), alert(incident="i")], None)
+    assert (both.incident, both.recovered, both.serious) == ("", False, True)
+    assert both.body.startswith("- mnist: Loss has recovered: recovered at step 150\n")
+
+
 def test_keys_identify_alerts_and_messages() -> None:
     same = [alert(), alert(trial=8), alert(step=20)]
     assert len({each.key for each in same}) == 1
+    assert alert(since=130).key != alert(recovered_at=140, since=130).key != alert().key
     others = [
         alert(path="/runs/b"),
         alert(rule="b"),

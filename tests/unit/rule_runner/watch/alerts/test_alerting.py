@@ -25,7 +25,9 @@ from http_places import Answer
 from structlog.testing import capture_logs
 
 from rule_core.severity import Severity
+from rule_runner.index.records import RuleRecord
 from rule_runner.notify.messenger import Messenger
+from rule_runner.results.json_text import json_digest
 from rule_runner.watch.alerts.alerting import (
     GIVE_UP_S,
     RETRY_S,
@@ -73,6 +75,10 @@ def opened(index: Index, config: AlertsConfig, clock: PatientClock) -> Alerting:
     return Alerting(config, index.path, services_of(config), URL, clock)
 
 
+def recovered(name: str) -> RuleRecord:
+    return issue(name, counted_severity=None, recovered_at=90)
+
+
 def json_of(place: http_places.Place) -> str:
     return place.url.replace("http:", "json:")
 
@@ -96,6 +102,53 @@ def test_an_issue_is_told_once_with_a_link_and_again_if_more_serious(index: Inde
     body = json.loads(place.requests[0].body)
     assert f"{URL}/trials/{number}" in body["message"].splitlines()
     assert body["type"] == "warning"
+
+
+def test_an_incident_is_one_alert_and_tells_its_end_over_restarts(index: Index) -> None:
+    loss = issue("Loss", "warning", root="Loss", since=40)
+    caused = issue("Loss", "warning", root="Spike", since=40)
+    spike = issue("Spike", "warning", root="Spike", since=30)
+    with http_places.serving() as place:
+        settings, clock = config(json_of(place)), PatientClock()
+        for rules in (
+            [loss],
+            [caused, spike],
+            [caused, spike, issue("Dead", "warning", root="Spike", since=60)],
+            [*map(recovered, ("Loss", "Spike")), issue("Dead", acknowledged=True)],
+            [*map(recovered, ("Dead", "Loss", "Spike"))],
+        ):
+            index.judge("a", *rules)
+            for _ in range(2):
+                with opened(index, settings, clock) as alerts:
+                    alerts.look()
+    assert titles(place) == ["a: Loss found issues (warning)", "a: Spike has recovered"]
+    last = json.loads(place.requests[1].body)
+    assert last["type"] == "success"
+    assert last["message"].startswith("recovered at step 90\n")
+    keys = {request.headers["Idempotency-Key"] for request in place.requests}
+    assert len(keys) == 2
+
+
+def test_a_service_that_can_update_an_incident_does(index: Index) -> None:
+    spike = issue("Spike", root="Spike")
+    with responses.RequestsMock() as transport, http_places.serving() as place:
+        transport.add_passthru(place.url)
+        transport.add(responses.POST, SERVICES["pagerduty"][1], status=202)
+        address = f"{SERVICES['pagerduty'][0]}/?action=map"
+        settings = config(address, json_of(place), most_per_hour=1)
+        with opened(index, settings, PatientClock()) as alerts:
+            index.judge("a", spike)
+            alerts.look()
+            index.judge("a", spike, issue("Loss", root="Spike"))
+            alerts.look()
+            index.judge("a", *map(recovered, ("Loss", "Spike")))
+            alerts.finish()
+        bodies = [json.loads(call.request.body or b"") for call in transport.calls]
+    bodies = [body for body in bodies if "event_action" in body]
+    assert [body["event_action"] for body in bodies] == ["trigger", "trigger", "resolve"]
+    assert len({body["dedup_key"] for body in bodies}) == 1
+    assert "What may follow from it: Loss" in bodies[1]["payload"]["summary"]
+    assert titles(place) == ["a: Spike found issues (error)", "a: Spike has recovered"]
 
 
 def test_many_at_once_are_a_digest_and_a_second_one_waits(index: Index) -> None:
@@ -203,7 +256,9 @@ def test_a_message_has_the_first_finding_that_counts(index: Index, tmp_path: Pat
     index.judge("a", issue("Loss"), issue("Failed", None, outcome="Error"), issue("Unknown"))
     index.judge("b", issue("Loss"))
     alerts = OpenAlerts(index.path, Severity.ERROR)
-    texts = {(alert.path, alert.rule): details_of(alert) for alert in alerts.changed() or ()}
+    state = alerts.changed()
+    assert state is not None
+    texts = {(alert.path, alert.rule): details_of(alert) for alert in state.alerts}
     assert texts == {
         ("/runs/a", "Loss"): "step 20, gradient/fc of worker_0, measured 1e-8, limit 1e-7",
         ("/runs/a", "Failed"): "no loss.",
@@ -267,7 +322,7 @@ def test_services_get_requests_of_theirs(index: Index, name: str) -> None:
     if name == "slack":
         assert "<!channel>" not in text
     if name == "pagerduty":
-        assert json.loads(text)["dedup_key"] == key[1]
+        assert json.loads(text)["dedup_key"] == json_digest(["/runs/<!channel> <b>&", "Loss"], 16)
 
 
 def test_an_e_mail_arrives(index: Index) -> None:

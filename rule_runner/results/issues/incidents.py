@@ -5,11 +5,14 @@ from enum import StrEnum
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from builtin_rules.causes import cause_rank
 from rule_core.severity import Severity
 from rule_runner.results.json_text import json_digest
 from rule_runner.results.schema import IncidentRecord, RuleResult, in_order
-from rule_runner.results.status import Outcome
+from rule_runner.results.status import FindingState, Outcome
 
 FACT: Final = 0  # the rank of rules whose findings follow from no other
 
@@ -39,8 +42,45 @@ class Incident(NamedTuple):
         """Return the incident for JSON."""
         name = self.root.configuration_name
         names = [rule.configuration_name for rule in self.consequences]
-        digest = json_digest([self.root.trial, name], 16)
-        return IncidentRecord(digest, self.severity, name, names)
+        return IncidentRecord(incident_id(self.root), self.severity, name, names)
+
+
+def incident_id(root: RuleResult) -> str:
+    """Return the id of the incident with a root cause."""
+    return json_digest([root.trial, root.configuration_name], 16)
+
+
+def root_of(incident: str, rules: Iterable[RuleResult]) -> RuleResult | None:
+    """Return the issue that is a root cause, by the incident's id or the name of its rule job."""
+    return next(
+        (
+            rule
+            for rule in rules
+            if rule.outcome == Outcome.ISSUES_FOUND
+            and incident in {rule.configuration_name, incident_id(rule)}
+        ),
+        None,
+    )
+
+
+def covered_by(root: str, rules: Sequence[RuleResult]) -> list[str]:
+    """Return the rule jobs of an incident that somebody acknowledged by its root cause.
+
+    They are the root cause and what may follow from it: not a cause that was found later, and not
+    what was found after the root cause had recovered.
+    """
+    cause = root_of(root, rules)
+    if cause is None:
+        return [root]
+    until = cause.recovered_at if cause.state == FindingState.RECOVERED else None
+    followers = [
+        rule for rule in rules if rule is not cause and (not until or (rule.step or 0) <= until)
+    ]
+    for incident in incidents([replace(cause, state=UNSET), *followers]):
+        names = [rule.configuration_name for rule in (incident.root, *incident.consequences)]
+        if root in names:
+            return names[names.index(root) :]
+    return [root]
 
 
 def incidents(rules: Iterable[RuleResult]) -> list[Incident]:

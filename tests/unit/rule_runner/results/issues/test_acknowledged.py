@@ -23,17 +23,17 @@ from rule_runner.report.markdown import markdown, title
 from rule_runner.report.sarif import sarif
 from rule_runner.report.saved_results import Saved, read
 from rule_runner.report.text import lines
-from rule_runner.results.acknowledged import (
-    acknowledged_if_readable,
-    acknowledged_in,
-    finding_ids,
-    with_acknowledgements,
-)
 from rule_runner.results.acknowledgements import (
     ACKNOWLEDGEMENTS,
     Acknowledgement,
     AcknowledgementKind,
     append_acknowledgement,
+)
+from rule_runner.results.issues.acknowledged import (
+    acknowledged_if_readable,
+    acknowledged_in,
+    finding_ids,
+    with_acknowledgements,
 )
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.schema import (
@@ -43,7 +43,7 @@ from rule_runner.results.schema import (
     RuleResult,
     TrialSummary,
 )
-from rule_runner.results.status import Outcome
+from rule_runner.results.status import FindingState, Outcome
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 
@@ -247,3 +247,61 @@ def test_json_is_valid_against_the_schema(muted: EvaluationResult) -> None:
     first, second = document["rules"]
     assert first["acknowledgement"]["until"] == "2027-01-01"
     assert second["evidence"][0]["acknowledgement"]["kind"] == "acknowledged"
+
+
+# --- incidents
+
+
+def issue(name: str, step: int = 20, **fields: Any) -> RuleResult:
+    finding = Evidence(step, None, None, 5, 2, None)
+    plain = {"rule": name, "step": step, "evidence": [finding], "severity": Severity.ERROR}
+    return outcomes.met(name, **(plain | fields))
+
+
+SPIKE, DEAD, LOSS = issue("LossSpike", 20), issue("DeadRelu", 40), issue("LossNotDecreasing", 30)
+BACK: dict[str, Any] = {"state": FindingState.RECOVERED, "recovered_at": 50}
+
+
+def marked(output: Path, *rules: RuleResult) -> set[str]:
+    """Return the rule jobs whose issues were acknowledged or muted."""
+    return {
+        rule.configuration_name
+        for rule in acknowledged_in(output, rules)
+        if rule.is_acknowledged or rule.is_muted
+    }
+
+
+@pytest.mark.parametrize("kind", ["acknowledged", "muted"])
+def test_an_incident_covers_what_follows_and_joins_later(tmp_path: Path, kind: str) -> None:
+    append_acknowledgement(tmp_path, said(kind, incident="LossSpike", rule=None))
+    assert marked(tmp_path, SPIKE) == {"LossSpike"}
+    assert marked(tmp_path, SPIKE, DEAD, LOSS) == {"LossSpike", "DeadRelu", "LossNotDecreasing"}
+    apart = issue("TreeDepth", 30), issue("Mine", 30), issue("RepeatedBatches", 30)
+    assert marked(tmp_path, SPIKE, *apart) == {"LossSpike"}
+    append_acknowledgement(tmp_path, said("withdrawn", incident="LossSpike", rule=None))
+    assert marked(tmp_path, SPIKE, DEAD, LOSS) == set()
+
+
+def test_an_incident_covers_no_cause_that_is_found_later(tmp_path: Path) -> None:
+    append_acknowledgement(tmp_path, said("muted", incident="DeadRelu", rule=None))
+    assert marked(tmp_path, DEAD, LOSS) == {"DeadRelu", "LossNotDecreasing"}
+    rules = acknowledged_in(tmp_path, [SPIKE, DEAD, LOSS])
+    assert [rule.has_issues() for rule in rules] == [True, False, False]
+
+
+def test_an_incident_whose_root_has_recovered_covers_what_had_followed(tmp_path: Path) -> None:
+    append_acknowledgement(tmp_path, said("acknowledged", incident="LossSpike", rule=None))
+    back = issue("LossSpike", 20, **BACK)
+    assert marked(tmp_path, back, LOSS, DEAD) == {"LossSpike", "LossNotDecreasing", "DeadRelu"}
+    assert marked(tmp_path, back, issue("DeadRelu", 60)) == {"LossSpike"}
+
+
+def test_an_incident_that_is_not_there_covers_nothing_else(tmp_path: Path) -> None:
+    append_acknowledgement(tmp_path, said("acknowledged", incident="LossSpike", rule=None))
+    assert marked(tmp_path, DEAD, LOSS) == set()
+    assert marked(tmp_path, outcomes.result("LossSpike"), DEAD) == set()
+
+
+def test_a_rule_covers_its_own_findings_only(tmp_path: Path) -> None:
+    append_acknowledgement(tmp_path, said("acknowledged", rule="LossSpike"))
+    assert marked(tmp_path, SPIKE, DEAD) == {"LossSpike"}

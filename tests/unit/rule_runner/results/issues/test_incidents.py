@@ -8,8 +8,8 @@ import pytest
 from builtin_rules import RULES
 from builtin_rules.causes import APART, CAUSES, cause_rank
 from rule_core.severity import Severity
-from rule_runner.results.incidents import IncidentRecord, incidents
-from rule_runner.results.schema import RuleResult, RuleSource
+from rule_runner.results.issues.incidents import incidents
+from rule_runner.results.schema import IncidentRecord, RuleResult, RuleSource
 from rule_runner.results.status import FindingState
 
 

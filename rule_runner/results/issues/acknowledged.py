@@ -1,9 +1,10 @@
 """The IDs of findings, and results with what people said about them."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,7 @@ from rule_runner.results.acknowledgements import (
     mark_of,
     read_acknowledgements,
 )
+from rule_runner.results.issues.incidents import covered_by
 from rule_runner.results.json_text import json_digest
 from rule_runner.results.schema import Evidence, RuleResult
 
@@ -89,7 +91,17 @@ def acknowledged_in(output: str | Path, rules: Iterable[RuleResult]) -> list[Rul
         If the acknowledgements cannot be read.
     """
     now = active(read_acknowledgements(output), datetime.now(UTC))
-    return [with_acknowledgements(rule, now) for rule in rules]
+    results = [*rules]
+    of_rules = [*chain.from_iterable(_of_rules(entry, results) for entry in now)]
+    return [with_acknowledgements(rule, of_rules) for rule in results]
+
+
+def _of_rules(said: Acknowledgement, rules: Sequence[RuleResult]) -> Iterator[Acknowledgement]:
+    """Yield what was said about an incident as said about each of its rule jobs."""
+    if said.incident is None:
+        yield said
+    else:
+        yield from (replace(said, rule=name) for name in covered_by(said.incident, rules))
 
 
 def acknowledged_if_readable(output: str | Path, rules: Iterable[RuleResult]) -> list[RuleResult]:

@@ -1,0 +1,1 @@
+"""Issues of a run: which belong together, and what people said about them."""

@@ -1,21 +1,27 @@
-"""Adds to the documentation site what is not in docs/: the documents at the root of the repository.
+"""Adds to the documentation site what is not in docs/: documents at the root, and the help.
 
 mkdocs loads it as a hook. An entry such as ``rules/*`` in the navigation becomes all pages of that
 folder. Links between documents work in the repository and on the site; a link to a file that the
 site does not have becomes its path.
 """
 
+import inspect
 import posixpath
 import re
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from typing import Any
 
+import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from rule_runner.cli import main
+
 ROOT = Path(__file__).resolve().parents[1]
+HELP_PAGE = "cli.md"
 # Pages of the site by the documents that they are made from.
 ROOT_PAGES = {
     "README.md": "index.md",
@@ -64,7 +70,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Turn links of the repository into links of the site."""
+    """Turn links of the repository into links of the site; add the help of all commands."""
+    if page.file.src_uri == HELP_PAGE:
+        root = click.Context(main, info_name="rule-runner", **main.context_settings)
+        markdown += "\n\n" + "\n".join(help_lines(root))
     documents = {page: document for document, page in ROOT_PAGES.items()}
     source = documents.get(page.file.src_uri, f"docs/{page.file.src_uri}")
     here = posixpath.dirname(page.file.src_uri)
@@ -83,3 +92,18 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 
     markdown = DECLARATION.sub(lambda match: f"<code>{escape(match[1])}</code>", markdown)
     return LINK.sub(on_the_site, markdown)
+
+
+def help_lines(context: click.Context, level: int = 2) -> Iterator[str]:
+    """Yield the help of a command and of those in it, as Markdown."""
+    command, path = context.command, context.command_path
+    label = f"#{path.replace(' ', '-')} data-toc-label='{context.info_name}'"
+    formatter = context.make_formatter()
+    command.format_usage(context, formatter)
+    command.format_options(context, formatter)
+    command.format_epilog(context, formatter)
+    yield from (f"{'#' * level} {path} {{ {label} }}", "", inspect.cleandoc(command.help or ""))
+    yield from ("", "```text", formatter.getvalue().rstrip(), "```", "")
+    if isinstance(command, click.Group):
+        for name, member in sorted(dict(command.commands).items()):
+            yield from help_lines(click.Context(member, context, name), level + 1)

@@ -37,6 +37,7 @@ _COMMANDS: Final = {
     late=_COMMANDS,
     invoke_without_command=True,
     context_settings={"help_option_names": ["--help", "-h"]},
+    epilog="rule-runner train -- python train.py\nrule-runner check runs/",
 )
 @click.version_option(package_name="rule-runner")
 @click.pass_context

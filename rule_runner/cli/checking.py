@@ -4,20 +4,27 @@ from typing import Literal
 
 import click
 
-from rule_runner.cli.evaluation import FAIL_ON, FOLLOW, TAG_RUN
-from rule_runner.cli.options import endpoint_option, flag, takes, text, without
+from rule_runner.cli.evaluation import FAIL_ON, FOLLOW, FORMATS, TAG_RUN
+from rule_runner.cli.options import choice, endpoint_option, flag, heading, output, takes, without
+from rule_runner.cli.program.help_pages import Heading, HelpedCommand
 from rule_runner.cli.reading import Sources, takes_reading
 from rule_runner.cli.reporting import reporting, results_alone
 
 
-@click.command()
+@click.command(
+    cls=HelpedCommand,
+    epilog="rule-runner check runs/\n"
+    "rule-runner check runs/ --fail-on error --format junit > verdicts.xml",
+)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@heading(Heading.STEPS)
 @FOLLOW
-@text("--output", "DIR", "Output folder; by default rule-output/check-TIME.")
-@flag("--overwrite", "Replace results in the output folder.")
 @flag("--again", "Judge trials that have not changed since the last check, too.")
+@heading(Heading.RESULTS)
+@output("Output folder; by default rule-output/check-TIME.")
+@flag("--overwrite", "Replace results in the output folder.")
 @without("report", "Write no report.html, and collect no measurements for it.")
-@click.option("--format", "form", type=click.Choice(["table", "json", "brief"]), default="table")
+@choice("--format", FORMATS, "Format of the results on standard output.", "form")
 @click.option(
     "--severity",
     type=click.Choice(["error", "warning", "note"]),
@@ -25,9 +32,10 @@ from rule_runner.cli.reporting import reporting, results_alone
     show_default=True,
     help="The least serious findings that the table lists.",
 )
-@flag("--quiet", "Print only trials that do not look healthy.", "-q")
-@takes(FAIL_ON)
 @TAG_RUN
+@takes(FAIL_ON)
+@heading(Heading.GENERAL)
+@flag("--quiet", "Print only trials that do not look healthy.", "-q")
 @endpoint_option
 @reporting
 @results_alone()
@@ -39,7 +47,7 @@ def check(
     overwrite: bool,
     again: bool,
     report: bool,
-    form: Literal["table", "json"],
+    form: Literal["table", "json", "junit", "sarif"],
     severity: Literal["error", "warning", "note"],
     quiet: bool,
     fail_on: Literal["error", "warning"] | None,

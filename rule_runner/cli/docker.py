@@ -5,7 +5,19 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from rule_runner.cli.evaluation import DOCKER, ISOLATIONS, with_request
-from rule_runner.cli.options import IMAGE, POSITIVE, choice, count, flag, number, takes, text, texts
+from rule_runner.cli.options import (
+    IMAGE,
+    POSITIVE,
+    choice,
+    count,
+    flag,
+    heading,
+    number,
+    takes,
+    text,
+    texts,
+)
+from rule_runner.cli.program.help_pages import Heading, HelpedGroup
 from rule_runner.cli.reporting import reporting
 from rule_runner.config.defaults import Isolation
 
@@ -15,12 +27,15 @@ if TYPE_CHECKING:
 CONTAINER: Final = "container"
 
 
-@click.group()
+@click.group(cls=HelpedGroup)
 def docker() -> None:
     """Evaluate in containers, and build the image for them."""
 
 
-@docker.command("run")
+@docker.command(
+    "run", epilog="rule-runner docker run --trial runs/mine --rule VanishingGradient -o out"
+)
+@heading(Heading.CONTAINERS)
 @click.option(
     "--image", default=IMAGE, envvar="RULE_RUNNER_IMAGE", show_default=True, help="Image to run."
 )
@@ -84,7 +99,7 @@ def run(
     return docker_run(request, settings)
 
 
-@docker.command("build")
+@docker.command("build", epilog="rule-runner docker build --tag rule-runner:latest")
 @click.option("--tag", default=IMAGE, show_default=True, help="Name of the image.")
 @text("--base-image", "IMAGE", "Base with Python 3.11 or later.")
 @text("--network", "NAME", "Network of the build, such as host.")

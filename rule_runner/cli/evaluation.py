@@ -12,14 +12,18 @@ from rule_runner.cli.options import (
     POSITIVE,
     Command,
     Option,
+    choice,
     endpoint_option,
     flag,
+    heading,
     number,
+    output,
     takes,
     text,
     texts,
     without,
 )
+from rule_runner.cli.program.help_pages import Heading, HelpedCommand
 from rule_runner.cli.reading import MODE_HELP, STEPS_AND_NAMES, source_options
 from rule_runner.cli.reporting import reporting, results_alone
 from rule_runner.config import defaults
@@ -42,7 +46,7 @@ _profiler_trial: Final = text(
     "Profiler data for profiler rules: the folder with 'system' and 'framework'.",
 )
 _RULES: Final = (
-    texts("--other-trial", "PATH", "Another trial, for rules that compare.", "other_trials"),
+    heading(Heading.RULES),
     texts(
         "--rule",
         "[ID=]NAME",
@@ -59,17 +63,19 @@ _RULES: Final = (
         "parameters",
         shell_complete=completion.rule_parameters,
     ),
-    click.option("--start-step", type=click.IntRange(0), help="First global step to judge."),
-    click.option(
-        "--end-step",
-        type=click.IntRange(0),
-        help="End of the range of global steps, not judged itself.",
-    ),
+    texts("--other-trial", "PATH", "Another trial, for rules that compare.", "other_trials"),
     number(
         "--min-coverage",
         "Minimum share of steps, such as 0.9, that a rule must judge; NotEvaluated below it.",
         allowed=click.FloatRange(0, 1),
         metavar="SHARE",
+    ),
+    heading(Heading.STEPS),
+    click.option("--start-step", type=click.IntRange(0), help="First global step to judge."),
+    click.option(
+        "--end-step",
+        type=click.IntRange(0),
+        help="End of the range of global steps, not judged itself.",
     ),
     flag("--keep-going", "Continue after the first finding of a rule."),
 )
@@ -87,8 +93,13 @@ def _modes(more_forms: str = "", more_help: str = "") -> Option:
     )
 
 
-_READING: Final = (*STEPS_AND_NAMES, _modes("|MODE=GLOB", f" Or: {MODE_HELP}"))
+_READING: Final = (
+    *STEPS_AND_NAMES,
+    heading(Heading.RULES),
+    _modes("|MODE=GLOB", f" Or: {MODE_HELP}"),
+)
 _WAITS: Final = (
+    heading(Heading.STEPS),
     without("wait", "Judge the steps saved so far; do not wait for more."),
     number("--wait-for-trial", "Wait this long for the trial to appear.", 0),
     number("--timeout", "End the evaluation after this time.", None, POSITIVE),
@@ -99,12 +110,7 @@ _WAITS: Final = (
     ),
 )
 _LIMITS: Final = (
-    number(
-        "--rule-timeout",
-        "Time limit for a step; runs each rule in its own process.",
-        None,
-        POSITIVE,
-    ),
+    heading(Heading.STEPS),
     number(
         "--end-grace",
         "Keep looking for files of slow workers after the end mark.",
@@ -121,12 +127,21 @@ _LIMITS: Final = (
         defaults.DEFAULT_POLL_MAX_S,
         click.FloatRange(0.1),
     ),
+    heading(Heading.SYSTEM),
+    number(
+        "--rule-timeout",
+        "Time limit for a step; runs each rule in its own process.",
+        None,
+        POSITIVE,
+    ),
 )
 _OUTPUT: Final = (
-    text("--output", "DIR", "Output folder, or s3://bucket/prefix."),
+    heading(Heading.RESULTS),
+    output("Output folder, or s3://bucket/prefix."),
     flag("--overwrite", "Replace an evaluation in the output folder."),
 )
 FAIL_ON: Final = (
+    heading(Heading.EXIT_CODE),
     click.option(
         "--fail-on",
         type=click.Choice(ISSUES),
@@ -138,6 +153,7 @@ FAIL_ON: Final = (
 FOLLOW: Final = flag("--follow", "Follow trials that have not ended until they do.")
 _REPORT: Final = without("report", "Write no report.html, and no measurements for it.")
 _MESSAGES: Final = (
+    heading(Heading.EVENTS),
     texts("--sink", "KIND[:TARGET][,region=R]", "Also send events there.", "sinks"),
     number(
         "--sink-deadline",
@@ -161,22 +177,24 @@ _MESSAGES: Final = (
     click.option("--event-source", default="rule-runner", help="Source field of events."),
 )
 _RESULTS: Final = (
+    heading(Heading.RESULTS),
     _REPORT,
-    click.option("--format", type=click.Choice(FORMATS), default="table"),
+    choice("--format", FORMATS, "Format of the results on standard output."),
     *_MESSAGES,
     text("--training-job-name", "NAME", "Name of the training job in events."),
-    *FAIL_ON,
     click.option(
         "--stop-on",
         type=click.Choice(ISSUES),
         help="Severity of findings from which actions and --stop-on-finding stop a training; "
         "by default error.",
     ),
+    *FAIL_ON,
 )
 _LOGS: Final = (
-    flag("--quiet", "Log errors only, and show no progress."),
-    endpoint_option,
+    heading(Heading.GENERAL),
+    flag("--quiet", "Log errors only, and show no progress.", "-q"),
     click.option("-v", "--verbose", count=True, help="Log progress; twice: log every step."),
+    endpoint_option,
 )
 _isolate: Final = click.option(  # docker run has its own
     "--isolate",
@@ -187,6 +205,7 @@ _isolate: Final = click.option(  # docker run has its own
     help="'process' runs each rule in its own process with a reduced environment. No sandbox.",
 )
 _MEASURING: Final = (  # a container measures by itself
+    heading(Heading.SYSTEM),
     text(
         "--measure-on",
         "EXECUTOR",
@@ -209,6 +228,7 @@ TAG_RUN: Final = flag(  # a container reads trials only
     "Show the verdicts where the run is shown: as texts in TensorBoard, as tags in MLflow.",
 )
 _JOB: Final = (
+    heading(Heading.RULES),
     text(
         "--job",
         "FILE",
@@ -219,12 +239,7 @@ _JOB: Final = (
     texts("--except", "NAME", "With --job: leave out this rule.", "exclude"),
 )
 _EVALUATE: Final = (
-    text(
-        "--request",
-        "FILE|-",
-        "Evaluation request in JSON: a file, '-' for standard input, or the object itself. "
-        "Other options replace its fields.",
-    ),
+    heading(Heading.TRIAL),
     text("--trial", "PATH", f"{_TRIAL_HELP} Optional if a job file names it."),
     _profiler_trial,
     text(
@@ -232,19 +247,33 @@ _EVALUATE: Final = (
         "NAME",
         "Name of the trial in results, reports and events; by default its folder's name.",
     ),
-    *_JOB,
-    flag("--check", "With --job: only check the rules, and print what is wrong."),
+    text(
+        "--request",
+        "FILE|-",
+        "Evaluation request in JSON: a file, '-' for standard input, or the object itself. "
+        "Other options replace its fields.",
+    ),
+    *_RULES,
+    *(*_JOB, flag("--check", "With --job: only check the rules, and print what is wrong.")),
     flag("--allow-code", "With --check: allow Python files to be run."),
-    *(*_RULES, *_READING, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS),
-    *(TAG_RUN, _isolate, _retention, *_MEASURING),
+    *(*_READING, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS),
+    *(heading(Heading.RESULTS), TAG_RUN, _retention),
+    *(heading(Heading.SYSTEM), _isolate, *_MEASURING),
 )
-MEASURE: Final = (text("--trial", "PATH", _TRIAL_HELP), *_JOB, *_RULES, _modes(), endpoint_option)
+_TRIAL: Final = (heading(Heading.TRIAL), text("--trial", "PATH", _TRIAL_HELP))
+MEASURE: Final = (*_TRIAL, *_JOB, *_RULES, heading(Heading.RULES), _modes(), endpoint_option)
 DOCKER: Final = (
-    *(text("--trial", "PATH", _TRIAL_HELP), _profiler_trial),
-    *(*_RULES, *_READING, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS),
+    *(*_TRIAL, _profiler_trial, *_RULES, *_READING),
+    *(*_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS),
 )
-PLAN: Final = (*_JOB, *_RULES, *_READING, *_LIMITS, _REPORT, *_MESSAGES, _isolate, endpoint_option)
-TRAIN: Final = (*_JOB, *_RULES, _modes(), *_LIMITS, *_RESULTS, endpoint_option, _isolate)
+PLAN: Final = (
+    *(*_JOB, *_RULES, *_READING, *_LIMITS, _isolate),
+    *(heading(Heading.RESULTS), _REPORT, *_MESSAGES, endpoint_option),
+)
+TRAIN: Final = (
+    *(*_JOB, *_RULES, heading(Heading.RULES), _modes()),
+    *(*_LIMITS, _isolate, *_RESULTS, endpoint_option),
+)
 _JOB_ONLY: Final = {
     "only": "--only",
     "exclude": "--except",
@@ -350,7 +379,11 @@ def _definition(values: dict[str, Any], form: str) -> "JobDefinition | None":
     )
 
 
-@click.command()
+@click.command(
+    cls=HelpedCommand,
+    epilog="rule-runner evaluate --trial runs/mine --rule VanishingGradient\n"
+    "rule-runner evaluate --trial train.log --rule auto --no-wait --fail-on-issues",
+)
 @takes(_EVALUATE)
 @reporting
 @results_alone()

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from rule_runner.cli.evaluation import FAIL_ON, FOLLOW, MEASURE, PLAN, with_request
-from rule_runner.cli.options import count, endpoint_option, takes, text, texts
+from rule_runner.cli.options import count, endpoint_option, heading, output, takes, text, texts
+from rule_runner.cli.program.help_pages import Heading, HelpedCommand, HelpedGroup
 from rule_runner.cli.reporting import reporting, results_alone
 
 if TYPE_CHECKING:
     from rule_runner.config.request import EvaluationRequest
 
 
-@click.group()
+@click.group(cls=HelpedGroup)
 def fleet() -> None:
     """Judge many trials on one machine or many.
 
@@ -21,19 +22,20 @@ def fleet() -> None:
     """
 
 
-@fleet.command()
+@fleet.command(epilog="rule-runner fleet plan runs/ -o out --plan plan.jsonl")
 @click.argument("roots", nargs=-1, required=True, metavar="ROOT...")
-@text(
-    "--output",
-    "DIR",
+@heading(Heading.RESULTS)
+@output(
     "Where each trial gets its output folder, or s3://bucket/prefix; a template may have {name} "
     "and {id}.",
     required=True,
 )
-@click.option("-o", "--plan", "target", default="-", metavar="FILE", help="File of the plan.")
+@text("--plan", "FILE", "File of the plan; '-' is standard output.", "target", default="-")
+@heading(Heading.TRIAL)
 @text("--since", "TIME", "Only trials written within 12h, 1d or 2w.")
 @texts("--include", "PATTERN", "Only trials with such a path.")
 @texts("--exclude", "PATTERN", "Not such trials.", "left_out")
+@heading(Heading.STEPS)
 @FOLLOW
 @takes(PLAN)
 @reporting
@@ -63,7 +65,10 @@ def plan(
     return write_plan(roots, replace(request, wait=follow), choice, target)
 
 
-@fleet.command()
+@fleet.command(
+    epilog="rule-runner fleet run --plan plan.jsonl --executor local:4\n"
+    "rule-runner fleet run --plan plan.jsonl --shard 0/8",
+)
 @click.option("--plan", "place", required=True, metavar="FILE|-", help="The plan; s3:// too.")
 @text("--shard", "I/N", "Judge only shard I of N; I counts from 0.")
 @count("--shards", "The number of shards, if an engine gives the index of this one.")
@@ -89,7 +94,9 @@ def run(place: str, shard: str | None, shards: int | None, executor: str | None,
     return run_shard(place, find_shard(shard, shards, os.environ), executor, form)
 
 
-@fleet.command()
+@fleet.command(
+    epilog="rule-runner fleet collect plan.jsonl --report report.html --junit verdicts.xml"
+)
 @click.argument("places", nargs=-1, required=True, metavar="PLAN_OR_OUTPUT...")
 @text("--report", "FILE", "Write one page with links to all reports.")
 @text("--junit", "FILE", "Write a JUnit report.")
@@ -118,7 +125,11 @@ def collect(
     return collect_results(places, Targets(report, junit, sarif), fails_on)
 
 
-@click.command()
+@click.command(
+    cls=HelpedCommand,
+    epilog="rule-runner measure --trial runs/giant --rule all --shard 0/4 -o measured",
+)
+@heading(Heading.SYSTEM)
 @text(
     "--shard",
     "I/N",
@@ -126,7 +137,8 @@ def collect(
     "0/1.",
 )
 @count("--shards", "N, if the engine lacks it.")
-@text("--output", "DIR", "Folder, or s3:// address.", "folder", required=True)
+@heading(Heading.RESULTS)
+@output("Folder, or s3:// address.", "DIR", "folder", required=True)
 @takes(MEASURE)
 @reporting
 @results_alone()

@@ -6,6 +6,7 @@ import click
 
 from rule_runner.cli import completion
 from rule_runner.cli.options import IMAGE, choice, flag, text, texts
+from rule_runner.cli.program.help_pages import HelpedGroup
 from rule_runner.cli.reporting import reporting, verbose_reporting
 from rule_runner.escape import printable
 
@@ -23,12 +24,12 @@ _where = click.option(
 )
 
 
-@click.group()
+@click.group(cls=HelpedGroup)
 def images() -> None:
     """Show, register and push the rule image of each region."""
 
 
-@images.command("uri")
+@images.command("uri", epilog="rule-runner images uri --region eu-west-1")
 @_region
 @choice("--kind", ("builtin", "custom"), "Kind of AWS's image; yours replaces both.")
 @reporting
@@ -39,7 +40,7 @@ def uri(region: str, kind: str) -> None:
     click.echo(image_uri(region, kind))
 
 
-@images.command("list")
+@images.command("list", epilog="rule-runner images list")
 @reporting
 def list_() -> None:
     """List the image of each region, and the file that names it."""
@@ -50,7 +51,10 @@ def list_() -> None:
     click.echo("\n".join(aligned(TextTable(("REGION", "KIND", "IMAGE", "FROM"), rows))))
 
 
-@images.command("register")
+@images.command(
+    "register",
+    epilog="rule-runner images register --region eu-west-1 --uri registry.example/rule-runner:1",
+)
 @_region
 @text("--uri", "U", "HOST/REPOSITORY:TAG or ...@sha256:...", required=True)
 @_where
@@ -63,7 +67,7 @@ def register(region: str, uri: str, project: bool) -> None:
     click.echo(f"Registered for {region} in {file}.", err=True)
 
 
-@images.command("unregister")
+@images.command("unregister", epilog="rule-runner images unregister --region eu-west-1")
 @_region
 @_where
 @reporting
@@ -75,7 +79,7 @@ def unregister(region: str, project: bool) -> None:
     click.echo(f"Removed the image of {region} from {file}.", err=True)
 
 
-@images.command("trust")
+@images.command("trust", epilog="rule-runner images trust images.toml")
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @reporting
 def trust(path: Path | None) -> None:
@@ -91,7 +95,11 @@ def trust(path: Path | None) -> None:
         click.echo(f"{region}  {image}")
 
 
-@images.command("push")
+@images.command(
+    "push",
+    epilog="rule-runner images push --region eu-west-1,us-east-1 --create\n"
+    "rule-runner images push --to registry.example/rule-runner",
+)
 @click.option("--image", default=IMAGE, show_default=True, help="Name of the image in the engine.")
 @texts("--region", "R[,R]", "Push to your ECR in these regions.", "regions")
 @text("--to", "HOST/REPO", "Push to another registry, and register nothing.")

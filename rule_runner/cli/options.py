@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 import click
 
+from rule_runner.cli.program.help_pages import Heading
+
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
 
@@ -42,10 +44,10 @@ def count(name: str, meaning: str, default: int | None = None, least: int = 1) -
     return number(name, meaning, default, click.IntRange(least), "N")
 
 
-def choice(name: str, choices: tuple[str, ...], meaning: str) -> Option:
-    """Return an option with one of some texts, by default the first."""
-    kind = click.Choice(choices)
-    return click.option(name, type=kind, default=choices[0], show_default=True, help=meaning)
+def choice(name: str, choices: tuple[str, ...], meaning: str, *names: str) -> Option:
+    """Return an option with one of some texts, by default the first; `names` as in `text`."""
+    kind, first = click.Choice(choices), choices[0]
+    return click.option(name, *names, type=kind, default=first, show_default=True, help=meaning)
 
 
 def flag(name: str, meaning: str, *names: str) -> Option:
@@ -56,6 +58,22 @@ def flag(name: str, meaning: str, *names: str) -> Option:
 def without(name: str, meaning: str) -> Option:
     """Return the option ``--no-NAME``, which sets the argument `name` to False."""
     return click.option(f"--no-{name}", name, flag_value=False, default=True, help=meaning)
+
+
+def output(meaning: str, metavar: str = "DIR", *names: str, **settings: Any) -> Option:
+    """Return the option for what a command writes; `names` as in `text`."""
+    return text("--output", metavar, meaning, "-o", *names, **settings)
+
+
+def heading(name: Heading) -> Option:
+    """Return a decorator that puts the options below it under a heading, up to the next one."""
+
+    def decorate(command: Command) -> Command:
+        for param in vars(command)["__click_params__"]:
+            vars(param).setdefault("heading", name)
+        return command
+
+    return decorate
 
 
 def takes(options: tuple[Option, ...]) -> Option:
@@ -83,10 +101,15 @@ def _is_endpoint(url: str) -> bool:
 
 
 # The S3 endpoint of this process and its children; the command does not receive its value.
-endpoint_option: Final = text(
-    "--endpoint-url",
-    "URL",
-    "Endpoint of an S3-compatible store.",
-    callback=_use,
-    expose_value=False,
+endpoint_option: Final = takes(
+    (
+        heading(Heading.GENERAL),
+        text(
+            "--endpoint-url",
+            "URL",
+            "Endpoint of an S3-compatible store.",
+            callback=_use,
+            expose_value=False,
+        ),
+    )
 )

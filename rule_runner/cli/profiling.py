@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from rule_runner.cli.options import Command, Option, endpoint_option, flag, takes, text
+from rule_runner.cli.options import (
+    Command,
+    Option,
+    endpoint_option,
+    flag,
+    output,
+    takes,
+    text,
+)
+from rule_runner.cli.program.help_pages import HelpedGroup
 from rule_runner.cli.reporting import quiet_reporting, reporting
 
 if TYPE_CHECKING:
@@ -66,7 +75,7 @@ def _options(file: Path | None, prefix: str, **texts: str | None) -> "RecordingO
     return RecordingOptions(file, **texts, prefix=prefix)
 
 
-@click.group()
+@click.group(cls=HelpedGroup)
 def profile() -> None:
     """Record, inspect and judge profiler data of training jobs.
 
@@ -74,7 +83,7 @@ def profile() -> None:
     """
 
 
-@profile.command()
+@profile.command(epilog="rule-runner profile show runs/profile")
 @_FOLDER
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 @flag("--check", "Read all data, and report what is damaged.")
@@ -87,9 +96,12 @@ def show(folder: str, form: str, check: bool) -> None:
     show_profile(folder, form, check=check)
 
 
-@profile.command(context_settings={"allow_interspersed_args": False})
+@profile.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog="rule-runner profile record -o runs/profile -- python train.py",
+)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@text("-o", "DIR", "Folder of the profile, or s3://bucket/prefix.", "--output")
+@output("Folder of the profile, or s3://bucket/prefix.")
 @takes_recording()
 @endpoint_option
 @reporting
@@ -108,9 +120,9 @@ def record(
     return run_record(command, output, recording or RecordingOptions())
 
 
-@profile.command()
+@profile.command(epilog="rule-runner profile report runs/profile -o out")
 @_FOLDER
-@text("-o", "FOLDER", "Output folder.", "--output")
+@output("Output folder.")
 @click.option("-p", "--param", multiple=True, metavar="RULE_KEY=VALUE", help="Parameter of a rule.")
 @flag("--overwrite", "Replace an evaluation in the output folder.")
 @endpoint_option
@@ -122,13 +134,15 @@ def report(folder: str, output: str | None, param: tuple[str, ...], overwrite: b
     return commands.report(folder, output, param, overwrite=overwrite)
 
 
-@profile.command()
+@profile.command(
+    epilog="rule-runner profile timeline runs/profile --unit step --start 10 --end 20 -o trace.json"
+)
 @_FOLDER
 @text("--start", "T", "Start: epoch seconds, a time in ISO format, or a step.")
 @text("--end", "T", "End in the same notation; a step is not included.")
 @click.option("--unit", type=click.Choice(["time", "step"]), default="time", show_default=True)
 @click.option("--mode", type=_MODE, help="Mode of the steps.")
-@click.option("-o", "--output", default="trace.json", show_default=True, metavar="FILE")
+@output("File of the trace.", "FILE", default="trace.json", show_default=True)
 @endpoint_option
 @quiet_reporting
 def timeline(
@@ -140,7 +154,7 @@ def timeline(
     commands.timeline(folder, start, end, unit, mode, output)
 
 
-@profile.command()
+@profile.command(epilog="rule-runner profile python runs/profile --sort cumtime -n 10")
 @_FOLDER
 @text("--step", "FIRST:LAST", "Range of steps, without the last.")
 @text("--mode", "MODE", "train, eval, predict, prestepzero, ...")

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from rule_runner.cli.options import Command, takes, text, texts
+from rule_runner.cli.options import Command, heading, takes, text, texts
+from rule_runner.cli.program.help_pages import Heading
 
 if TYPE_CHECKING:
     from rule_core.sources.options import SourceOptions
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 Sources: TypeAlias = "SourceOptions"  # which takes long to import
 MODE_HELP: Final = "Mode of the series whose names match: train, eval, predict or global."
 STEPS_AND_NAMES: Final = (
+    heading(Heading.READING),
     text(
         "--step-column",
         "NAME",

@@ -2,12 +2,13 @@
 
 import click
 
-from rule_runner.cli.options import endpoint_option, flag, text
+from rule_runner.cli.options import endpoint_option, flag, output, text
+from rule_runner.cli.program.help_pages import HelpedCommand
 from rule_runner.cli.reading import Sources, takes_reading
 from rule_runner.cli.reporting import quiet_reporting
 
 
-@click.command("test")
+@click.command("test", cls=HelpedCommand, epilog="rule-runner test rules/ --junit tests.xml")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @flag("--update", "Write what the rules did as expectations.")
 @text("--junit", "FILE", "Write the results as JUnit XML, too.")
@@ -30,15 +31,18 @@ def test(paths: tuple[str, ...], update: bool, junit: str | None, isolate: str) 
     return run_rule_tests(paths, junit, Isolation(isolate), update=update)
 
 
-@click.command()
+@click.command(
+    cls=HelpedCommand,
+    epilog="rule-runner record runs/mine --tensors '^loss' --steps 0:50 -o case.npz",
+)
 @click.argument("path")
 @text("--tensors", "REGEX", "Matches anywhere in the names.", required=True)
 @click.option("--steps", default=":", metavar="A:B", help="Steps A <= step < B; all by default.")
-@click.option("--output", "-o", required=True, metavar="FILE", help="A new .npz file.")
+@output("A new .npz file.", "FILE", "target", required=True)
 @endpoint_option
 @quiet_reporting
 @takes_reading
-def record(path: str, tensors: str, steps: str, output: str, sources: Sources) -> None:
+def record(path: str, tensors: str, steps: str, target: str, sources: Sources) -> None:
     """Record tensors of the trial at PATH for a rule test.
 
     PATH may be an address, s3://bucket/prefix. The file holds the values of the chosen tensors by
@@ -46,4 +50,4 @@ def record(path: str, tensors: str, steps: str, output: str, sources: Sources) -
     """
     from rule_runner.commands.record_case import record as record_case
 
-    record_case(path, tensors, steps, output, sources)
+    record_case(path, tensors, steps, target, sources)

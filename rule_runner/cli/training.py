@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import click
 
 from rule_runner.cli.evaluation import TRAIN, with_request
-from rule_runner.cli.options import count, flag, number, takes, text
+from rule_runner.cli.options import count, flag, heading, number, output, takes, text
 from rule_runner.cli.profiling import takes_recording
+from rule_runner.cli.program.help_pages import Heading, HelpedCommand
 from rule_runner.cli.reporting import reporting
 
 if TYPE_CHECKING:
@@ -15,9 +16,16 @@ if TYPE_CHECKING:
     from rule_runner.config.request import EvaluationRequest
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(
+    cls=HelpedCommand,
+    context_settings={"allow_interspersed_args": False},
+    epilog="rule-runner train -- python train.py\n"
+    "rule-runner train --fail-on error -o out/run -- python train.py --epochs 3",
+)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@text("--output", "DIR", "Output folder.")
+@heading(Heading.RESULTS)
+@output("Output folder.")
+@heading(Heading.TRIAL)
 @text(
     "--trial", "DIR", "Folder to save to; by default 'trial' in the output folder.", "trial_folder"
 )
@@ -34,8 +42,10 @@ if TYPE_CHECKING:
     type=click.Choice(["none", "llm"]),
     help="What to measure besides the collections; by default as the model requires.",
 )
+@heading(Heading.EVENTS)
 @flag("--stop-on-finding", "Stop the training at the first error of a rule in mode enforce.")
 @number("--grace", "Time between SIGTERM and SIGKILL when the training is stopped.", 30.0)
+@heading(Heading.PROFILE)
 @flag("--profile", "Record a profile too, with a report.")
 @takes_recording("profile-")
 @takes(TRAIN)

@@ -7,7 +7,8 @@ from typing import Final, Literal
 import click
 
 from rule_runner.cli.evaluation import FAIL_ON
-from rule_runner.cli.options import choice, endpoint_option, flag, takes, text, texts
+from rule_runner.cli.options import choice, endpoint_option, flag, heading, takes, text, texts
+from rule_runner.cli.program.help_pages import Heading, HelpedCommand, HelpedGroup
 from rule_runner.cli.reading import Sources, takes_reading
 from rule_runner.cli.reporting import reporting, results_alone, verbose_reporting
 from rule_runner.errors import UsageError, translated
@@ -16,7 +17,9 @@ _EXTRA: Final = frozenset({"prometheus_client", "sse_starlette", "starlette", "u
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 _WATCHED: Final = (
     click.argument("roots", nargs=-1, metavar="[ROOT]..."),
+    heading(Heading.TRIAL),
     text("--config", "FILE", "YAML or JSON file with roots and rules, such as fleet.yaml."),
+    heading(Heading.RESULTS),
     text(
         "--database",
         "FILE",
@@ -26,8 +29,12 @@ _WATCHED: Final = (
 )
 
 
-@click.command()
+@click.command(
+    cls=HelpedCommand,
+    epilog="rule-runner watch runs/\nrule-runner watch runs/ --once --fail-on-issues",
+)
 @takes(_WATCHED)
+@heading(Heading.STEPS)
 @flag("--once", "Judge the trials that exist now, and exit.")
 @takes(FAIL_ON)
 @endpoint_option
@@ -60,14 +67,20 @@ def watch(
     return command.watch(request, once=once, fails_on=fails_on)
 
 
-@click.command()
+@click.command(
+    cls=HelpedCommand,
+    epilog="rule-runner serve runs/\n"
+    "rule-runner serve runs/ --host 0.0.0.0 --tokens tokens --tls-cert cert.pem --tls-key key.pem",
+)
 @takes(_WATCHED)
+@heading(Heading.TRIAL)
 @click.option(
     "--watch/--no-watch",
     "is_watching",
     default=True,
     help="Judge trials, or only show the --database of another 'watch'.",
 )
+@heading(Heading.SYSTEM)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
@@ -76,6 +89,7 @@ def watch(
     show_default=True,
     help="Port to listen on; 0 selects a free one.",
 )
+@heading(Heading.ACCESS)
 @click.option("--tokens", type=_FILE, help="File with the access tokens.")
 @click.option("--tls-cert", type=_FILE, help="Certificate chain, PEM.")
 @click.option("--tls-key", type=_FILE, help="Private key of the certificate, PEM.")
@@ -93,6 +107,7 @@ def watch(
     "Further host name of this service, if it needs no tokens; repeatable.",
     "hosts",
 )
+@heading(Heading.SYSTEM)
 @click.option(
     "--max-streams",
     type=click.IntRange(1, 10_000),
@@ -153,7 +168,7 @@ def serve(
     return command.serve(request, settings, is_watching=is_watching)
 
 
-@click.group("serve-token")
+@click.group("serve-token", cls=HelpedGroup)
 def serve_token() -> None:
     """Add, list and revoke access tokens of 'serve'."""
 
@@ -163,7 +178,7 @@ _TOKENS: Final = click.option(
 )
 
 
-@serve_token.command("add")
+@serve_token.command("add", epilog="rule-runner serve-token add ann --role act --tokens tokens")
 @click.argument("name")
 @choice(
     "--role",
@@ -185,7 +200,7 @@ def add_token(name: str, role: str, expires: str, tokens: Path) -> None:
     click.echo(TokenFile(tokens).add(name, Role(role), lifetime))
 
 
-@serve_token.command("list")
+@serve_token.command("list", epilog="rule-runner serve-token list --tokens tokens")
 @_TOKENS
 @reporting
 def list_tokens(tokens: Path) -> None:
@@ -200,7 +215,7 @@ def list_tokens(tokens: Path) -> None:
         click.echo(f"{token.name}\t{token.role}\t{until}{expired}")
 
 
-@serve_token.command("revoke")
+@serve_token.command("revoke", epilog="rule-runner serve-token revoke ann --tokens tokens")
 @click.argument("name")
 @_TOKENS
 @reporting

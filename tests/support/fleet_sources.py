@@ -156,7 +156,7 @@ def plan(folder: Path, endpoint: str, count: int) -> Path:
         else:
             rawtrial.write(folder / "runs" / f"t{number:03}", files)
     roots = (folder / "runs", "s3://bucket/runs")
-    arguments = ("--end-grace", "0", "--no-report", "-o", folder / "plan.jsonl")
+    arguments = ("--end-grace", "0", "--no-report", "--plan", folder / "plan.jsonl")
     result = fleets.fleet("plan", *roots, "--output", folder / "out", *arguments)
     assert result.exit_code == 0, result.output
     assert f"Planned {count} trials." in result.stderr

@@ -54,7 +54,7 @@ def worker_environment() -> dict[str, str]:
 def plan(root: object, output: object, target: Path, *options: str) -> Path:
     """Plan the trials below a root with one rule, unless the options name others."""
     rules = [] if "--rule" in options else ["--rule", "VanishingGradient"]
-    result = fleet("plan", root, "--output", output, "-o", target, *rules, *options)
+    result = fleet("plan", root, "--output", output, "--plan", target, *rules, *options)
     assert result.exit_code == 0, result.output
     return target
 

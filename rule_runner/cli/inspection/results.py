@@ -6,27 +6,36 @@ from pathlib import Path
 
 import click
 
-from rule_runner.cli.options import choice, endpoint_option, flag, number, text, texts
+from rule_runner.cli.options import (
+    choice,
+    endpoint_option,
+    flag,
+    heading,
+    number,
+    output,
+    text,
+    texts,
+)
+from rule_runner.cli.program.help_pages import Heading, HelpedCommand, HelpedGroup
 from rule_runner.cli.reporting import quiet_reporting, reporting
 from rule_runner.errors import UsageError
 
 _FOLDER = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 
 
-@click.command()
+@click.command(cls=HelpedCommand, epilog="rule-runner report out/first -o first.html")
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...")
-@text("--output", "FILE", "File or folder of the page; s3:// too.")
+@output("File or folder of the page; s3:// too.", "FILE", "target")
 @click.option("--title", help="Title of the page; by default the trials' names.")
-@click.option(
+@choice(
     "--format",
+    ("html", "brief"),
+    "'brief' prints an answer of at most 2 kB in place of the page.",
     "form",
-    type=click.Choice(["html", "brief"]),
-    default="html",
-    help="'brief' prints an answer of at most 2 kB in place of the page.",
 )
 @endpoint_option
 @reporting
-def report(folders: tuple[str, ...], output: str | None, title: str | None, *, form: str) -> None:
+def report(folders: tuple[str, ...], target: str | None, title: str | None, *, form: str) -> None:
     """Write a page with charts of the results in output folders.
 
     Folders may be addresses, s3://bucket/prefix.
@@ -36,10 +45,12 @@ def report(folders: tuple[str, ...], output: str | None, title: str | None, *, f
     if form == "brief":
         command.print_brief(folders)
     else:
-        command.report(folders, output, title)
+        command.report(folders, target, title)
 
 
-@click.command()
+@click.command(
+    cls=HelpedCommand, epilog="rule-runner github out/first --check rule-runner --comment"
+)
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...")
 @text("--check", "NAME", "Create a check run of this name.")
 @flag("--comment", "Write a comment on the pull request.")
@@ -58,11 +69,17 @@ def github(folders: tuple[str, ...], check: str | None, comment: bool, fail_on: 
     show_on_github(folders, check=check, comment=comment, fail_on=Severity(fail_on))
 
 
-@click.command()
+@click.command(
+    cls=HelpedCommand,
+    epilog="rule-runner acknowledge out/first\n"
+    "rule-runner acknowledge out/first --rule LossSpike --mute --reason 'known bad batch'",
+)
 @click.argument("output", metavar="DIR")
+@heading(Heading.RESULTS)
 @text("--rule", "NAME", "All findings of this rule, also those to come.")
 @text("--finding", "ID", "One finding; without options they are listed.")
 @text("--incident", "ID", "A root cause, by ID or rule, and what may follow: also what is to come.")
+@heading(Heading.ACKNOWLEDGEMENT)
 @text("--reason", "TEXT", "Why; required.")
 @flag("--mute", "Do not count: neither fail a command nor alert.")
 @flag("--withdraw", "Take back what was said before.")
@@ -121,12 +138,12 @@ def acknowledge(
     )
 
 
-@click.group()
+@click.group(cls=HelpedGroup)
 def events() -> None:
     """Show the events of an evaluation, or send them again."""
 
 
-@events.command()
+@events.command(epilog="rule-runner events replay out/first --sink file:events.jsonl")
 @_FOLDER
 @texts("--sink", "KIND[:TARGET][,region=R]", "Sink to send to, as for evaluate.")
 @flag("--all", "Send all events, including those that the sink accepted.", "again")
@@ -150,7 +167,7 @@ def replay(
     return send(folder, sink, seconds=sink_deadline)
 
 
-@events.command()
+@events.command(epilog="rule-runner events show out/first")
 @_FOLDER
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 @quiet_reporting

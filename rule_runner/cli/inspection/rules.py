@@ -3,15 +3,16 @@
 import click
 
 from rule_runner.cli import completion
+from rule_runner.cli.program.help_pages import HelpedGroup
 from rule_runner.cli.reporting import reporting
 
 
-@click.group()
+@click.group(cls=HelpedGroup)
 def rules() -> None:
     """Show the built-in rules, and those of installed packages."""
 
 
-@rules.command("list")
+@rules.command("list", epilog="rule-runner rules list")
 @reporting
 def rules_list() -> None:
     """List the built-in rules, and those of installed packages."""
@@ -20,7 +21,7 @@ def rules_list() -> None:
     click.echo("\n".join(listing()))
 
 
-@rules.command("show")
+@rules.command("show", epilog="rule-runner rules show VanishingGradient")
 @click.argument("name", shell_complete=completion.rule_names)
 @reporting
 def rules_show(name: str) -> None:
@@ -33,7 +34,7 @@ def rules_show(name: str) -> None:
     show(name)
 
 
-@rules.command("job-schema")
+@rules.command("job-schema", epilog="rule-runner rules job-schema > job.schema.json")
 @reporting
 def rules_job_schema() -> None:
     """Print the JSON schema of job files, for editors."""
@@ -42,7 +43,7 @@ def rules_job_schema() -> None:
     click.echo(JOB_FILE_SCHEMA.read_text("utf-8"), nl=False)
 
 
-@rules.command("fleet-schema")
+@rules.command("fleet-schema", epilog="rule-runner rules fleet-schema > fleet.schema.json")
 @reporting
 def rules_fleet_schema() -> None:
     """Print the JSON schema of fleet.yaml, for editors."""

@@ -4,17 +4,18 @@ from pathlib import Path
 
 import click
 
-from rule_runner.cli.options import endpoint_option, flag, text
+from rule_runner.cli.options import endpoint_option, flag, output
+from rule_runner.cli.program.help_pages import HelpedCommand, HelpedGroup
 from rule_runner.cli.reading import Sources, takes_reading
 from rule_runner.cli.reporting import quiet_reporting, reporting
 
 
-@click.group()
+@click.group(cls=HelpedGroup)
 def trial() -> None:
     """Inspect a trial."""
 
 
-@trial.command("show")
+@trial.command("show", epilog="rule-runner trial show runs/mine")
 @click.argument("path")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 @flag("--all", "Show every row of each table.", "everything")
@@ -33,7 +34,7 @@ def trial_show(path: str, form: str, everything: bool, sources: Sources) -> None
     show_trial(path, form, everything=everything, sources=sources)
 
 
-@trial.command("export")
+@trial.command("export", epilog="rule-runner trial export runs/mine --to csv -o losses.csv")
 @click.argument("path")
 @click.option(
     "--to",
@@ -43,21 +44,23 @@ def trial_show(path: str, form: str, everything: bool, sources: Sources) -> None
     help="The format: of numbers tensorboard, csv and jsonl; of tensors safetensors; of all "
     "smdebug, as hooks save them.",
 )
-@text("--output", "PATH", "A new file or folder.", required=True)
+@output("A new file or folder.", "PATH", "target", required=True)
 @endpoint_option
 @quiet_reporting
 @takes_reading
-def trial_export(path: str, form: str, output: str, sources: Sources) -> None:
+def trial_export(path: str, form: str, target: str, sources: Sources) -> None:
     """Write the values of a trial in another format.
 
     PATH may be an address, s3://bucket/prefix.
     """
     from rule_runner.commands.trial.export import export_trial
 
-    export_trial(path, form, output, sources)
+    export_trial(path, form, target, sources)
 
 
-@click.command()
+@click.command(
+    cls=HelpedCommand, epilog="rule-runner doctor\nrule-runner doctor s3://my-bucket/runs/mine"
+)
 @click.argument("path", required=False)
 @endpoint_option
 @quiet_reporting
@@ -73,10 +76,10 @@ def doctor(path: str | None, sources: Sources) -> int:
     return run_doctor(path, sources)
 
 
-@click.command()
-@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Output folder.")
+@click.command(cls=HelpedCommand, epilog="rule-runner demo")
+@output("Output folder.", "DIR", "target", type=click.Path(path_type=Path))
 @reporting
-def demo(output: Path | None) -> int:
+def demo(target: Path | None) -> int:
     """Judge three real trainings while they run.
 
     One is healthy, in one the gradients vanish, and one diverges.
@@ -84,6 +87,6 @@ def demo(output: Path | None) -> int:
     from rule_runner.commands.demo.command import run_demo
     from rule_runner.config.model import check_is_local, default_output
 
-    folder = output or default_output("demo")
+    folder = target or default_output("demo")
     check_is_local(folder, "--output of demo")
     return run_demo(folder)

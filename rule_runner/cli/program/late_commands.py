@@ -1,12 +1,14 @@
 """LateGroup: a group of commands that are imported when they are run."""
 
 from collections import UserDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
+
+from rule_runner.cli.program.help_pages import HelpedGroup
 
 # The module in `rule_runner.cli` where the command has its name, and the first paragraph of its
 # help, so that the list of commands needs no import.
@@ -34,7 +36,7 @@ class _Commands(UserDict[str, click.Command]):
         return command
 
 
-class LateGroup(click.Group):
+class LateGroup(HelpedGroup):
     """A group of commands that are imported when they are run, not when they are listed.
 
     Parameters
@@ -47,24 +49,17 @@ class LateGroup(click.Group):
         super().__init__(*args, **options)
         self.commands = self._late = _Commands(late)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands as `click.Group` does."""
-        limit = formatter.width - 6 - max(map(len, self.commands))
-        rows = [(name, stub.get_short_help_str(limit)) for name, stub in self._listed(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+    def listed(self) -> Iterable[tuple[str, click.Command]]:
+        """Return the commands for the list, which have nothing but their summary."""
+        return sorted(self._late.data.items())
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the name of a command or of an option, as `click.Group` does."""
         return [
             *(
                 CompletionItem(name, help=stub.get_short_help_str())
-                for name, stub in self._listed(ctx)
+                for name, stub in self.listed()
                 if name.startswith(incomplete)
             ),
             *click.Command.shell_complete(self, ctx, incomplete),
         ]
-
-    def _listed(self, ctx: click.Context) -> Iterator[tuple[str, click.Command]]:
-        for name in self.list_commands(ctx):
-            yield name, self._late.data[name]

@@ -10,13 +10,15 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from rule_runner.cli import main
+from rule_runner.cli.program.help_pages import HelpedGroup
 
-USUAL = click.Group(
+USUAL = HelpedGroup(
     "rule-runner",
     dict(main.commands),
     invoke_without_command=True,
     params=main.params,
     help=main.help,
+    epilog=main.epilog,
     context_settings=main.context_settings,
 )
 
@@ -39,11 +41,12 @@ def groups(group: click.Group, *names: str) -> Iterator[list[str]]:
             yield from groups(command, *names, name)
 
 
+@pytest.mark.parametrize("width", [40, 80])
 @pytest.mark.parametrize("words", list(groups(main)), ids=" ".join)
-def test_no_summary_is_cut_off_on_a_terminal_of_80_columns(words: list[str]) -> None:
-    text = CliRunner().invoke(main, [*words, "--help"], terminal_width=80).output
+def test_no_summary_is_cut_off(words: list[str], width: int) -> None:
+    text = CliRunner().invoke(main, [*words, "--help"], terminal_width=width).output
     _, _, commands = text.partition("\nCommands:\n")
-    assert [line for line in commands.splitlines() if line.endswith("...")] == []
+    assert "..." not in commands
     assert "." in commands
 
 
@@ -87,4 +90,4 @@ def test_only_the_command_that_is_run_is_imported(arguments: list[str], modules:
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     imported = ended.stdout.partition("\f")[2].split()
     of_cli = {name.removeprefix("rule_runner.cli.") for name in imported if ".cli." in name}
-    assert of_cli - {"program", "program.late_commands"} == modules
+    assert of_cli - {"program", "program.help_pages", "program.late_commands"} == modules

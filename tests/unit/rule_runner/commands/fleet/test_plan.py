@@ -77,7 +77,15 @@ def test_trials_in_s3_are_planned_into_s3(aws_endpoint: str) -> None:
     for name in ("b", "a"):
         s3_objects.put(aws_endpoint, f"runs/{name}/", fleets.trial_files(0.5))
     target = "s3://bucket/plans/p.jsonl"
-    arguments = ("s3://bucket/runs", "--output", "s3://bucket/out", "--since", "1h", "-o", target)
+    arguments = (
+        "s3://bucket/runs",
+        "--output",
+        "s3://bucket/out",
+        "--since",
+        "1h",
+        "--plan",
+        target,
+    )
     result = fleets.fleet("plan", *arguments)
     assert result.exit_code == 0, result.output
     text = s3_objects.content(aws_endpoint)["plans/p.jsonl"].decode()
@@ -102,8 +110,12 @@ def test_wrong_root_beside_a_right_one_is_named_and_sets_the_exit_code(runs: Pat
         (["runs", "--output", "out/{name}"], 2, "needs {id}"),
         (["runs", "--output", "o", "--since", "50"], 2, "Option --since must be a time, such as"),
         (["runs", "--output", "o", "--since", "soon"], 2, "2w, got 'soon'."),
-        (["runs", "--output", "o", "-o", "s3://bucket"], 2, "has no name. Give s3://bucket/prefix"),
-        (["runs", "--output", "o", "-o", "empty"], 73, "Plan 'empty' cannot be written: Is a"),
+        (
+            ["runs", "--output", "o", "--plan", "s3://bucket"],
+            2,
+            "has no name. Give s3://bucket/prefix",
+        ),
+        (["runs", "--output", "o", "--plan", "empty"], 73, "Plan 'empty' cannot be written: Is a"),
         (["runs", "--output", "o", "--job", "none.json"], 1, "none.json"),
         (["runs"], 2, "Missing option '--output'"),
     ],

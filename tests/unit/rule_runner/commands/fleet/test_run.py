@@ -168,7 +168,7 @@ def test_trials_and_outputs_in_s3(
     s3_objects.make_bucket(aws_endpoint)
     s3_objects.put(aws_endpoint, "runs/a/", fleets.trial_files(1e-12))
     place = "s3://bucket/plan.jsonl"
-    arguments = ("--output", "s3://bucket/out", "--rule", "VanishingGradient", "-o", place)
+    arguments = ("--output", "s3://bucket/out", "--rule", "VanishingGradient", "--plan", place)
     assert fleets.fleet("plan", "s3://bucket/runs", *arguments).exit_code == 0
     result = fleets.fleet("run", "--plan", place, "--shard", "0/1")
     assert result.exit_code == 0, result.output

@@ -1,9 +1,9 @@
 """A brief answer for programs, and for people in a hurry: at most 2 kB of plain lines.
 
 Its form is stable: ``exit code``, then for each run a line with its state and indented lines that
-begin with ``cause``, ``evidence``, ``advice``, ``follows``, ``other causes``, ``problem``, ``seen``
-and ``not seen``. What comes from a trial or a rule stands in double quotes, as in JSON, and is
-shortened.
+begin with ``cause``, ``evidence``, ``advice``, ``follows``, ``other causes``, ``problem``,
+``steps``, ``seen`` and ``not seen``. What comes from a trial or a rule stands in double quotes, as
+in JSON, and is shortened.
 """
 
 import json
@@ -11,9 +11,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
 from rule_runner import errors
 from rule_runner.escape import printable
-from rule_runner.report.text import evidence, headline, reason
+from rule_runner.report.text import evidence, headline, place, reason
 from rule_runner.results.issues.incidents import RunState, incidents, run_state
 from rule_runner.results.schema import RuleResult, TrialSummary
 from rule_runner.results.status import Outcome
@@ -21,7 +23,7 @@ from rule_runner.results.status import Outcome
 LIMIT: Final = 2000  # bytes
 _CLOSING: Final = 150  # bytes kept for the last line
 NAME_LENGTH: Final = 60  # bytes
-SENTENCE_LENGTH: Final = 240
+SENTENCE_LENGTH: Final = 260
 _NAMED: Final = 3  # consequences, and further causes
 _MEANINGS: Final = {
     0: "no issue counts for --fail-on, or it was not given",
@@ -92,6 +94,8 @@ def _run(run: JudgedRun) -> Iterator[str]:
     for rule in failed[:1]:
         yield f"  problem: {_quoted(f'{rule.configuration_name}: {reason(rule)}')}"
     if run.trial is not None:
+        first, last = run.trial.first_step, run.trial.last_step
+        yield f"  steps: {run.trial.steps}, {first} to {last}"
         for label, names in (("seen", run.trial.saved), ("not seen", run.trial.not_saved)):
             if names:
                 yield f"  {label}: {', '.join(names)}"
@@ -103,7 +107,8 @@ def _incident(root: RuleResult, consequences: Sequence[RuleResult]) -> Iterator[
     yield f"  cause: {_quoted(root.configuration_name, NAME_LENGTH)} ({severity})"
     if root.open_findings:
         finding = root.open_findings[0]
-        yield f"  evidence: {_quoted(finding.summary or evidence(finding, root.unit))}"
+        plain = msgspec.structs.replace(finding, advice=msgspec.UNSET)
+        yield f"  evidence: {_quoted(evidence(plain, root.unit))}"
         if finding.advice:
             yield f"  advice: {_quoted(finding.advice)}"
     if consequences:
@@ -111,7 +116,9 @@ def _incident(root: RuleResult, consequences: Sequence[RuleResult]) -> Iterator[
 
 
 def _names(rules: Sequence[RuleResult]) -> str:
-    names = [_quoted(rule.configuration_name, NAME_LENGTH) for rule in rules[:_NAMED]]
+    names = [
+        f"{_quoted(rule.configuration_name, NAME_LENGTH)}{place(rule)}" for rule in rules[:_NAMED]
+    ]
     return ", ".join(names) + f" and {len(rules) - _NAMED} more" * (len(rules) > _NAMED)
 
 

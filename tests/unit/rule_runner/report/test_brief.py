@@ -32,10 +32,11 @@ def test_a_broken_run_has_cause_evidence_advice_and_what_follows() -> None:
         "exit code 10: an issue counts for --fail-on",
         '"mine": broken since step 3, judged by 3 of 4 rules',
         '  cause: "spike" (error)',
-        '  evidence: "It is up."',
+        '  evidence: "It is up. (step 3, measured 9, limit 2)"',
         '  advice: "Mend."',
-        '  follows: "loss"',
-        '  other causes: "t"',
+        '  follows: "loss" at step 3',
+        '  other causes: "t" at step 3',
+        "  steps: 4, 0 to 3",
         "  seen: losses",
         "  not seen: gradients, weights",
     ]
@@ -62,6 +63,7 @@ def test_runs_that_cannot_be_judged_say_why() -> None:
         '"failed": cannot tell, judged by 1 of 1 rule',
         """  problem: "Mine: Rule 'Rule' raised KeyError at step 3: 'x'.\"""",
         '"grows": looks healthy, judged by 1 of 1 rule (may still grow)',
+        "  steps: 4, 0 to 3",
     ]
 
 

@@ -243,7 +243,7 @@ def headline(
         The names of the rules that were not run.
     """
     state = run_state(rules)
-    judged = sum(rule.outcome != "NotEvaluated" for rule in rules)
+    judged = sum(rule.outcome not in {Outcome.NOT_EVALUATED, Outcome.ERROR} for rule in rules)
     if not judged:
         return f"{state}, nothing was judged"
     judging = f"judged by {judged} of {counted(len(rules) + len(left_out), 'rule')}"

@@ -60,7 +60,7 @@ def test_runs_that_cannot_be_judged_say_why() -> None:
     assert brief(runs, 1).splitlines()[1:] == [
         '"gone": cannot tell',
         '  problem: "It is gone."',
-        '"failed": cannot tell, judged by 1 of 1 rule',
+        '"failed": cannot tell, nothing was judged',
         """  problem: "Mine: Rule 'Rule' raised KeyError at step 3: 'x'.\"""",
         '"grows": looks healthy, judged by 1 of 1 rule (may still grow)',
         "  steps: 4, 0 to 3",

@@ -161,7 +161,7 @@ def test_plain_lines_elsewhere_than_on_a_terminal() -> None:
     lines = stream.getvalue().splitlines()
     assert lines[0] == "/runs/fine: looks healthy, judged by 1 of 7 rules"
     assert "/runs/bad: broken since step 20, judged by 2 of 2 rules" in lines
-    assert "/runs/wrong: cannot tell, judged by 1 of 1 rule" in lines
+    assert "/runs/wrong: cannot tell, nothing was judged" in lines
     assert "/runs/\\x1b[31mx: cannot tell, nothing was judged (may still grow)" in lines
     explanation = (
         "NotEvaluated: rules that found no inputs in the trial or lack a parameter; "

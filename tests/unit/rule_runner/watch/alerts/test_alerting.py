@@ -428,6 +428,23 @@ INCIDENT = (
 LIFE = ["a: Loss found issues (error)", "a: Spike has recovered", "a: Loss found issues (error)"]
 
 
+@pytest.mark.parametrize(("others", "count"), [(0, 2), (4, 1)])
+def test_an_incident_that_was_in_a_digest_is_not_updated(
+    index: Index, monkeypatch: pytest.MonkeyPatch, others: int, count: int
+) -> None:
+    monkeypatch.setattr(Listener, "updates", True)
+    people = Listener()
+    with Alerting(config(), index.path, {"people": people}, None, PatientClock(1e6)) as alerts:
+        for number in range(others):
+            index.judge(f"other-{number}", issue())
+        index.judge("a", issue("Spike", root="Spike"))
+        alerts.look()
+        index.judge("a", issue("Spike", root="Spike"), issue("Loss", root="Spike"))
+        alerts.look()
+        alerts.look()
+    assert len(people.messages) == count
+
+
 @pytest.mark.parametrize("at", range(1, 22))
 def test_a_death_at_any_moment_repeats_no_news_and_loses_none(
     index: Index, monkeypatch: pytest.MonkeyPatch, at: int

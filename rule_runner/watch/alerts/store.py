@@ -106,7 +106,7 @@ class AlertStore(SqliteFile):
     def shows(self, incident: str) -> bool:
         """Return whether there was a message on an incident alone, which receivers can update."""
         statement = "SELECT count(*) FROM messages WHERE kind = ? AND instr(content, ?)"
-        return self.execute(statement, MessageKind.SINGLE, incident)[0][0] > 0
+        return bool(self.execute(statement, MessageKind.SINGLE, incident)[0][0])
 
     def history(self, now: float) -> tuple[int, float | None]:
         """Return the number of messages on one alert in the last hour, and the last digest."""

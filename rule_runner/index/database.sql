@@ -23,7 +23,7 @@ CREATE TABLE trials (
     undelivered INTEGER NOT NULL DEFAULT 0,
     standing TEXT NOT NULL DEFAULT '',
     verdict TEXT AS (
-        CASE WHEN outcome = 'IssuesFound' AND standing != '' THEN standing ELSE outcome END
+        CASE WHEN outcome IN ('', 'IssuesFound') AND standing != '' THEN standing ELSE outcome END
     )
 );
 
@@ -81,7 +81,7 @@ CREATE INDEX rule_jobs_by_name ON rule_jobs (name, outcome);
 ALTER TABLE trials ADD COLUMN standing TEXT NOT NULL DEFAULT '';
 
 ALTER TABLE trials ADD COLUMN verdict TEXT AS (
-    CASE WHEN outcome = 'IssuesFound' AND standing != '' THEN standing ELSE outcome END
+    CASE WHEN outcome IN ('', 'IssuesFound') AND standing != '' THEN standing ELSE outcome END
 );
 
 ALTER TABLE rule_jobs ADD COLUMN since INTEGER;

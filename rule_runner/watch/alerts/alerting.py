@@ -135,7 +135,8 @@ class Alerting(Closing):
             self._record(group, kind, [*self._services], now)
         updating = [name for name, service in self._services.items() if service.updates]
         for alert in self._store.waiting(Wait.UPDATE):
-            self._record([alert], MessageKind.UPDATE, updating, now)
+            services = updating if self._store.shows(alert.incident) else []
+            self._record([alert], MessageKind.UPDATE, services, now)
 
     def _record(
         self, alerts: Sequence[Alert], kind: MessageKind, services: Sequence[str], now: float

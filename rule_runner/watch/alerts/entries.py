@@ -84,7 +84,8 @@ def _opened(own: Sequence[AlertEntry], alert: Alert, now: float) -> AlertEntry:
     first = own[0]
     known_phase = max((entry.known_phase for entry in own), key=_PHASES.index)
     known_since = max(entry.alert.since for entry in own)
-    if known_phase == RECOVERED and alert.since <= known_since:
+    is_news = first.waits is Wait.MESSAGE or alert.since > known_since
+    if known_phase == RECOVERED and not is_news:
         return first._replace(known_phase=known_phase, waits=Wait.NOTHING)  # it is judged again
     rules = frozenset.union(*(entry.alert.rules for entry in own))
     content = replace(

@@ -103,6 +103,11 @@ class AlertStore(SqliteFile):
         text = "SELECT content FROM alerts WHERE waits = ? ORDER BY found_at, id"
         return [_alert(content) for (content,) in self.execute(text, waits)]
 
+    def shows(self, incident: str) -> bool:
+        """Return whether there was a message on an incident alone, which receivers can update."""
+        statement = "SELECT count(*) FROM messages WHERE kind = ? AND instr(content, ?)"
+        return bool(self.execute(statement, MessageKind.SINGLE, incident)[0][0])
+
     def history(self, now: float) -> tuple[int, float | None]:
         """Return the number of messages on one alert in the last hour, and the last digest."""
         singles = "SELECT count(*) FROM messages WHERE kind = ? AND made_at BETWEEN ? AND ?"

@@ -1,6 +1,7 @@
 """Controllers and evaluations that are killed at random: nothing is lost or told twice."""
 
 import json
+import math
 import os
 import random
 import re
@@ -8,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ TOLD = {  # as without a kill, for trials that end before and after the issue is
     (STARTED, ("InProgress", "IssuesFound", "InProgress"), *FOUND),
 }
 RULES = ["VanishingGradient", "LossNotDecreasing"]
+JUDGE = {"rules": RULES}
 
 
 def end_of(trial: Path) -> Path:
@@ -45,14 +47,14 @@ def end_of(trial: Path) -> Path:
 class Place:
     """A folder with trials that go on and a configuration, and the controller over them."""
 
-    def __init__(self, folder: Path, trials: int, alerts: str) -> None:
+    def __init__(
+        self, folder: Path, trials: int, alerts: str, judge: Mapping[str, Any] = JUDGE
+    ) -> None:
         self.folder = folder
         self.out = folder / "out"
-        for number in range(trials):
-            end_of(vanishing.write_trial(folder / "runs" / f"{number:02}")).unlink()
         config = {
             "roots": ["runs"],
-            "judge": [{"rules": RULES}],
+            "judge": [judge],
             "output": "out/{trial}",
             "sinks": [f"file:{folder / 'told.jsonl'}"],
             "max_concurrent": 2,
@@ -118,6 +120,8 @@ def test_kill_9_at_random(
 ) -> None:
     draw = random.Random(kills)
     clock = SystemClock()
+    for number in range(trials):
+        end_of(vanishing.write_trial(tmp_path / "runs" / f"{number:02}")).unlink()
     place = Place(tmp_path, trials, people.url.replace("http:", "apprise:json:"))
     deaths: dict[Path, int] = {}
     controllers = done = 0
@@ -166,3 +170,63 @@ def test_kill_9_at_random(
     assert len(told) == trials
     assert {tuple(events) for events in told.values()} <= TOLD
     assert alerted(people.requests) == {f"{number:02}": 1 for number in range(trials)}
+
+
+def write_log(folder: Path, rows: int, *, recovers: bool) -> None:
+    """Write a training whose loss jumps after 60 rows, to stay there or to come back."""
+    draw = random.Random(rows)
+    lines = ["step,loss"]
+    for row in range(rows):
+        is_high = row >= 60 and (row < 75 or not recovers)
+        loss = 9.0 + row / 50 if is_high else 0.2 + 2.3 * math.exp(-row / 50)
+        lines.append(f"{row},{loss + draw.gauss(0, 0.01):.4f}")
+    folder.mkdir(parents=True)
+    (folder / "log.csv").write_text("\n".join(lines) + "\n")
+
+
+def titles(messages: list[http_places.Request]) -> list[str]:
+    """Return the titles of the messages, each once."""
+    bodies = {message.headers["Idempotency-Key"]: message.body for message in messages}
+    return sorted(json.loads(body)["title"] for body in bodies.values())
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.nightly)])
+def test_kill_9_tells_each_incident_and_its_end_once(
+    tmp_path: Path, people: http_places.Place, kills: int
+) -> None:
+    draw = random.Random(kills)
+    clock = SystemClock()
+    write_log(tmp_path / "runs" / "broken", 200, recovers=False)
+    write_log(tmp_path / "runs" / "spike", 400, recovers=True)
+    alerts = people.url.replace("http:", "apprise:json:")
+    place = Place(tmp_path, 20, alerts, {"rules": ["LossSpike", "LossNotDecreasing"]})
+    done = 0
+    while done < kills:
+        fleets.wait_until(place.evaluations)
+        clock.sleep(draw.uniform(0.2, 1.5))
+        victim = draw.choice([*place.evaluations().values(), place.controller.pid])
+        with suppress(ProcessLookupError):
+            os.kill(victim, signal.SIGKILL)
+        if victim == place.controller.pid:
+            place.controller.wait()
+            place.controller = place.start()
+        done += 1
+    with IndexReader(place.out / "watch.sqlite") as reader:
+
+        def verdicts() -> set[str]:
+            rules = [rule for trial in reader.trials() for rule in reader.rules_of(trial.id)]
+            return {f"{rule.name} {rule.verdict}" for rule in rules if rule.judged}
+
+        fleets.wait_until(
+            lambda: {"LossSpike Recovered", "LossNotDecreasing IssuesFound"} <= verdicts()
+        )
+    fleets.wait_until(lambda: any("broken" in title for title in titles(people.requests)))
+    place.controller.terminate()
+    assert place.controller.wait(PATIENCE_S) == 143, (tmp_path / "log").read_text()
+    found = Counter(title.partition(" found")[0] for title in titles(people.requests))
+    assert [count for title, count in found.items() if title.startswith("broken")] == [1]
+    spike = [title for title in titles(people.requests) if title.startswith("spike")]
+    assert spike in (
+        [],  # nobody looked before it was over
+        ["spike: LossSpike found issues (warning)", "spike: LossSpike has recovered"],
+    )

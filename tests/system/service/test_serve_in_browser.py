@@ -27,7 +27,10 @@ def page() -> Any:
         yield page
 
 
-def test_a_person_acknowledges_a_finding_and_withdraws_that(page: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["rule", "incident"])
+def test_a_person_acknowledges_an_issue_and_withdraws_that(
+    page: Any, tmp_path: Path, kind: str
+) -> None:
     write(tmp_path / "runs" / HOSTILE, rows=200)
     os.utime(tmp_path / "runs" / HOSTILE / "log.csv", (1e9, 1e9))  # it has ended, and gets a report
     (tmp_path / "fleet.yaml").write_text(
@@ -46,11 +49,12 @@ def test_a_person_acknowledges_a_finding_and_withdraws_that(page: Any, tmp_path:
         page.click("#rows a[data-rule=LossNotDecreasing]")
         page.wait_for_selector("#live[data-state=live]")
         page.wait_for_timeout(1000)  # the page is looked at again when the stream is open
-        page.click("[data-acknowledge=rule] >> visible=true")
+        page.click(f"[data-acknowledge={kind}] >> visible=true")
         page.fill("dialog[open] [name=reason]", "known")
         page.click("dialog[open] button.primary")
         page.wait_for_selector("text=acknowledged by ann (known)")
-        page.focus("[data-withdraw=rule]")
+        assert page.is_visible("#incidents h2:has-text('acknowledged')")
+        page.focus(f"[data-withdraw={kind}]")
         page.keyboard.press("Enter")
         page.wait_for_selector("dialog[open] h2:has-text('Withdraw')")
         assert not page.is_visible("dialog[open] [name=mute]")

@@ -158,7 +158,7 @@ def muted() -> EvaluationResult:
     error, _ = finding_ids(two())
     until = date(2027, 1, 1)
     rules = [
-        with_acknowledgements(two(), [said("muted", until=until)]),
+        with_acknowledgements(two(), [said("muted", until=until, incident="Rule")]),
         with_acknowledgements(two(), [said("acknowledged", finding=error, who="b<i>b")]),
     ]
     trial = TrialSummary(

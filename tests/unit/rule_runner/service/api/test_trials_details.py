@@ -62,7 +62,7 @@ def test_a_trial_has_its_incidents(tmp_path: Path) -> None:
         reports.fired("Dead", rule="DeadRelu", severity=Severity.WARNING),
         reports.result("Spike", "IssuesFound", rule="LossSpike", step=20, evidence=[advice]),
         reports.fired("Tree", rule="TreeDepth", severity=Severity.WARNING),
-        reports.fired("Zero", rule="AllZero", **back),
+        reports.fired("Zero", rule="AllZero", severity=Severity.ERROR, **back),
     ]
     for result in results:
         reports.save(tmp_path / "out" / result.configuration_name, result)
@@ -88,6 +88,7 @@ def test_a_trial_has_its_incidents(tmp_path: Path) -> None:
     }
     assert (second["state"], second["root"], second["advice"]) == ("suspicious", "Tree", "")
     assert second["sentence"].startswith("step 20, gradient/fc of worker_0")
+    assert trial["severity"] == "warning", "what has recovered does not count"
     assert (trial["verdict"], trial["since"], trial["sentence"]) == ("IssuesFound", 20, "It is 9.")
     rules = {rule["name"]: rule for rule in trial["rules"]}
     assert (rules["Zero"]["outcome"], rules["Zero"]["verdict"], rules["Zero"]["recovered_at"]) == (

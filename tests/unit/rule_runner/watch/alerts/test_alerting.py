@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from structlog.testing import capture_logs
 
 from rule_core.severity import Severity
 from rule_runner.index.records import RuleRecord
-from rule_runner.notify.messenger import Messenger
+from rule_runner.notify.messenger import Message, Messenger
 from rule_runner.results.json_text import json_digest
 from rule_runner.watch.alerts.alerting import (
     GIVE_UP_S,
@@ -38,6 +38,7 @@ from rule_runner.watch.alerts.alerting import (
     state_path,
 )
 from rule_runner.watch.alerts.open_alerts import OpenAlerts
+from rule_runner.watch.alerts.store import AlertStore
 from rule_runner.watch.config import AlertsConfig
 
 # Apprise imports it in Python 3.11 and 3.12.
@@ -373,6 +374,93 @@ def test_what_apprise_raises_is_a_message_that_was_not_sent(index: Index) -> Non
     assert [(log["event"], log["reason"]) for log in logs] == [
         ("alert_not_sent", "Apprise failed: a: Loss found issues (error)")
     ]
+
+
+class Listener(Messenger):
+    """A service here, which keeps the messages."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+
+    @property
+    def updates(self) -> bool:
+        return False
+
+    def send(self, message: Message) -> None:
+        self.messages.append(message)
+
+
+class KilledError(BaseException):
+    """Stands for the death of the process."""
+
+
+class Deaths:
+    """Lets the process die after a step between recording and sending."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+        self.calls = 0
+        self._at = at
+        for owner, name in (
+            (AlertStore, "keep_open"),
+            (AlertStore, "add_message"),
+            (Listener, "send"),
+            (AlertStore, "delivered"),
+        ):
+            monkeypatch.setattr(owner, name, self._mortal(getattr(owner, name)))
+
+    def _mortal(self, call: Any) -> Any:
+        def mortal(*args: Any, **kwargs: Any) -> None:
+            call(*args, **kwargs)
+            self.calls += 1
+            if self.calls == self._at:
+                raise KilledError
+
+        return mortal
+
+
+INCIDENT = (
+    [issue("Loss", root="Loss", since=40)],
+    [issue("Loss", root="Spike", since=40), issue("Spike", root="Spike", since=30)],
+    [recovered("Loss"), issue("Spike", root="Spike", since=30)],
+    [recovered("Loss"), recovered("Spike")],
+    [issue("Loss", root="Loss", since=95), recovered("Spike")],
+)
+LIFE = ["a: Loss found issues (error)", "a: Spike has recovered", "a: Loss found issues (error)"]
+
+
+@pytest.mark.parametrize(("others", "count"), [(0, 2), (4, 1)])
+def test_an_incident_that_was_in_a_digest_is_not_updated(
+    index: Index, monkeypatch: pytest.MonkeyPatch, others: int, count: int
+) -> None:
+    monkeypatch.setattr(Listener, "updates", True)
+    people = Listener()
+    with Alerting(config(), index.path, {"people": people}, None, PatientClock(1e6)) as alerts:
+        for number in range(others):
+            index.judge(f"other-{number}", issue())
+        index.judge("a", issue("Spike", root="Spike"))
+        alerts.look()
+        index.judge("a", issue("Spike", root="Spike"), issue("Loss", root="Spike"))
+        alerts.look()
+        alerts.look()
+    assert len(people.messages) == count
+
+
+@pytest.mark.parametrize("at", range(1, 22))
+def test_a_death_at_any_moment_repeats_no_news_and_loses_none(
+    index: Index, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    deaths, people = Deaths(monkeypatch, at), Listener()
+    for rules in INCIDENT:
+        index.judge("a", *rules)
+        for _ in range(2):
+            services = {"people": people}
+            alerts = Alerting(config(), index.path, services, None, PatientClock(1e6))
+            with alerts, suppress(KilledError):
+                alerts.look()
+    by_key = {message.key: message.title for message in people.messages}
+    assert [*by_key.values()] == LIFE
+    assert len(people.messages) <= len(LIFE) + 1
+    assert deaths.calls >= at, "there are fewer moments"
 
 
 PROGRAM = """

@@ -116,6 +116,7 @@ def test_what_holds_again_is_news_unless_the_run_is_judged_again() -> None:
     assert people.see() == [], "the run is judged again"
     assert people.see(alert("Spike", since=20)) == []
     assert people.see(Spike=30) == []
+    people.look(alert("Spike", since=70), recovered={})
     assert people.see(alert("Spike", since=70)) == ["Spike error"]
     assert people.see(Spike=90) == ["Spike recovered"]
     assert people.see(alert("Spike", since=70)) == []

@@ -4,7 +4,7 @@ from typing import Literal
 
 import click
 
-from rule_runner.cli.evaluation import FAIL_ON, FOLLOW, TAG_RUN
+from rule_runner.cli.evaluation import FAIL_ON, FOLLOW, FORMATS, TAG_RUN
 from rule_runner.cli.options import choice, endpoint_option, flag, heading, output, takes, without
 from rule_runner.cli.program.help_pages import Heading, HelpedCommand
 from rule_runner.cli.reading import Sources, takes_reading
@@ -14,7 +14,7 @@ from rule_runner.cli.reporting import reporting, results_alone
 @click.command(
     cls=HelpedCommand,
     epilog="rule-runner check runs/\n"
-    "rule-runner check runs/ --fail-on error --format json > verdicts.json",
+    "rule-runner check runs/ --fail-on error --format junit > verdicts.xml",
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @heading(Heading.STEPS)
@@ -24,7 +24,7 @@ from rule_runner.cli.reporting import reporting, results_alone
 @output("Output folder; by default rule-output/check-TIME.")
 @flag("--overwrite", "Replace results in the output folder.")
 @without("report", "Write no report.html, and collect no measurements for it.")
-@choice("--format", ("table", "json"), "Format of the results on standard output.", "form")
+@choice("--format", FORMATS, "Format of the results on standard output.", "form")
 @click.option(
     "--severity",
     type=click.Choice(["error", "warning", "note"]),
@@ -47,7 +47,7 @@ def check(
     overwrite: bool,
     again: bool,
     report: bool,
-    form: Literal["table", "json"],
+    form: Literal["table", "json", "junit", "sarif"],
     severity: Literal["error", "warning", "note"],
     quiet: bool,
     fail_on: Literal["error", "warning"] | None,

@@ -40,6 +40,8 @@ class CollectedTrial:
         Sentences on results that are missing, cut off or not final.
     has_report
         Whether the output folder holds a report.
+    label
+        A name that keeps it apart from other trials; "" if its own does.
     """
 
     trial: str
@@ -47,10 +49,13 @@ class CollectedTrial:
     rules: list[RuleResult] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     has_report: bool = False
+    label: str = ""
 
     @property
     def name(self) -> str:
-        """The name of the trial, or else of its output."""
+        """The label or the name of the trial, or else of its output."""
+        if self.label:
+            return self.label
         return address_of(self.trial).name if self.trial else self.output.rpartition("/")[2]
 
     @property
@@ -66,15 +71,15 @@ class CollectedTrial:
         """Return the results in the form of one evaluation."""
         windows = [rule for rule in self.rules if rule.unit == WINDOW]
         steps = [rule for rule in self.rules if rule.unit != WINDOW]
-        trial = _summary(steps or windows, self.trial)
-        profiler = _summary(windows, self.trial) if steps and windows else None
+        trial = _summary(steps or windows, self)
+        profiler = _summary(windows, self) if steps and windows else None
         return EvaluationResult(trial=trial, profiler_trial=profiler, rules=self.rules)
 
 
-def _summary(rules: list[RuleResult], path: str) -> TrialSummary:
+def _summary(rules: list[RuleResult], collected: CollectedTrial) -> TrialSummary:
     """Return what results say about their trial."""
-    path = rules[0].trial if rules else path
-    return summary_of_trial(address_of(path).name, path, rules)
+    path = rules[0].trial if rules else collected.trial
+    return summary_of_trial(collected.label or address_of(path).name, path, rules)
 
 
 def of_plan(lines: Iterable[PlanLine]) -> Iterator[CollectedTrial]:

@@ -92,16 +92,26 @@ def check_trials(
             report=str(report or ""),
             not_read=not_read,
         )
-        if request.format == "json":
-            print(dump_json(result, indent=2), file=stdout)
-        else:
+        codes = [trial.exit_code for trial in trials]
+        if problems:
+            codes.append(errors.EXIT_CLIENT)
+        if signals.number:
+            codes.append(errors.EXIT_SIGNAL + signals.number)
+        code = errors.worst_exit_code(codes)
+        if request.format == "table":
             print_results(result, stdout, severity, quiet=request.quiet)
-    codes = [trial.exit_code for trial in trials]
-    if problems:
-        codes.append(errors.EXIT_CLIENT)
-    if signals.number:
-        codes.append(errors.EXIT_SIGNAL + signals.number)
-    return errors.worst_exit_code(codes)
+        else:
+            print(_document(result, request.format, code), file=stdout)
+    return code
+
+
+def _document(result: CheckResult, form: str, exit_code: int) -> str:
+    """Return the results in a format for programs."""
+    if form == "json":
+        return dump_json(result, indent=2)
+    from rule_runner.commands.check.documents import document
+
+    return document(result, form, exit_code)
 
 
 def _find(

@@ -127,7 +127,7 @@ def print_results(
     trials = sorted(result.trials, key=lambda trial: -_rank(trial))
     healthy = [trial for trial in trials if state(trial) == CLEAR and not _has_notes(trial)]
     if len(healthy) > MAX_HEALTHY_ROWS:
-        names = ", ".join(_path(trial.path) for trial in healthy[:HEALTHY_NAMES])
+        names = ", ".join(shown_path(trial.path) for trial in healthy[:HEALTHY_NAMES])
         more = len(healthy) - HEALTHY_NAMES
         print(f"{len(healthy)} trials look healthy: {names} and {more} more.", file=stream)
         folded = {id(trial) for trial in healthy}
@@ -137,7 +137,7 @@ def print_results(
     else:
         for trial in trials:
             may_grow = "" if has_ended(trial) else f" ({MAY_GROW})"
-            print(f"{_path(trial.path)}: {_headline(trial)}{may_grow}", file=stream)
+            print(f"{shown_path(trial.path)}: {_headline(trial)}{may_grow}", file=stream)
             for line in verdict_lines(trial, severity):
                 print(f"  {line}", file=stream)
     for line in map(printable, result.problems) if quiet else _footer(result):
@@ -285,7 +285,7 @@ def has_ended(trial: CheckedTrial) -> bool:
     return all(data.ended for data in summaries if data is not None)
 
 
-def _path(path: str) -> str:
+def shown_path(path: str) -> str:
     """Return a path as a user would write it: relative if it lies below the working directory."""
     if not is_s3(path) and Path(path).is_relative_to(Path.cwd()):
         path = os.path.relpath(path)
@@ -305,12 +305,12 @@ def _footer(result: CheckResult) -> Iterator[str]:
     if result.not_read:
         folders = {item.path.rpartition("/")[0] for item in result.not_read}
         first = result.not_read[0]
-        example = f"{_path(first.path)} ({printable(first.reason)})"
+        example = f"{shown_path(first.path)} ({printable(first.reason)})"
         yield f"Not read: {counted(len(folders), 'folder')}, for example {example}"
     if result.results:
-        yield f"Results: {_path(result.results)}"
+        yield f"Results: {shown_path(result.results)}"
     if result.report:
-        yield f"Report: {_path(result.report)}"
+        yield f"Report: {shown_path(result.report)}"
 
 
 def _print_table(trials: list[CheckedTrial], stream: TextIO, severity: Severity) -> None:
@@ -323,7 +323,7 @@ def _print_table(trials: list[CheckedTrial], stream: TextIO, severity: Severity)
     def row(trial: CheckedTrial) -> "tuple[Text, Text]":
         headline = Text(_headline(trial), style=STYLES[_STATES[state(trial)]])
         lines = [Text(line) for line in verdict_lines(trial, severity)]
-        name = Text(_path(trial.path))
+        name = Text(shown_path(trial.path))
         if not has_ended(trial):
             name.append(f"\n{MAY_GROW}", style="dim")
         return name, Text("\n").join([headline, *lines])

@@ -62,11 +62,12 @@ class Evaluation(NamedTuple):
 def evaluate_trial(request: EvaluationRequest) -> int:
     """Evaluate, print the results, and return the exit code."""
     results = sys.stdout
+    notice = _follow_notice(request)
     if request.trial == STANDARD_INPUT:
         name = request.trial_name or "standard-input"
         request = with_fields(request, trial=standard_input(), trial_name=name)
     with redirect_stdout(sys.stderr), Signals() as signals:  # what rules print
-        evaluation = evaluate_request(request, results, signals)
+        evaluation = evaluate_request(request, results, signals, notice=notice)
         _print(request, evaluation, results)
         if request.format in {"junit", "sarif"}:  # these formats have no field for notes
             for note in evaluation.config.notes:
@@ -75,12 +76,28 @@ def evaluate_trial(request: EvaluationRequest) -> int:
     return EXIT_SIGNAL + signals.number if signals.late else evaluation.exit_code
 
 
+def _follow_notice(request: EvaluationRequest) -> str:
+    """Return until when the evaluation follows its trial, and how to avoid that.
+
+    It is "" for a pipe, and if `watch` started the evaluation.
+    """
+    trial, idle = request.trial or request.profiler_trial, request.idle_timeout
+    if trial in {None, STANDARD_INPUT} or request.pause_file is not None:
+        return ""
+    limit = f"nothing new has come for {idle:g} s (--idle-timeout)" if idle else "it ends"
+    return (
+        f"Trial {trial!r} may still grow. Waiting until {limit}; "
+        "--no-wait judges only what is there."
+    )
+
+
 def evaluate_request(
     request: EvaluationRequest,
     results: TextIO,
     signals: Signals,
     *,
     title: str = "",
+    notice: str = "",
     report_issues_only: bool = False,
 ) -> Evaluation:
     """Evaluate as requested, with its sinks and its output folder, which may be in S3.
@@ -92,8 +109,8 @@ def evaluate_request(
     signals
         Handles signals before and after the evaluation; outside of the main thread it is not
         entered.
-    title
-        Text before the progress.
+    title, notice
+        See `rule_runner.report.progress.ProgressObserver`.
     report_issues_only
         Whether to write no report if no rule found an issue.
 
@@ -109,7 +126,7 @@ def evaluate_request(
     if s3_output is not None:
         request = with_fields(request, output=str(s3_output.folder))
     config = resolve(request)
-    with closing(observer(quiet=request.quiet, title=title)) as progress:
+    with closing(observer(quiet=request.quiet, title=title, notice=notice)) as progress:
         outcome = evaluate_to(
             s3_output, config, sinks, progress, signals, report_issues_only=report_issues_only
         )

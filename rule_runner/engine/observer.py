@@ -20,6 +20,9 @@ class Observer:
     def waiting(self, text: str, seconds: float) -> None:
         """Receive what the evaluation is waiting for, and for how many seconds."""
 
+    def following(self) -> None:
+        """Learn that everything saved is judged and that trials may still grow; called often."""
+
     def decided(self, states: Sequence[RuleJobState]) -> None:
         """Receive the verdicts of all rules; actions and sinks may still be running."""
 

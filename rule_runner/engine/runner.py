@@ -288,6 +288,8 @@ class Runner:
     def _wait(self) -> StopReason | None:
         """Wait for new files, and report a long wait to the observer."""
         self._notices.wait_on(self.jobs)
+        if not self.step_sources.ending and any(source.steps for source in self.step_sources.all):
+            self.observer.following()
         self._judge_silence()
         stop = self.stops.reason() or self._idle()
         if stop is None and any(job.live for job in self.jobs):

@@ -4,14 +4,28 @@ import sys
 from typing import Final
 
 from rule_runner.engine.observer import Observer
-from rule_runner.escape import printable
+from rule_runner.escape import print_lines, printable
 from rule_runner.logs import get_logger
 
 _log: Final = get_logger(__name__)
 
 
 class LogObserver(Observer):
-    """Logs what the evaluation waits for."""
+    """Logs what the evaluation waits for.
+
+    Parameters
+    ----------
+    notice
+        What to print once all is judged that was saved, if the evaluation goes on.
+    """
+
+    def __init__(self, notice: str = "") -> None:
+        self._notice = notice
+
+    def following(self) -> None:
+        """Print the notice, once."""
+        notice, self._notice = self._notice, ""
+        print_lines(filter(None, [notice]), sys.stderr)
 
     def waiting(self, text: str, seconds: float) -> None:
         """Log the wait."""
@@ -28,9 +42,12 @@ class ProgressObserver(LogObserver):
     ----------
     title
         Text before the progress.
+    notice
+        As for `LogObserver`.
     """
 
-    def __init__(self, title: str = "") -> None:
+    def __init__(self, title: str = "", notice: str = "") -> None:
+        super().__init__(notice)
         from rich.console import Console
         from rich.markup import escape
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -71,6 +88,8 @@ class ProgressObserver(LogObserver):
         self._progress.stop()
 
 
-def observer(*, quiet: bool, title: str = "") -> LogObserver:
-    """Return an observer for stderr; a `title` is shown before the progress."""
-    return ProgressObserver(title) if sys.stderr.isatty() and not quiet else LogObserver()
+def observer(*, quiet: bool, title: str = "", notice: str = "") -> LogObserver:
+    """Return an observer for stderr; `title` and `notice` as for `ProgressObserver`."""
+    if quiet:
+        return LogObserver()
+    return ProgressObserver(title, notice) if sys.stderr.isatty() else LogObserver(notice)

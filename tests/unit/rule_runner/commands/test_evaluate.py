@@ -293,3 +293,57 @@ def test_file_of_a_rule_with_a_process_of_its_own_is_not_run_here(
         evaluate_trial(replace(requested, rules=(file,), **own))
     (rule,) = Recorded.config.rules
     assert (rule.loaded.name, rule.loaded.rule_class) == ("Prints", PlaceholderRule)
+
+
+# -- trials that may still grow -------------------------------------------------------------------
+
+
+@pytest.fixture
+def growing(requested: EvaluationRequest, trial: Path) -> EvaluationRequest:
+    (trial / evaluating.END).unlink()
+    return replace(requested, quiet=False, idle_timeout=1.0)
+
+
+def test_an_evaluation_says_once_until_when_it_waits(
+    growing: EvaluationRequest, trial: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Growing(io.StringIO):
+        """Standard error on which each notice is followed by a new step."""
+
+        notices = 0
+
+        def write(self, text: str) -> int:
+            if "may still grow" in text:
+                self.notices += 1
+                rawtrial.write(trial, rawtrial.step_files(9, {"loss": np.float32([1])}))
+            return super().write(text)
+
+    stderr = Growing()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stderr", stderr)
+        assert evaluate_trial(growing) == 124
+    assert stderr.getvalue() == (
+        f"Trial '{trial}' may still grow. Waiting until nothing new has come for 1 s "
+        "(--idle-timeout); --no-wait judges only what is there.\n"
+    )
+    assert stderr.notices == 1
+    assert "judged 4 of 4 steps (0 to 9)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"wait": False}, {"quiet": True}, {"pause_file": "/nowhere"}],
+    ids=["no-wait", "quiet", "watch"],
+)
+def test_nothing_is_said_if_nobody_waits_or_listens(
+    growing: EvaluationRequest, capsys: pytest.CaptureFixture[str], more: dict[str, Any]
+) -> None:
+    evaluate_trial(replace(growing, **more))
+    assert capsys.readouterr().err == ""
+
+
+def test_nothing_is_said_of_a_trial_that_has_ended(
+    requested: EvaluationRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluate_trial(replace(requested, quiet=False))
+    assert capsys.readouterr().err == ""

@@ -33,6 +33,16 @@ def test_what_is_waited_for_is_logged() -> None:
     ]
 
 
+def test_the_notice_is_printed_once_unless_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    for quiet in (False, True):
+        watching = observer(quiet=quiet, notice="The trial \x1b may still grow.")
+        watching.progress(1, 1)
+        watching.following()
+        watching.following()
+        printed = "" if quiet else "The trial \\x1b may still grow.\n"
+        assert capsys.readouterr().err == printed
+
+
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     monkeypatch.setenv("TERM", "xterm")
@@ -57,6 +67,17 @@ def test_progress_shows_steps_and_what_is_waited_for(
     watching.close()
     assert "\x1b]0;" not in terminal.getvalue()
     assert "4 of 17 steps" in terminal.getvalue()
+
+
+def test_the_notice_stands_above_the_progress(
+    monkeypatch: pytest.MonkeyPatch, terminal: Terminal
+) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal)
+    watching = observer(quiet=False, notice="The trial may still grow.")
+    watching.following()
+    watching.following()
+    watching.close()
+    assert terminal.getvalue().count("The trial may still grow.\n") == 1
 
 
 def test_log_stands_above_the_progress_and_not_in_it(

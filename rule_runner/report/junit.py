@@ -141,7 +141,8 @@ def _case(rule: RuleResult) -> Element:
         case Outcome.ISSUES_FOUND if rule.mode == "observe" or rule.is_set_aside:
             output += [verdict(rule), *findings]
         case Outcome.ISSUES_FOUND:
-            add_outcome(case, "failure", rule.outcome, verdict(rule), findings)
+            message = ": ".join(filter(None, [verdict(rule), _first_sentence(rule)]))
+            add_outcome(case, "failure", rule.outcome, message, findings)
         case Outcome.ERROR:
             add_outcome(case, "error", rule.outcome, reason(rule), findings)
         case _:
@@ -150,6 +151,11 @@ def _case(rule: RuleResult) -> Element:
     output += [f"note: {printable(note)}" for note in rule.notes]
     SubElement(case, "system-out").text = _text(output)
     return case
+
+
+def _first_sentence(rule: RuleResult) -> str:
+    """Return what the first finding of a rule says, which CI systems list; "" if nothing."""
+    return next((finding.summary for finding in rule.findings if finding.summary), "")
 
 
 def _text(lines: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ import pytest
 import xmlschema
 
 from rule_runner.report.junit import junit
-from rule_runner.results.schema import EvaluationResult, RuleResult
+from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult
 
 SCHEMA = xmlschema.XMLSchema(Path(__file__).parents[3] / "data" / "schemas" / "junit-10.xsd")
 FINDINGS = "step 3, fc/w of worker_0, measured 1.5, limit 2\nstep 3, measured 1, limit 2, n."
@@ -42,6 +42,14 @@ def test_what_was_found_is_a_failure_with_its_evidence() -> None:
     assert failure is not None
     assert failure.attrib == {"type": "IssuesFound", "message": "IssuesFound at step 3"}
     assert failure.text == FINDINGS
+
+
+def test_the_message_of_a_failure_says_what_was_found() -> None:
+    evidence = [Evidence(3, "fc/w", None, 1.5, 2, None, summary="fc/w exploded.", advice="Clip.")]
+    failure = case_of(outcomes.met(evidence=evidence)).find("failure")
+    assert failure is not None
+    assert failure.get("message") == "IssuesFound at step 3: fc/w exploded."
+    assert (failure.text or "").startswith("fc/w exploded. Clip.")
 
 
 def test_what_a_rule_that_is_only_observed_found_is_reported_and_no_failure() -> None:

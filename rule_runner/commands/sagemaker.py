@@ -102,6 +102,7 @@ class _Messenger(LogObserver):
     """
 
     def __init__(self, contract: sagemaker_contract.Contract) -> None:
+        super().__init__()
         self._contract = contract
         self.unsent = ""
 

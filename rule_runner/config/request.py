@@ -210,7 +210,7 @@ class EvaluationRequest(
         """
         ways = [bool(self.rules), self.job is not None, self.container is not None]
         if not any(ways):
-            raise UsageError("No rule was given: give --rule NAME, --source FILE or both.")
+            raise UsageError("No rule was given: give --rule auto, --rule NAME or --source FILE.")
         if sum(ways) > 1:
             raise UsageError(
                 "A request has 'rules', a 'job' or a 'container', not several of them."

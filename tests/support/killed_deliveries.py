@@ -76,6 +76,7 @@ class Watching(LogObserver):
     """Leaves a file when every rule has its verdict, so that kills after that can be counted."""
 
     def __init__(self, file: Path) -> None:
+        super().__init__()
         self.file = file
 
     def decided(self, states: object) -> None:

@@ -1,6 +1,6 @@
 """The results of `check` as one JUnit report or SARIF log on all trials."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Final
 
@@ -20,8 +20,7 @@ def document(result: CheckResult, form: str, exit_code: int) -> str:
     with closing(_FILES[form]("")) as file:
         for trial in _trials(result):
             file.add(trial)
-        pieces: Iterable[bytes] = file.pieces(exit_code)
-        return b"".join(pieces).decode().rstrip()
+        return b"".join(file.pieces(exit_code)).decode().rstrip()
 
 
 def _trials(result: CheckResult) -> Iterator[CollectedTrial]:

@@ -170,7 +170,10 @@ def test_events_go_to_stdout_when_asked(trial: Path) -> None:
             id="twice",
         ),
         pytest.param(
-            [], 2, "Error: No rule was given: give --rule NAME, --source FILE or both.", id="none"
+            [],
+            2,
+            "Error: No rule was given: give --rule auto, --rule NAME or --source FILE.",
+            id="none",
         ),
         pytest.param(
             ["--rule", "../x=AllZero"],

@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 from rule_runner.cli import main
 from rule_runner.config import sagemaker_contract
 from rule_runner.engine.evaluation_context import EvaluationContext
+from rule_runner.steps.watcher import TrialWatcher
 from smdebug.core.modes import ModeKeys
 from smdebug.core.writer import TrialWriter
 
@@ -450,6 +451,25 @@ def test_a_stop_file_named_like_job_or_rule_stops(
     found = rule_result(root)
     assert (found["configuration_name"], found["status"]) == ("MyCheck", "Stopped")
     assert "stop file" in found["status_details"]
+
+
+def test_a_container_that_waits_says_nothing_of_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = root / "processing/input/tensors"
+    (trial / "training_job_end.ts").unlink()
+    (trial / "signals").mkdir()
+
+    def stop(_watcher: TrialWatcher, _seconds: float) -> None:
+        (trial / "signals" / "ExplodingTensor").write_text("0")
+
+    monkeypatch.setattr(TrialWatcher, "wait", stop)
+    environment = {"rule_to_invoke": "ExplodingTensor", "rule_stop_grace_time_secs": "0"}
+    path = "/opt/ml/processing/input/tensors/signals/ExplodingTensor"
+    result = run({**environment, "SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE": path}, monkeypatch)
+    assert result.exit_code == 124
+    assert rule_result(root)["coverage"]["judged"] == 10
+    assert "grow" not in result.stderr
 
 
 def test_a_verdict_is_written_once_unless_told_to_replace_it(

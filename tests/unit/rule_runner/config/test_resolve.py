@@ -123,7 +123,9 @@ def test_modes_go_to_their_rules() -> None:
 def test_a_request_has_a_trial_and_rules() -> None:
     with pytest.raises(UsageError, match=r"^No trial was given: give --trial PATH, or "):
         resolve(EvaluationRequest())
-    with pytest.raises(UsageError, match=r"^No rule was given: give --rule NAME, --source FILE"):
+    with pytest.raises(
+        UsageError, match=r"^No rule was given: give --rule auto, --rule NAME or --source FILE"
+    ):
         resolve(EvaluationRequest(trial="t"))
     several = EvaluationRequest(
         trial="t", rules=(RuleRequest(name="AllZero"),), job=JobDefinition("the job", ())

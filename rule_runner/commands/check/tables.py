@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import msgspec
 
-from rule_core.model.segments import step_text
+from rule_core.optional_imports import data_frame
 from rule_core.severity import Severity
 from rule_core.storage.uri import is_s3
 from rule_runner.errors import counted
 from rule_runner.escape import printable
 from rule_runner.report.incidents import IncidentRecord, incidents
+from rule_runner.report.run_state import RunState, headline, run_state
 from rule_runner.report.text import STYLES, asides, evidence, place, reason, verdict
-from rule_runner.results.schema import EvaluationResult, RuleResult, in_order
+from rule_runner.results.schema import EvaluationResult, RuleResult, finding_rows, in_order
 from rule_runner.results.status import FindingState, Outcome
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.text import Text
+
+    from rule_runner.report.html.notebook import NotebookRun
 
 NOTES_SHOWN: Final = 3
 MAX_HEALTHY_ROWS: Final = 5  # of more trials without issues, only some are named
@@ -76,6 +80,30 @@ class CheckedTrial(msgspec.Struct, frozen=True, kw_only=True):
     unchanged: bool = False
     incidents: list[IncidentRecord] = []
 
+    @property
+    def rules(self) -> list[RuleResult]:
+        """The results of the rules that were run; none if the trial could not be judged."""
+        return self.evaluation.rules if self.evaluation else []
+
+    @property
+    def state(self) -> RunState:
+        """``broken``, ``suspicious``, ``looks healthy`` or ``cannot tell``."""
+        return run_state(self.rules, self.problem)
+
+    def _repr_html_(self) -> str:
+        """Return the trial as HTML, which notebooks show."""
+        from rule_runner.report.html.notebook import runs_html
+
+        return runs_html([self.notebook_run()])
+
+    def notebook_run(self) -> "NotebookRun":
+        """Return the trial as notebooks show it."""
+        from rule_runner.report.html.notebook import NotebookRun
+
+        line = _headline(self) + ("" if has_ended(self) else f" ({MAY_GROW})")
+        problems = (self.problem,) if self.problem else ()
+        return NotebookRun(_path(self.path), line, self.state, self.evaluation, problems)
+
 
 class NotRead(msgspec.Struct, frozen=True):
     """A file or folder that may be of a training, and why it is not read."""
@@ -104,6 +132,21 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     report: str = ""
     not_read: list[NotRead] = []
 
+    def _repr_html_(self) -> str:
+        """Return the trials as HTML, which notebooks show: those with findings come first."""
+        from rule_runner.report.html.notebook import runs_html
+
+        trials, folded = _fold_healthy(ranked(self.trials))
+        return runs_html([trial.notebook_run() for trial in trials], [*folded, *_footer(self)])
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return a frame with a row for each finding, and for each rule or trial without one."""
+        return data_frame(
+            {"trial": trial.path, "trial_state": trial.state, **row}
+            for trial in self.trials
+            for row in finding_rows(trial.rules) or [{"summary": trial.problem}]
+        )
+
 
 def print_results(
     result: CheckResult,
@@ -125,13 +168,9 @@ def print_results(
         loud = [trial for trial in result.trials if state(trial) != CLEAR]
         result = CheckResult(trials=loud, problems=result.problems)
     trials = sorted(result.trials, key=lambda trial: -_rank(trial))
-    healthy = [trial for trial in trials if state(trial) == CLEAR and not _has_notes(trial)]
-    if len(healthy) > MAX_HEALTHY_ROWS:
-        names = ", ".join(_path(trial.path) for trial in healthy[:HEALTHY_NAMES])
-        more = len(healthy) - HEALTHY_NAMES
-        print(f"{len(healthy)} trials look healthy: {names} and {more} more.", file=stream)
-        folded = {id(trial) for trial in healthy}
-        trials = [trial for trial in trials if id(trial) not in folded]
+    trials, folded = _fold_healthy(trials)
+    for line in folded:
+        print(line, file=stream)
     if stream.isatty() and trials:
         _print_table(trials, stream, severity)
     else:
@@ -142,6 +181,18 @@ def print_results(
                 print(f"  {line}", file=stream)
     for line in map(printable, result.problems) if quiet else _footer(result):
         print(line, file=stream)
+
+
+def _fold_healthy(trials: Sequence[CheckedTrial]) -> tuple[list[CheckedTrial], list[str]]:
+    """Return the trials to show, and a line on the healthy ones if they are many."""
+    healthy = [trial for trial in trials if state(trial) == CLEAR and not _has_notes(trial)]
+    if len(healthy) <= MAX_HEALTHY_ROWS:
+        return [*trials], []
+    names = ", ".join(_path(trial.path) for trial in healthy[:HEALTHY_NAMES])
+    more = len(healthy) - HEALTHY_NAMES
+    folded = {id(trial) for trial in healthy}
+    line = f"{len(healthy)} trials look healthy: {names} and {more} more."
+    return [trial for trial in trials if id(trial) not in folded], [line]
 
 
 def ranked(trials: Iterable[CheckedTrial]) -> list[CheckedTrial]:
@@ -160,7 +211,7 @@ def _has_notes(trial: CheckedTrial) -> bool:
 
 def state(trial: CheckedTrial) -> str:
     """Return the state of a trial, such as ``with issues``."""
-    rules = _rules(trial)
+    rules = trial.rules
     outcomes = {rule.outcome for rule in rules}
     if any(rule.has_issues() for rule in rules):
         return ISSUES
@@ -171,12 +222,12 @@ def state(trial: CheckedTrial) -> str:
 
 def verdict_lines(trial: CheckedTrial, severity: Severity = Severity.WARNING) -> Iterator[str]:
     """Yield the findings and failures of a trial, the rules without issues, and some notes."""
-    rules = in_order(_rules(trial))
+    rules = in_order(trial.rules)
     if trial.problem:
         yield printable(trial.problem)
     elif state(trial) == UNJUDGED:
         # The table names the trial already.
-        yield reason(_rules(trial)[0]).replace(f"Trial {trial.path!r}", "The trial")
+        yield reason(trial.rules[0]).replace(f"Trial {trial.path!r}", "The trial")
     yield from _issues([rule for rule in rules if not _group(rule, severity)])
     if severity is Severity.NOTE:
         for rule in rules:
@@ -200,7 +251,7 @@ def _issues(rules: Sequence[RuleResult]) -> Iterator[str]:
 def _names(trial: CheckedTrial, severity: Severity) -> Iterator[str]:
     """Yield the rules that are only named, unless the headline names them."""
     names: dict[str, list[str]] = {name: [] for name in _GROUPS}
-    for rule in _rules(trial):
+    for rule in trial.rules:
         if group := _group(rule, severity):
             names[group].append(f"{printable(rule.configuration_name)}{_recovery(rule)}")
     if state(trial) == CLEAR:
@@ -240,40 +291,16 @@ def _first(rule: RuleResult, *, whole: bool = False) -> str:
     return printable(finding.summary)
 
 
-def _rules(trial: CheckedTrial) -> list[RuleResult]:
-    return trial.evaluation.rules if trial.evaluation else []
-
-
 def _headline(trial: CheckedTrial) -> str:
     """Return the state of a trial, since when, and how many rules could judge it."""
     if trial.evaluation is None:
         return "cannot be judged"
-    judged = [rule for rule in _rules(trial) if rule.outcome != Outcome.NOT_EVALUATED]
-    if not judged:
-        return "cannot tell, nothing was judged"
-    all_rules = len(_rules(trial)) + len(trial.left_out)
-    judging = f"judged by {len(judged)} of {counted(all_rules, 'rule')}"
-    issues = incidents(judged)
-    if issues:
-        root = issues[0].root
-        is_broken = issues[0].severity is Severity.ERROR
-        since = (
-            "" if root.global_step is None else f" since {root.unit} {step_text(root.global_step)}"
-        )
-        return f"{'broken' if is_broken else 'suspicious'}{since}, {judging}"
-    if state(trial) == FAILED:
-        return f"cannot tell, {judging}"
-    names = [
-        printable(rule.configuration_name)
-        for rule in judged
-        if _group(rule, Severity.NOTE) == "no issues"
-    ]
-    return ": ".join(filter(None, (f"looks healthy, {judging}", ", ".join(names))))
+    return headline(trial.rules, len(trial.left_out), trial.problem)
 
 
 def _unevaluated_count(trial: CheckedTrial) -> int:
     """Return how many rules have no verdict, those that were not run included."""
-    outcomes = [rule.outcome for rule in _rules(trial)]
+    outcomes = [rule.outcome for rule in trial.rules]
     return outcomes.count(Outcome.NOT_EVALUATED) + len(trial.left_out)
 
 
@@ -294,7 +321,7 @@ def _path(path: str) -> str:
 
 def _footer(result: CheckResult) -> Iterator[str]:
     """Yield the lines below the table."""
-    if any(map(_unevaluated_count, result.trials)):
+    if result.results and any(map(_unevaluated_count, result.trials)):
         yield _UNEVALUATED
     yield from map(printable, result.problems)
     counts = Counter(map(state, result.trials))

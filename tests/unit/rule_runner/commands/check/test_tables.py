@@ -180,7 +180,7 @@ def test_rules_without_verdicts_are_explained_only_if_any() -> None:
     stream = io.StringIO()
     print_results(CheckResult(trials=[BAD, GONE]), stream)
     assert "NotEvaluated" not in stream.getvalue()
-    print_results(CheckResult(trials=[FINE]), stream)
+    print_results(CheckResult(trials=[FINE], results="/out"), stream)
     assert "; results.json has their names and the reasons." in stream.getvalue()
 
 

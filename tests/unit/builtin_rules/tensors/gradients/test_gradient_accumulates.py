@@ -44,6 +44,7 @@ def written(root: Path, gradients: Any, norms: Any = None, mode: ModeKeys = Mode
         pytest.param(NOISE, [], id="noise"),
         pytest.param(TREND * 0, [], id="zero"),
         pytest.param(np.cumsum(TREND, 0) * np.nan, [], id="nan"),
+        pytest.param(np.cumsum(TREND, 0) * 1e25, [], id="squares-overflow"),
     ],
 )
 def test_gradients_that_agree_and_grow_meet_it(

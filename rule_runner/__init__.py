@@ -15,6 +15,7 @@ _MODULES = {
     **dict.fromkeys(["CheckResult", "CheckedTrial"], "commands.check.tables"),
     **dict.fromkeys(["EvaluationResult", "Evidence", "RuleResult"], "results.schema"),
     **dict.fromkeys(["check", "evaluate"], "api"),
+    "debugger": "debugger",
 }
 __all__ = [
     "CheckResult",
@@ -35,10 +36,9 @@ def __getattr__(name: str) -> Any:
         from rule_runner.results.versions import version
 
         return version("rule-runner")
-    if name == "debugger":
-        return import_module("rule_runner.debugger")
     if name in _MODULES:
-        return getattr(import_module(f"rule_runner.{_MODULES[name]}"), name)
+        module = import_module(f"rule_runner.{_MODULES[name]}")
+        return getattr(module, name, module)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -24,6 +24,7 @@ from rule_runner.config.resolve import resolve
 from rule_runner.engine.evaluate import evaluate as run
 from rule_runner.engine.stop_requests import Signals
 from rule_runner.errors import UsageError
+from rule_runner.loading.loader import every_builtin
 from rule_runner.logs import through_logging
 from rule_runner.notify.delivery import DEADLINE_S
 from rule_runner.notify.event import check_source
@@ -122,13 +123,11 @@ def evaluate(
         If the output folder cannot be used.
     """
     names = _names(rules)
-    if names and (only or exclude):
+    definition = JobDefinition("a list of names", ())
+    if not names:
+        definition = choose(definition_from(rules), only, exclude)
+    elif only or exclude:
         raise UsageError("Arguments 'only' and 'exclude' need rule configurations, got names.")
-    definition = (
-        JobDefinition("a list of names", ())
-        if names
-        else choose(definition_from(rules), only, exclude)
-    )
     wait = not names if wait is None else wait
     check_source(event_source)
     with ExitStack() as stack:
@@ -246,6 +245,10 @@ def check(
 
 def _names(rules: Rules) -> Sequence[str]:
     """Return the names of rules; none if they are given in another form."""
+    if isinstance(rules, str) and rules in every_builtin() and not Path(rules).exists():
+        raise UsageError(
+            f"Job file {rules!r} does not exist. To name a rule, give a list: [{rules!r}]."
+        )
     if isinstance(rules, list | tuple) and all(isinstance(rule, str) for rule in rules):
         return rules
     return ()

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -362,6 +362,12 @@ class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         return evaluation_html(self)
 
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        """Print the results as text in IPython."""
+        from rule_runner.report.text import lines
+
+        printer.text("\n".join(lines(self, folded=True)))
+
     def to_pandas(self) -> "pd.DataFrame":
         """Return a frame with a row for each finding, and for each rule without one."""
         return data_frame(finding_rows(self.rules))
@@ -376,21 +382,16 @@ def finding_rows(rules: Iterable[RuleResult]) -> list[dict[str, object]]:
     return rows
 
 
-def _finding_row(rule: RuleResult, finding: Evidence | None) -> dict[str, object]:
-    names = ("severity", "state", "step", "tensor", "worker", "summary", "advice")
-    cells = {name: getattr(finding or rule, name, None) for name in names}
-    return {
-        "rule": rule.configuration_name,
-        "outcome": rule.outcome,
-        **{name: None if cell is msgspec.UNSET else cell for name, cell in cells.items()},
-        "measured": _number(finding.measured) if finding else None,
-        "limit": _number(finding.limit) if finding else None,
-    }
-
-
-def _number(recorded: JsonScalar) -> JsonScalar:
-    """Return a recorded value, with numbers that are not finite as numbers."""
-    return float(recorded) if recorded in {"NaN", "Infinity", "-Infinity"} else recorded
+def _finding_row(rule: RuleResult, finding: Evidence | None) -> dict[str, Any]:
+    names = ("severity", "state", "step", "tensor", "worker", "measured", "limit")
+    row: dict[str, Any] = {"rule": rule.configuration_name, "outcome": rule.outcome}
+    for name in (*names, "summary", "advice"):
+        cell = getattr(finding or rule, name, None)
+        row[name] = None if cell is msgspec.UNSET else cell
+    for name in ("measured", "limit"):
+        if row[name] in {"NaN", "Infinity", "-Infinity"}:
+            row[name] = float(row[name])
+    return row
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import msgspec
 
@@ -92,17 +93,14 @@ class CheckedTrial(msgspec.Struct, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str:
         """Return the trial as HTML, which notebooks show."""
-        from rule_runner.report.html.notebook import runs_html
-
-        return runs_html([self.notebook_run()])
+        return CheckResult(trials=[self])._repr_html_()
 
     def notebook_run(self) -> "NotebookRun":
         """Return the trial as notebooks show it."""
         from rule_runner.report.html.notebook import NotebookRun
 
         line = _headline(self) + ("" if has_ended(self) else f" ({MAY_GROW})")
-        problems = (self.problem,) if self.problem else ()
-        return NotebookRun(_path(self.path), line, self.state, self.evaluation, problems)
+        return NotebookRun(_path(self.path), line, self.state, self.evaluation, [self.problem])
 
 
 class NotRead(msgspec.Struct, frozen=True):
@@ -138,6 +136,12 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
         trials, folded = _fold_healthy(ranked(self.trials))
         return runs_html([trial.notebook_run() for trial in trials], [*folded, *_footer(self)])
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        """Print the trials as the command does in IPython."""
+        stream = StringIO()
+        print_results(self, stream)
+        printer.text(stream.getvalue().rstrip())
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return a frame with a row for each finding, and for each rule or trial without one."""
@@ -189,9 +193,8 @@ def _fold_healthy(trials: Sequence[CheckedTrial]) -> tuple[list[CheckedTrial], l
     if len(healthy) <= MAX_HEALTHY_ROWS:
         return [*trials], []
     names = ", ".join(_path(trial.path) for trial in healthy[:HEALTHY_NAMES])
-    more = len(healthy) - HEALTHY_NAMES
     folded = {id(trial) for trial in healthy}
-    line = f"{len(healthy)} trials look healthy: {names} and {more} more."
+    line = f"{len(healthy)} trials look healthy: {names} and {len(healthy) - HEALTHY_NAMES} more."
     return [trial for trial in trials if id(trial) not in folded], [line]
 
 

@@ -6,8 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from msgspec.structs import replace as with_fields
-
 from rule_core.named_texts import NamedTexts
 from rule_runner.escape import printable
 from rule_runner.report.html.markup import NOTHING, Html, html, html_if
@@ -39,7 +37,7 @@ class NotebookRun(NamedTuple):
     evaluation
         The results of its rules; None if it could not be judged.
     lines
-        Sentences below its line.
+        Sentences below its line; "" is left out.
     """
 
     name: str
@@ -57,7 +55,7 @@ def remember_measurements(result: EvaluationResult, folder: str | Path) -> None:
         return
     names = {rule.configuration_name for rule in result.rules if rule.has_issues()}
     kept = {name: record for name, record in saved.rules.items() if name in names}
-    vars(result)[_MEASUREMENTS] = with_fields(saved, rules=kept)
+    vars(result)[_MEASUREMENTS] = MeasurementsFile(rules=kept)
 
 
 def evaluation_html(result: EvaluationResult) -> str:
@@ -86,7 +84,7 @@ def _style() -> Html:
 
 
 def _lines(sentences: Iterable[str]) -> list[Html]:
-    return [html(_FORMS["line"], text=printable(sentence)) for sentence in sentences]
+    return [html(_FORMS["line"], text=printable(line)) for line in filter(None, sentences)]
 
 
 def _run(run: NotebookRun, *, is_full: bool) -> Html:
@@ -127,10 +125,8 @@ def _sentence(rule: RuleResult) -> str:
     """Return what the first finding of a rule says, or what failed."""
     if rule.outcome in {Outcome.ERROR, Outcome.STOPPED}:
         return reason(rule)
-    if not rule.findings:
-        return ""
-    finding = rule.findings[0]
-    return printable(finding.summary or evidence(finding, rule.unit))
+    finding = next(iter(rule.findings), None)
+    return printable(finding.summary or evidence(finding, rule.unit)) if finding else ""
 
 
 def _figure(rule: RuleResult, measurements: MeasurementsFile | None) -> Html:

@@ -6,6 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 import vanishing
@@ -14,7 +15,7 @@ import rule_runner
 from rule_core.exceptions import SMDebugRuntimeError
 from rule_runner.debugger import Rule, rule_configs
 from rule_runner.errors import JobError, UnknownRuleError, UsageError
-from rule_runner.results.schema import RULE_SCHEMA, EvaluationResult
+from rule_runner.results.schema import RULE_SCHEMA, EvaluationResult, finding_rows
 from smdebug.core.writer import TrialWriter
 
 
@@ -53,9 +54,47 @@ def test_a_misspelt_name_has_its_nearest(trial: Path) -> None:
         rule_runner.evaluate(trial, ["VanishingGradent"])
 
 
-def test_a_string_is_the_path_of_a_job_file(trial: Path) -> None:
-    with pytest.raises(JobError, match=r"^Job file VanishingGradient does not exist\."):
-        rule_runner.evaluate(trial, "VanishingGradient")
+def test_a_string_is_the_path_of_a_job_file(trial: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(trial.parent)
+    with pytest.raises(JobError, match=r"^Job file rules\.yaml does not exist\."):
+        rule_runner.evaluate(trial, "rules.yaml")
+    problem = r"^Job file 'ExplodingTensor' does not exist\. To name a rule, give a list: \['Expl"
+    with pytest.raises(UsageError, match=problem):
+        rule_runner.evaluate(trial, "ExplodingTensor")
+    Path("ExplodingTensor").write_text("{}")
+    with pytest.raises(JobError, match=r"^Job file ExplodingTensor holds no rules"):
+        rule_runner.evaluate(trial, "ExplodingTensor")
+
+
+class _Printer:
+    """Takes what IPython would print."""
+
+    def __init__(self) -> None:
+        self.printed = ""
+
+    def text(self, printed: str) -> None:
+        self.printed += printed
+
+
+def test_ipython_prints_lines_and_not_every_field(trial: Path) -> None:
+    printer = _Printer()
+    rule_runner.evaluate(trial, ["VanishingGradient"])._repr_pretty_(printer, False)
+    assert printer.printed.startswith("VanishingGradient: IssuesFound at step 70 (warning)\n")
+    printer = _Printer()
+    rule_runner.check(trial)._repr_pretty_(printer, False)
+    assert ": suspicious since step " in printer.printed.splitlines()[0]
+    assert printer.printed.endswith("Checked 1 trial: 1 with issues.")
+
+
+def test_numbers_that_are_not_finite_are_numbers_in_a_frame(trial: Path) -> None:
+    (rule,) = rule_runner.evaluate(trial, ["VanishingGradient"]).rules
+    evidence = [
+        msgspec.structs.replace(rule.findings[0], measured=measured, tensor="NaN")
+        for measured in ("NaN", "-Infinity", "text", 1.5)
+    ]
+    rows = finding_rows([msgspec.structs.replace(rule, evidence=evidence)])
+    assert [str(row["measured"]) for row in rows] == ["nan", "-inf", "text", "1.5"]
+    assert {row["tensor"] for row in rows} == {"NaN"}
 
 
 def test_names_are_chosen_already(trial: Path) -> None:

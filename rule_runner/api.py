@@ -1,4 +1,4 @@
-"""evaluate: rules over a trial, from Python, with typed results."""
+"""evaluate and check: rules over trials, from Python, with typed results."""
 
 import os
 import tempfile
@@ -10,29 +10,34 @@ from typing import Any
 from msgspec.structs import replace as with_fields
 
 from rule_core.trials.trial import Trial
+from rule_runner.commands.check.command import judge_trials
+from rule_runner.commands.check.tables import CheckResult
 from rule_runner.commands.evaluate import event_sinks, tagged, with_report
 from rule_runner.config import defaults
-from rule_runner.config.defaults import Isolation, Issue
+from rule_runner.config.defaults import FITTING_RULES, Isolation, Issue
 from rule_runner.config.job_file.definition import JobDefinition, choose
 from rule_runner.config.job_file.reader import definition_from
 from rule_runner.config.job_file.sdk_objects import DebuggerRule, ProfilerRule
 from rule_runner.config.model import check_is_local
-from rule_runner.config.request import EvaluationRequest
+from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.resolve import resolve
 from rule_runner.engine.evaluate import evaluate as run
+from rule_runner.engine.stop_requests import Signals
 from rule_runner.errors import UsageError
+from rule_runner.loading.loader import every_builtin
 from rule_runner.logs import through_logging
 from rule_runner.notify.delivery import DEADLINE_S
 from rule_runner.notify.event import check_source
+from rule_runner.report.html.notebook import remember_measurements
 from rule_runner.results.schema import EvaluationResult
 
 Place = str | os.PathLike[str]
-Rules = Iterable[DebuggerRule | ProfilerRule | Mapping[str, Any]] | Mapping[str, Any] | Place
+Rules = Iterable[DebuggerRule | ProfilerRule | Mapping[str, Any] | str] | Mapping[str, Any] | Place
 
 
 def evaluate(
     trial: Place | Trial | None,
-    rules: Rules,
+    rules: Rules = (FITTING_RULES,),
     *,
     profiler_trial: Place | None = None,
     output: Place | None = None,
@@ -50,7 +55,7 @@ def evaluate(
     min_coverage: float | None = None,
     report: bool = True,
     keep_going: bool = False,
-    wait: bool = True,
+    wait: bool | None = None,
     wait_for_trial: float = 0.0,
     timeout: float | None = None,
     idle_timeout: float | None = defaults.DEFAULT_IDLE_TIMEOUT_S,
@@ -67,7 +72,7 @@ def evaluate(
     measure_on: str | None = None,
     measurements: Place | None = None,
 ) -> EvaluationResult:
-    """Evaluate rules over a trial, follow it until it ends, and return the result of each rule.
+    """Evaluate rules over a trial, and return the result of each rule.
 
     Signal handlers stay as they are: Ctrl-C raises KeyboardInterrupt. Nothing is printed, and log
     messages go to the loggers of the standard library.
@@ -81,7 +86,9 @@ def evaluate(
         The root of the trial: a folder, ``s3://bucket/prefix``, or a trial from `create_trial`.
         None means the place where the training job of the request saves tensors.
     rules
-        A list of `rule_runner.debugger.Rule` or of the same class of SageMaker's SDK; a list of
+        A list of names of rules, such as ``["VanishingGradient"]``; by default the built-in rules
+        that fit the trial, which are called ``"auto"``. Or else a list of
+        `rule_runner.debugger.Rule` or of the same class of SageMaker's SDK; a list of
         rule configurations in the form of a request; a whole CreateTrainingJob request as a
         mapping; or the path of a job file.
     profiler_trial
@@ -90,7 +97,11 @@ def evaluate(
     output
         Folder for the results. None keeps no results.
     only, exclude
-        Names of the rule configurations to evaluate, and of those to leave out.
+        Names of the rule configurations to evaluate, and of those to leave out. They cannot be
+        combined with names of rules.
+    wait
+        Whether to follow a trial that is still growing until it ends. By default rules that are
+        given by their names judge the steps that are there, and others follow the trial.
     measure_on
         An executor, such as ``"local:4"``. Its processes import the main module of the program,
         which therefore must call `evaluate` below ``if __name__ == "__main__":``.
@@ -111,18 +122,23 @@ def evaluate(
     OutputError
         If the output folder cannot be used.
     """
-    definition = choose(definition_from(rules), only, exclude)
+    names = _names(rules)
+    definition = JobDefinition("a list of names", ())
+    if not names:
+        definition = choose(definition_from(rules), only, exclude)
+    elif only or exclude:
+        raise UsageError("Arguments 'only' and 'exclude' need rule configurations, got names.")
+    wait = not names if wait is None else wait
     check_source(event_source)
     with ExitStack() as stack:
         stack.enter_context(through_logging())
         trial_path, trial_name = _place(trial, definition)
         request = EvaluationRequest(
             trial=trial_path,
-            profiler_trial=definition.profiler_trial
-            if profiler_trial is None
-            else os.fspath(profiler_trial),
+            profiler_trial=_path(profiler_trial) or definition.profiler_trial,
             trial_name=trial_name,
-            job=definition,
+            rules=tuple(RuleRequest(name=name) for name in names),
+            job=None if names else definition,
             output=str(_folder(output, stack)),
             overwrite=overwrite,
             other_trials=tuple(os.fspath(path) for path in other_trials),
@@ -134,9 +150,10 @@ def evaluate(
             start_step=start_step,
             end_step=end_step,
             min_coverage=min_coverage,
-            report=report and output is not None,
+            report=report and (output is not None or bool(names)),
             keep_going=keep_going,
             wait=wait,
+            as_it_is=bool(names) and not wait,
             wait_for_trial=wait_for_trial,
             timeout=timeout,
             idle_timeout=idle_timeout,
@@ -150,17 +167,95 @@ def evaluate(
             sink_deadline=sink_deadline,
             tag_run=tag_run,
             measure_on=measure_on,
-            measurements=None if measurements is None else os.fspath(measurements),
+            measurements=_path(measurements),
         )
         if request.trial is None and request.profiler_trial is None:
             raise UsageError(
                 f"No trial was given, and {definition.place} does not say where one is saved."
             )
         config = resolve(request)
-        outcome = with_report(config, run(config, sinks=event_sinks(sinks)))
+        outcome = run(config, sinks=event_sinks(sinks))
+        if output is not None:
+            outcome = with_report(config, outcome)
         tagged(config, outcome.result)
         problems = outcome.sentences(str(config.output), str(config.output))
-        return with_fields(outcome.result, notes=[*outcome.result.notes, *problems])
+        result = with_fields(outcome.result, notes=[*outcome.result.notes, *problems])
+        remember_measurements(result, config.output)
+        return result
+
+
+def check(
+    paths: Place | Iterable[Place],
+    *,
+    output: Place | None = None,
+    overwrite: bool = False,
+    again: bool = False,
+    wait: bool = False,
+) -> CheckResult:
+    """Judge each trial at or below paths by the built-in rules that fit it.
+
+    This is what ``rule-runner check`` does: all rules judge a trial to its end, so findings may
+    recover. Nothing is printed; in notebooks the result shows itself.
+
+    Parameters
+    ----------
+    paths
+        A folder, a file or ``s3://bucket/prefix``, or several of them.
+    output
+        Folder for the results. None keeps no files. With a folder, trials that have not changed
+        since the last check are not judged again.
+    overwrite
+        Whether to replace other results in that folder.
+    again
+        Whether to judge trials that have not changed, too.
+    wait
+        Whether to follow trials that are still growing until they end.
+
+    Returns
+    -------
+    CheckResult
+        ``trials`` holds a `CheckedTrial` for each trial, the ended ones first.
+
+    Raises
+    ------
+    ClientError
+        If no trial was found.
+    OutputError
+        If the output folder cannot be used.
+    """
+    roots = [paths] if isinstance(paths, str | os.PathLike) else [*paths]
+    with ExitStack() as stack:
+        stack.enter_context(through_logging())
+        request = EvaluationRequest(
+            output=str(_folder(output, stack)),
+            overwrite=overwrite,
+            wait=wait,
+            follow_issues=True,
+            quiet=True,
+        )
+        result = judge_trials([os.fspath(root) for root in roots], request, Signals(), again=again)
+        for trial in result.trials:
+            if trial.evaluation is not None:
+                remember_measurements(trial.evaluation, trial.results)
+    if output is not None:
+        return result
+    trials = [with_fields(trial, results="") for trial in result.trials]
+    return with_fields(result, trials=trials, results="", report="")
+
+
+def _names(rules: Rules) -> Sequence[str]:
+    """Return the names of rules; none if they are given in another form."""
+    if isinstance(rules, str) and rules in every_builtin() and not Path(rules).exists():
+        raise UsageError(
+            f"Job file {rules!r} does not exist. To name a rule, give a list: [{rules!r}]."
+        )
+    if isinstance(rules, list | tuple) and all(isinstance(rule, str) for rule in rules):
+        return rules
+    return ()
+
+
+def _path(path: Place | None) -> str | None:
+    return None if path is None else os.fspath(path)
 
 
 def _place(trial: Place | Trial | None, definition: JobDefinition) -> tuple[str | None, str | None]:

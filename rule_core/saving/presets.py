@@ -1,9 +1,10 @@
-"""Presets: the collections of measurements that a hook saves under one name."""
+"""Presets: measurements that a hook saves under one name, and the steps that callbacks save."""
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from rule_core.model.collection import CollectionKeys
+from rule_core.model.collection import Collection, CollectionKeys
+from rule_core.model.save_config import SaveConfig
 
 Preset = Literal["none", "llm", "auto"]
 
@@ -41,3 +42,21 @@ PRESETS: Final[Mapping[str, tuple[str, ...]]] = {
     "auto": (),
     "llm": (*MEASURED, LATENT_MEANS),
 }
+
+SAVE_INTERVAL: Final = 10
+# The steps of losses at the start: rules must know the noise before they can compare losses that
+# are ten steps apart.
+FIRST_LOSSES: Final = range(100)
+
+
+def with_frequent_steps(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a callback's hook, which saves often without a `save_config`."""
+    if options.get("save_config") is not None:
+        return {**options}
+    often = SaveConfig(save_interval=SAVE_INTERVAL, save_steps=FIRST_LOSSES)
+    losses = Collection(CollectionKeys.LOSSES, save_config=often)
+    return {
+        **options,
+        "save_config": SaveConfig(save_interval=SAVE_INTERVAL),
+        "collections": [losses, *options.get("collections", ())],
+    }

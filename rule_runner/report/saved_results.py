@@ -90,7 +90,7 @@ def read(places: Iterable[str | Path]) -> Saved:
             # Tensors and profiler data are separate trials.
             run = jobs.setdefault((evaluation.output, rule.trial), {})
             folder = evaluation.folders[rule.configuration_name]
-            run[folder, rule.configuration_name] = _job(rule, *measured[folder])
+            run[folder, rule.configuration_name] = saved_rule_job(rule, *measured[folder])
     runs = (
         Run(
             output,
@@ -125,7 +125,10 @@ def _measured(folder: str) -> tuple[MeasurementsFile | None, str]:
         return None, f"Its measurements cannot be read: {err}."
 
 
-def _job(result: RuleResult, measurements: MeasurementsFile | None, problem: str) -> SavedRuleJob:
+def saved_rule_job(
+    result: RuleResult, measurements: MeasurementsFile | None, problem: str = ""
+) -> SavedRuleJob:
+    """Return the results of a rule job with the drawings of what it measured, or reported."""
     record = measurements.of(result.configuration_name) if measurements else None
     segments = [global_step(part.segment, part.first) for part in result.coverage.segments or ()]
     measured: Sequence[Drawing] = ()

@@ -5,18 +5,22 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from rule_core.model.secret_names import MASK, is_secret
 from rule_core.model.segments import global_step, numbers_of, resumed_at, step_in_segment
+from rule_core.optional_imports import data_frame
 from rule_core.rules.evidence import Finding
 from rule_core.severity import Severity
 from rule_runner.results.acknowledgements import Acknowledgement, AcknowledgementKind
 from rule_runner.results.json_text import JsonScalar, json_scalar, rfc3339, text_or_none
 from rule_runner.results.state import Coverage, RuleJobState, SegmentSteps, segment_steps
 from rule_runner.results.status import FindingState, Outcome, RuleStatus
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCHEMA_VERSION: Final = 1
 STEP: Final = "step"
@@ -353,7 +357,7 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     not_saved: list[str] = []
 
 
-class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True):
+class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The results of one evaluation: ``results.json``, and what ``--format json`` prints.
 
     Attributes
@@ -384,6 +388,43 @@ class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: str | None = None
     left_out: dict[str, str] = {}
     incidents: list[IncidentRecord] = []
+
+    def _repr_html_(self) -> str:
+        """Return the results as HTML, which notebooks show."""
+        from rule_runner.report.html.notebook import evaluation_html
+
+        return evaluation_html(self)
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        """Print the results as text in IPython."""
+        from rule_runner.report.text import lines
+
+        printer.text("\n".join(lines(self, folded=True)))
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return a frame with a row for each finding, and for each rule without one."""
+        return data_frame(finding_rows(self.rules))
+
+
+def finding_rows(rules: Iterable[RuleResult]) -> list[dict[str, object]]:
+    """Return a row for each finding that counts, and for each rule without one."""
+    rows = []
+    for rule in rules:
+        findings: Sequence[Evidence | None] = rule.findings or (None,)
+        rows += [_finding_row(rule, finding) for finding in findings]
+    return rows
+
+
+def _finding_row(rule: RuleResult, finding: Evidence | None) -> dict[str, Any]:
+    names = ("severity", "state", "step", "tensor", "worker", "measured", "limit")
+    row: dict[str, Any] = {"rule": rule.configuration_name, "outcome": rule.outcome}
+    for name in (*names, "summary", "advice"):
+        cell = getattr(finding or rule, name, None)
+        row[name] = None if cell is msgspec.UNSET else cell
+    for name in ("measured", "limit"):
+        if row[name] in {"NaN", "Infinity", "-Infinity"}:
+            row[name] = float(row[name])
+    return row
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
-"""Keras 3: the hook, its configuration and the current hook."""
+"""Keras 3: the callback and the hook, its configuration and the current hook."""
 
+from rule_core.frameworks.keras.callback import DebuggerCallback as DebuggerCallback
 from rule_core.frameworks.keras.collection import Collection as Collection
 from rule_core.frameworks.keras.hook import KerasHook as KerasHook, get_hook as get_hook
 from rule_core.model.collection import CollectionKeys as CollectionKeys

@@ -1,6 +1,7 @@
 """TensorFlow: the names of `smdebug.keras`."""
 
 from rule_core.absent_names import absent_names
+from rule_core.frameworks.keras.callback import DebuggerCallback as DebuggerCallback
 from rule_core.frameworks.keras.collection import Collection as Collection
 from rule_core.frameworks.keras.hook import KerasHook as KerasHook, get_hook as get_hook
 from rule_core.model.collection import CollectionKeys as CollectionKeys

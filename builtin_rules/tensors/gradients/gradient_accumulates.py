@@ -119,6 +119,7 @@ class GradientAccumulates(DeclaredRule):
         met = self._in_a_row[worker] >= self.patience
         return self.measured(step, LEFT, left, limit, met=met, worker=worker)
 
+    @np.errstate(over="ignore")  # gradients that explode are not judged
     def _judge(self, worker: str, arrays: dict[str, Any], step: int) -> bool | None:
         before, self._before[worker] = self._before.get(worker, {}), arrays
         with np.errstate(over="ignore"):

@@ -31,12 +31,13 @@ class DebuggerCallback(HookedCallback, Callback):
     Parameters
     ----------
     hook
-        A hook, closed by its owner or at exit, which saves `fit` and everything after it. By
-        default, each of `fit`, `validate`, `test` and `predict` creates a hook, and closes it at
-        the end or after an error; later ones continue the trial of the first.
+        The `out_dir`, or a hook, closed by its owner or at exit, which saves `fit` and everything
+        after it. By default, each of `fit`, `validate`, `test` and `predict` creates a hook, and
+        closes it at the end or after an error; later ones continue the trial of the first.
     out_dir, **options
         Arguments of the created hook, see `smdebug.pytorch.Hook`; ``resume=True`` continues from
-        a checkpoint in the folder of its trial.
+        a checkpoint in the folder of its trial. Without a `save_config`, every tenth step and the
+        losses of the first 100 steps are saved.
 
     Raises
     ------
@@ -45,7 +46,7 @@ class DebuggerCallback(HookedCallback, Callback):
 
     Examples
     --------
-    >>> callback = DebuggerCallback(out_dir="runs/mine", save_all=True)  # doctest: +SKIP
+    >>> callback = DebuggerCallback("runs/mine")  # doctest: +SKIP
     >>> Trainer(callbacks=[callback]).fit(module, batches)  # doctest: +SKIP
     """
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
 from rule_core.frameworks.pytorch.hook import Hook
+from rule_core.saving.presets import with_frequent_steps
 
 LOSS: Final = "loss"
 
@@ -18,9 +19,10 @@ class HookedCallback:
     Parameters
     ----------
     hook
-        A hook; None creates one in `_open`, in the training process.
+        A hook, or the `out_dir` of a hook that is created in `_open`, in the training process.
     out_dir, **options
-        Arguments of the created hook.
+        Arguments of the created hook, which saves every tenth step and the losses of the first 100
+        steps without a `save_config`.
 
     Attributes
     ----------
@@ -32,17 +34,19 @@ class HookedCallback:
     SMDebugValueError
         If both a hook and options are passed.
     SMDebugTypeError
-        If `hook` is not a hook.
+        If `hook` is neither a hook nor a folder, or a folder beside `out_dir`.
     """
 
     def __init__(
         self,
-        hook: Hook | None = None,
+        hook: Hook | str | os.PathLike[str] | None = None,
         out_dir: str | os.PathLike[str] | None = None,
         **options: Any,
     ) -> None:
+        if isinstance(hook, str | os.PathLike) and out_dir is None:
+            hook, out_dir = None, hook
         if not isinstance(hook, Hook | None):
-            msg = f"Argument 'hook' must be a smdebug.pytorch.Hook, got {hook!r}."  # type: ignore[unreachable]  # training scripts are rarely type-checked
+            msg = f"Argument 'hook' must be a smdebug.pytorch.Hook, got {hook!r}."
             raise SMDebugTypeError(msg)
         if hook is not None and (options or out_dir is not None):
             names = sorted([*options, *(["out_dir"] if out_dir is not None else [])])
@@ -51,7 +55,7 @@ class HookedCallback:
             )
         self.hook = hook
         self._creates_hook = hook is None
-        self._options = {"out_dir": out_dir, **options}
+        self._options = with_frequent_steps({"out_dir": out_dir, **options})
         self._model: Any = None
         self._handles: list[Any] = []  # of callbacks at the model
 

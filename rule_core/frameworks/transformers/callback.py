@@ -27,12 +27,13 @@ class DebuggerCallback(HookedCallback, TrainerCallback):
     Parameters
     ----------
     hook
-        A hook, closed by its owner or at exit, which also saves evaluations after the training. By
-        default, a hook is created when training begins and closed when it ends; further trainings
-        continue the trial.
+        The `out_dir`, or a hook, closed by its owner or at exit, which also saves evaluations after
+        the training. By default, a hook is created when training begins and closed when it ends;
+        further trainings continue the trial.
     out_dir, **options
         Arguments of the created hook, see `smdebug.pytorch.Hook`; ``resume=True`` continues from
-        a checkpoint in the folder of its trial.
+        a checkpoint in the folder of its trial. Without a `save_config`, every tenth step and the
+        losses of the first 100 steps are saved.
 
     Raises
     ------
@@ -41,7 +42,7 @@ class DebuggerCallback(HookedCallback, TrainerCallback):
 
     Examples
     --------
-    >>> callback = DebuggerCallback(out_dir="runs/mine", save_all=True)  # doctest: +SKIP
+    >>> callback = DebuggerCallback("runs/mine")  # doctest: +SKIP
     >>> Trainer(model, arguments, train_dataset=data, callbacks=[callback])  # doctest: +SKIP
     """
 

@@ -13,7 +13,6 @@ from msgspec.structs import replace as with_fields
 from rule_core.clock import SystemClock
 from rule_core.severity import Severity
 from rule_core.sources.address import address_of
-from rule_core.sources.options import SourceOptions
 from rule_runner import errors
 from rule_runner.commands.check.earlier import EarlierChecks
 from rule_runner.commands.check.tables import (
@@ -31,7 +30,6 @@ from rule_runner.config.model import default_output
 from rule_runner.config.output_names import folder_name
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.engine.stop_requests import Signals
-from rule_runner.escape import printable
 from rule_runner.loading.standard_input import STANDARD_INPUT, standard_input
 from rule_runner.loading.trial_lists import ListedTrial, list_trials
 from rule_runner.loading.trial_search import TrialFolder
@@ -70,31 +68,10 @@ def check_trials(
         If the output folder cannot be used.
     """
     stdout = sys.stdout
-    output_folder = Path(request.output or default_output("check"))
     with redirect_stdout(sys.stderr), Signals() as signals:  # rules may print
-        folders, problems, not_read = _find(paths, request.sources)
-        if not folders:
-            raise errors.TrialError(" ".join(problems))
-        shared = output_folder if request.output else output_folder.parent
-        earlier = EarlierChecks(shared, request)
-        trials = [*_check_each(folders, output_folder, request, signals, earlier, again=again)]
-        earlier.write()
-        if all(
-            trial.exit_code == errors.EXIT_OUTPUT and trial.evaluation is None for trial in trials
-        ):
-            raise errors.OutputError(trials[0].problem)
-        if remaining := len(folders) - len(trials):
-            problems.append(f"Stopped by a signal before {remaining} of {len(folders)} trials.")
-        report = _report(trials, not_read, output_folder) if request.report else None
-        result = CheckResult(
-            trials=trials,
-            problems=problems,
-            results=trials[0].results if len(folders) == 1 else str(output_folder),
-            report=str(report or ""),
-            not_read=not_read,
-        )
-        codes = [trial.exit_code for trial in trials]
-        if problems:
+        result = judge_trials(paths, request, signals, again=again)
+        codes = [trial.exit_code for trial in result.trials]
+        if result.problems:
             codes.append(errors.EXIT_CLIENT)
         if signals.number:
             codes.append(errors.EXIT_SIGNAL + signals.number)
@@ -117,8 +94,44 @@ def _document(result: CheckResult, form: str, exit_code: int) -> str:
     return document(result, form, exit_code)
 
 
+def judge_trials(
+    paths: Sequence[str], request: EvaluationRequest, signals: Signals, *, again: bool = False
+) -> CheckResult:
+    """Judge the trials at and below `paths`, and return the results of all.
+
+    Parameters are those of `check_trials`; `signals` are as in `evaluate_request`.
+
+    Raises
+    ------
+    ClientError
+        If no trial was found.
+    OutputError
+        If the output folder cannot be used.
+    """
+    output_folder = Path(request.output or default_output("check"))
+    folders, problems, not_read = _find(paths, request)
+    if not folders:
+        raise errors.TrialError(" ".join(problems))
+    shared = output_folder if request.output else output_folder.parent
+    earlier = EarlierChecks(shared, request)
+    trials = [*_check_each(folders, output_folder, request, signals, earlier, again=again)]
+    earlier.write()
+    if all(trial.exit_code == errors.EXIT_OUTPUT and trial.evaluation is None for trial in trials):
+        raise errors.OutputError(trials[0].problem)
+    if remaining := len(folders) - len(trials):
+        problems.append(f"Stopped by a signal before {remaining} of {len(folders)} trials.")
+    report = _report(trials, not_read, output_folder) if request.report else None
+    return CheckResult(
+        trials=trials,
+        problems=problems,
+        results=trials[0].results if len(folders) == 1 else str(output_folder),
+        report=str(report or ""),
+        not_read=not_read,
+    )
+
+
 def _find(
-    paths: Sequence[str], sources: SourceOptions
+    paths: Sequence[str], request: EvaluationRequest
 ) -> tuple[dict[str, TrialFolder], list[str], list[NotRead]]:
     """Return the trials at and below paths, each once, what is wrong, and what is not read.
 
@@ -126,8 +139,10 @@ def _find(
     """
     trials: dict[str, TrialFolder] = {}
     named = [path for path in paths if path != STANDARD_INPUT]
-    with closing(_SearchProgress()) as progress:
-        listed, problems, not_read = list_trials(named, sources=sources, looked=progress.advance)
+    with closing(_SearchProgress(is_shown=sys.stderr.isatty() and not request.quiet)) as progress:
+        listed, problems, not_read = list_trials(
+            named, sources=request.sources, looked=progress.advance
+        )
     if STANDARD_INPUT in paths:
         piped = standard_input()
         listed.append(ListedTrial(TrialFolder(piped, tensors=True, profiler=False), piped, piped))
@@ -139,8 +154,9 @@ def _find(
 class _SearchProgress:
     """Shows on a terminal how many folders were searched, if that takes longer than a second."""
 
-    def __init__(self) -> None:
-        self._next = SystemClock().monotonic() + 1 if sys.stderr.isatty() else inf
+    def __init__(self, *, is_shown: bool) -> None:
+        self._is_shown = is_shown
+        self._next = SystemClock().monotonic() + 1 if is_shown else inf
         self._count = 0
 
     def advance(self) -> None:
@@ -154,7 +170,7 @@ class _SearchProgress:
 
     def close(self) -> None:
         """Clear the line."""
-        print("\r\x1b[K" * sys.stderr.isatty(), end="", file=sys.stderr, flush=True)
+        print("\r\x1b[K" * self._is_shown, end="", file=sys.stderr, flush=True)
 
 
 def _new_name(trial_path: str, path: str, names: Container[str], *, several: bool) -> str:
@@ -231,7 +247,7 @@ def _judge(
     outcome, code = evaluation.outcome, evaluation.exit_code
     for sentence in evaluation.sentences():
         if sentence != outcome.output_error:  # the table says so
-            print(printable(sentence), file=sys.stderr)
+            _log.warning("evaluation_noted", reason=sentence)
     if code == 0 and not any(rule.coverage.judged for rule in outcome.result.rules):
         code = errors.EXIT_CLIENT
     return CheckedTrial(

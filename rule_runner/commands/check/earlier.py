@@ -39,7 +39,7 @@ class EarlierChecks:
 
     def __init__(self, folder: Path, request: EvaluationRequest) -> None:
         self._path = folder / NAME
-        options = with_fields(request, output=None, overwrite=False, format="table")
+        options = with_fields(request, output=None, overwrite=False, format="table", quiet=False)
         self._basis = f"{versions()} {dump_json(options)}".encode()
         self._entries: dict[str, _Remembered] = {}
         with suppress(*_UNREADABLE):

@@ -3,12 +3,14 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import msgspec
 
+from rule_core.optional_imports import data_frame
 from rule_core.severity import Severity
 from rule_core.storage.uri import is_s3
 from rule_runner.errors import counted
@@ -25,11 +27,20 @@ from rule_runner.report.text import (
     verdict,
 )
 from rule_runner.results.issues.incidents import RunState, incidents, run_state
-from rule_runner.results.schema import EvaluationResult, RuleResult, in_order
+from rule_runner.results.schema import (
+    EvaluationResult,
+    IncidentRecord,
+    RuleResult,
+    finding_rows,
+    in_order,
+)
 from rule_runner.results.status import FindingState, Outcome
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.text import Text
+
+    from rule_runner.report.html.notebook import NotebookRun
 
 NOTES_SHOWN: Final = 3
 MAX_HEALTHY_ROWS: Final = 5  # of more trials without issues, only some are named
@@ -78,6 +89,32 @@ class CheckedTrial(msgspec.Struct, frozen=True, kw_only=True):
     left_out: dict[str, str] = {}
     unchanged: bool = False
 
+    @property
+    def rules(self) -> list[RuleResult]:
+        """The results of the rules that were run; none if the trial could not be judged."""
+        return self.evaluation.rules if self.evaluation else []
+
+    @property
+    def state(self) -> RunState:
+        """``broken``, ``suspicious``, ``looks healthy`` or ``cannot tell``."""
+        return run_state(self.rules, self.problem)
+
+    @property
+    def incidents(self) -> list[IncidentRecord]:
+        """The issues that still hold: each root cause with what may follow from it."""
+        return self.evaluation.incidents if self.evaluation else []
+
+    def _repr_html_(self) -> str:
+        """Return the trial as HTML, which notebooks show."""
+        return CheckResult(trials=[self])._repr_html_()
+
+    def notebook_run(self) -> "NotebookRun":
+        """Return the trial as notebooks show it."""
+        from rule_runner.report.html.notebook import NotebookRun
+
+        line = _headline(self) + ("" if has_ended(self) else f" ({MAY_GROW})")
+        return NotebookRun(shown_path(self.path), line, self.state, self.evaluation, [self.problem])
+
 
 class NotRead(msgspec.Struct, frozen=True):
     """A file or folder that may be of a training, and why it is not read."""
@@ -106,6 +143,27 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     report: str = ""
     not_read: list[NotRead] = []
 
+    def _repr_html_(self) -> str:
+        """Return the trials as HTML, which notebooks show: those with findings come first."""
+        from rule_runner.report.html.notebook import runs_html
+
+        trials, folded = _fold_healthy(ranked(self.trials))
+        return runs_html([trial.notebook_run() for trial in trials], [*folded, *_footer(self)])
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        """Print the trials as the command does in IPython."""
+        stream = StringIO()
+        print_results(self, stream)
+        printer.text(stream.getvalue().rstrip())
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return a frame with a row for each finding, and for each rule or trial without one."""
+        return data_frame(
+            {"trial": trial.path, "trial_state": trial.state, **row}
+            for trial in self.trials
+            for row in finding_rows(trial.rules) or [{"summary": trial.problem}]
+        )
+
 
 def print_results(
     result: CheckResult,
@@ -124,16 +182,12 @@ def print_results(
         Whether to leave out healthy trials and the summary.
     """
     if quiet:
-        loud = [trial for trial in result.trials if state(trial) is not RunState.HEALTHY]
+        loud = [trial for trial in result.trials if trial.state is not RunState.HEALTHY]
         result = CheckResult(trials=loud, problems=result.problems)
     trials = sorted(result.trials, key=lambda trial: -_rank(trial))
-    healthy = [trial for trial in trials if _is_silent(trial)]
-    if len(healthy) > MAX_HEALTHY_ROWS:
-        names = ", ".join(shown_path(trial.path) for trial in healthy[:HEALTHY_NAMES])
-        more = len(healthy) - HEALTHY_NAMES
-        print(f"{len(healthy)} trials look healthy: {names} and {more} more.", file=stream)
-        folded = {id(trial) for trial in healthy}
-        trials = [trial for trial in trials if id(trial) not in folded]
+    trials, folded = _fold_healthy(trials)
+    for line in folded:
+        print(line, file=stream)
     if stream.isatty() and trials:
         _print_table(trials, stream, severity)
     else:
@@ -149,7 +203,18 @@ def print_results(
 def judged_run(trial: CheckedTrial) -> JudgedRun:
     """Return a trial for a brief answer."""
     summary = trial.evaluation.trial if trial.evaluation else None
-    return JudgedRun(shown_path(trial.path), _rules(trial), summary, trial.left_out, trial.problem)
+    return JudgedRun(shown_path(trial.path), trial.rules, summary, trial.left_out, trial.problem)
+
+
+def _fold_healthy(trials: Sequence[CheckedTrial]) -> tuple[list[CheckedTrial], list[str]]:
+    """Return the trials to show, and a line on the healthy ones if they are many."""
+    healthy = [trial for trial in trials if _is_silent(trial)]
+    if len(healthy) <= MAX_HEALTHY_ROWS:
+        return [*trials], []
+    names = ", ".join(shown_path(trial.path) for trial in healthy[:HEALTHY_NAMES])
+    folded = {id(trial) for trial in healthy}
+    line = f"{len(healthy)} trials look healthy: {names} and {len(healthy) - HEALTHY_NAMES} more."
+    return [trial for trial in trials if id(trial) not in folded], [line]
 
 
 def ranked(trials: Iterable[CheckedTrial]) -> list[CheckedTrial]:
@@ -158,28 +223,22 @@ def ranked(trials: Iterable[CheckedTrial]) -> list[CheckedTrial]:
 
 
 def _rank(trial: CheckedTrial) -> int:
-    return [*_STATES].index(state(trial))
+    return [*_STATES].index(trial.state)
 
 
 def _is_silent(trial: CheckedTrial) -> bool:
     """Return whether a trial looks healthy, and there is nothing more to say about it."""
-    return state(trial) is RunState.HEALTHY and not any(True for _ in verdict_lines(trial))
-
-
-def state(trial: CheckedTrial) -> RunState:
-    """Return the state of a trial; one that could not be judged is unknown."""
-    judged = run_state(_rules(trial))
-    return RunState.UNKNOWN if trial.problem and judged is RunState.HEALTHY else judged
+    return trial.state is RunState.HEALTHY and not any(True for _ in verdict_lines(trial))
 
 
 def verdict_lines(trial: CheckedTrial, severity: Severity = Severity.WARNING) -> Iterator[str]:
     """Yield the findings and failures of a trial, the rules without issues, and some notes."""
-    rules = in_order(_rules(trial))
+    rules = in_order(trial.rules)
     if trial.problem:
         yield printable(trial.problem)
     elif rules and all(rule.outcome == Outcome.NOT_EVALUATED for rule in rules):
         # The table names the trial already.
-        yield reason(_rules(trial)[0]).replace(f"Trial {trial.path!r}", "The trial")
+        yield reason(trial.rules[0]).replace(f"Trial {trial.path!r}", "The trial")
     yield from _issues([rule for rule in rules if not _group(rule, severity)])
     if severity is Severity.NOTE:
         for rule in rules:
@@ -203,10 +262,10 @@ def _issues(rules: Sequence[RuleResult]) -> Iterator[str]:
 def _names(trial: CheckedTrial, severity: Severity) -> Iterator[str]:
     """Yield the rules that are only named, unless the headline names them."""
     names: dict[str, list[str]] = {name: [] for name in _GROUPS}
-    for rule in _rules(trial):
+    for rule in trial.rules:
         if group := _group(rule, severity):
             names[group].append(f"{printable(rule.configuration_name)}{_recovery(rule)}")
-    if state(trial) is RunState.HEALTHY:
+    if trial.state is RunState.HEALTHY:
         del names["no issues"]
     yield from (f"{group}: {', '.join(members)}" for group, members in names.items() if members)
 
@@ -243,10 +302,6 @@ def _first(rule: RuleResult, *, whole: bool = False) -> str:
     return printable(finding.summary)
 
 
-def _rules(trial: CheckedTrial) -> list[RuleResult]:
-    return trial.evaluation.rules if trial.evaluation else []
-
-
 def _headline(trial: CheckedTrial) -> str:
     """Return the state of a trial, since when, and how many rules could judge it."""
     if trial.evaluation is None:
@@ -256,7 +311,7 @@ def _headline(trial: CheckedTrial) -> str:
 
 def _unevaluated_count(trial: CheckedTrial) -> int:
     """Return how many rules have no verdict, those that were not run included."""
-    outcomes = [rule.outcome for rule in _rules(trial)]
+    outcomes = [rule.outcome for rule in trial.rules]
     return outcomes.count(Outcome.NOT_EVALUATED) + len(trial.left_out)
 
 
@@ -277,10 +332,10 @@ def shown_path(path: str) -> str:
 
 def _footer(result: CheckResult) -> Iterator[str]:
     """Yield the lines below the table."""
-    if any(map(_unevaluated_count, result.trials)):
+    if result.results and any(map(_unevaluated_count, result.trials)):
         yield _UNEVALUATED
     yield from map(printable, result.problems)
-    counts = Counter(map(state, result.trials))
+    counts = Counter(trial.state for trial in result.trials)
     tally = [f"{counts[name]} {word}" for name, word in _STATES.items() if counts[name]]
     yield f"Checked {counted(len(result.trials), 'trial')}: {', '.join(tally)}."
     if unchanged := sum(trial.unchanged for trial in result.trials):
@@ -304,7 +359,7 @@ def _print_table(trials: list[CheckedTrial], stream: TextIO, severity: Severity)
     from rule_runner.report.tables import grid
 
     def row(trial: CheckedTrial) -> "tuple[Text, Text]":
-        first = Text(_headline(trial), style=STYLES[STATE_OUTCOMES[state(trial)]])
+        first = Text(_headline(trial), style=STYLES[STATE_OUTCOMES[trial.state]])
         lines = [Text(line) for line in verdict_lines(trial, severity)]
         name = Text(shown_path(trial.path))
         if not has_ended(trial):

@@ -8,12 +8,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from builtin_rules.profiler_table import PROFILER_RULES
+from rule_core.saving.presets import SAVE_INTERVAL
 from rule_runner.commands.evaluate import event_sinks
 from rule_runner.commands.profile.command import RULE
 from rule_runner.commands.profile.recording import ProfileRecording
 from rule_runner.commands.profile.recording_options import RecordingOptions
 from rule_runner.commands.train.evaluator import IDLE_S
-from rule_runner.commands.train.hook_config import SAVE_INTERVAL, hook_document
+from rule_runner.commands.train.hook_config import hook_document
 from rule_runner.commands.train.judged_recording import RESULTS, JudgedRecording
 from rule_runner.commands.train.script import say, script_name
 from rule_runner.commands.train.supervisor import Supervisor, TrainConfig

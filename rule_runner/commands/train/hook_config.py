@@ -11,21 +11,21 @@ from rule_core.saving.hook_config import load_hook_config
 from rule_core.saving.presets import (
     EMBEDDINGS,
     FINGERPRINTS,
+    FIRST_LOSSES,
     LOSS_INPUTS,
     MEASURED,
     MODEL,
     OF_LOSS,
     OF_OPTIMIZER,
     OPTIMIZER,
+    SAVE_INTERVAL,
     TARGETS,
 )
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.errors import ClientError, UsageError, translated
 
-SAVE_INTERVAL: Final = 10
-# Small measurements are saved at all of these steps: rules must know the noise before they can
-# compare losses that are ten steps apart.
-FIRST_STEPS: Final = ",".join(map(str, range(100)))
+# Small measurements are saved at all of these steps, as losses are.
+FIRST_STEPS: Final = ",".join(map(str, FIRST_LOSSES))
 LOSSES: Final = "losses"
 # Numbers of each step, which hooks of PyTorch save without a preset as well.
 OFTEN: Final = (LOSSES, "gradient_norms", "learning_rates", "loss_scales")

@@ -105,8 +105,14 @@ def incidents(rules: Iterable[RuleResult]) -> list[Incident]:
     return sorted(grouped, key=lambda incident: -incident.severity.rank)
 
 
-def run_state(rules: Sequence[RuleResult]) -> RunState:
-    """Return the state of a run by the results of its rules."""
+def run_state(rules: Sequence[RuleResult], problem: str = "") -> RunState:
+    """Return the state of a run by the results of its rules.
+
+    Parameters
+    ----------
+    problem
+        Why the results are not complete; "" if they are.
+    """
     severities = {rule.counted_severity for rule in rules}
     if Severity.ERROR in severities:
         return RunState.BROKEN
@@ -114,7 +120,7 @@ def run_state(rules: Sequence[RuleResult]) -> RunState:
         return RunState.SUSPICIOUS
     failed = any(rule.outcome in {Outcome.ERROR, Outcome.STOPPED} for rule in rules)
     judged = any(rule.outcome != Outcome.NOT_EVALUATED for rule in rules)
-    return RunState.HEALTHY if judged and not failed else RunState.UNKNOWN
+    return RunState.HEALTHY if judged and not failed and not problem else RunState.UNKNOWN
 
 
 def in_causal_order(rules: Sequence[RuleResult]) -> list[tuple[RuleResult, RuleResult | None]]:

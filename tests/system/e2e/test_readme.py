@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from xml.etree.ElementTree import fromstring
 
@@ -21,6 +22,7 @@ PAGES = (
     "docs/giant-trials.md",
     "docs/write-a-rule.md",
     "docs/hooks.md",
+    "docs/api.md",
 )
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 BLOCKS = [block for page in PAGES for block in BLOCK.findall((ROOT / page).read_text())]
@@ -34,7 +36,12 @@ DOCKER = [text for text in SHELL if "docker run" in text and text not in CONTAIN
 CLOUD = [text for text in SHELL if re.search("s3://|eventbridge:", text)]
 TORCH = [text for text in SHELL if "train_torch" in text]
 FIRST = [text for text in SHELL if "your_script" in text]
-SEPARATE = {*SET_UP, *DOCKER, *CONTAINED, *CLOUD, *TORCH, *FIRST}
+CALLBACKS = {
+    match[1]: text
+    for text in SHELL
+    if (match := re.match(r"python train_(lightning|transformers|keras)\.py$", text, re.MULTILINE))
+}
+SEPARATE = {*SET_UP, *DOCKER, *CONTAINED, *CLOUD, *TORCH, *FIRST, *CALLBACKS.values()}
 COMMANDS = [text for text in SHELL if text not in SEPARATE]
 
 
@@ -80,6 +87,7 @@ def run(script: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 def test_every_block_is_known() -> None:
     assert {kind for kind, _ in BLOCKS} == {"sh", "python", "text", "yaml", "toml", "dockerfile"}
     assert (len(SET_UP), len(TORCH), len(FIRST), len(COMMANDS)) == (2, 1, 2, 11)
+    assert [*CALLBACKS] == ["lightning", "transformers", "keras"]
     assert (len(DOCKER), len(CONTAINED), len(CLOUD)) == (2, 1, 2)
     assert [line.split()[0] for line in SET_UP[1].splitlines()] == [
         "./scripts/demo",
@@ -179,6 +187,34 @@ def test_the_hook_does_what_the_readme_says(home: Path) -> None:
         ("ExplodingTensor", "NoIssuesFound"),
     ]
     check_second_run(TORCH[0], home)
+
+
+@pytest.mark.parametrize("framework", CALLBACKS)
+def test_a_callback_does_what_the_guide_says(home: Path, framework: str) -> None:
+    pytest.importorskip("torch", reason="torch is not installed.")
+    if find_spec(framework) is None:  # Keras imports its backend
+        pytest.skip(f"{framework} is not installed.")
+    for _ in range(2):
+        done = run(CALLBACKS[framework], home)
+        assert done.returncode == 0, done.stderr
+        judged = re.search(
+            r": looks healthy, judged by (\d+) of \d+ rules from losses", done.stdout
+        )
+        assert judged, done.stdout
+        assert int(judged[1]) >= 6
+
+
+def test_results_in_python_are_what_the_guide_says(home: Path) -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed.")
+    assert run("python train.py", home).returncode == 0
+    done = run("python in_a_notebook.py", home)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = run("python results_in_python.py", home)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, *rows, counts = done.stdout.splitlines()
+    assert first.startswith("runs/mine suspicious ['")
+    assert any("VanishingGradient" in row and "gradient/fc.weight" in row for row in rows)
+    assert counts == "1 IssuesFound, 1 NoIssuesFound"
 
 
 def numberless(text: str) -> str:

@@ -185,7 +185,11 @@ def test_what_is_wrong_alone(trial: Path) -> None:
     ("given", "error", "problem"),
     [
         ([], JobError, "^The list holds no rules: the list is empty"),
-        (["VanishingGradient"], JobError, r"^rules\[0\] of the list must be a Rule or its"),
+        (
+            ["VanishingGradient", rules()[0]],
+            JobError,
+            r"^rules\[0\] of the list must be a Rule or its",
+        ),
         ({}, JobError, "^The job definition holds no rules"),
         ([rules()[0], rules()[0]], JobError, "^Two rule configurations of the list are called"),
         (

@@ -243,7 +243,27 @@ def test_a_hook_and_options_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SMDebugValueError, match=r"got out_dir, save_all\. Give them to"):
         smd.DebuggerCallback(smd.Hook(tmp_path, dry_run=True), "runs", save_all=True)
     with pytest.raises(SMDebugTypeError, match=r"must be a smdebug\.pytorch\.Hook, got 'runs'\."):
-        smd.DebuggerCallback("runs")  # type: ignore[arg-type]  # the mistake
+        smd.DebuggerCallback("runs", out_dir="others")
+    with pytest.raises(SMDebugTypeError, match=r"must be a smdebug\.pytorch\.Hook, got 7\."):
+        smd.DebuggerCallback(7)  # type: ignore[arg-type]  # the mistake
+
+
+@pytest.mark.parametrize("path_type", [str, Path])
+def test_a_folder_is_enough(tmp_path: Path, path_type: type[str | Path]) -> None:
+    watching = smd.DebuggerCallback(
+        path_type(tmp_path / "x"), include_collections=["gradients"], on_error="raise"
+    )
+    trainer(watching, max_epochs=32).fit(net(), data())
+    trial = opened(tmp_path / "x")
+    assert trial.index.has_ended()
+    assert trial.tensor("CrossEntropyLoss_output_0").steps() == [*range(100), 100, 110, 120]
+    assert trial.tensor(WEIGHT).steps() == [*range(0, 128, 10)]
+
+
+def test_a_save_config_selects_the_steps(tmp_path: Path) -> None:
+    config = smd.SaveConfig(save_interval=3)
+    trainer(smd.DebuggerCallback(tmp_path / "x", save_config=config)).fit(net(), data())
+    assert opened(tmp_path / "x").steps() == [0, 3]
 
 
 def test_the_phases_of_steps_are_profiled_one_after_the_other(tmp_path: Path) -> None:

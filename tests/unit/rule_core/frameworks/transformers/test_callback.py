@@ -206,3 +206,11 @@ def test_the_phases_of_steps_are_profiled(tmp_path: Path) -> None:
         "DataLoaderIter": BATCHES,
         "DataLoaderIterInitialize": 1,
     }
+
+
+def test_a_folder_is_enough(tmp_path: Path) -> None:
+    watching = smd.DebuggerCallback(tmp_path / "x", on_error="raise")
+    trainer(tmp_path, watching, num_train_epochs=28).train()
+    trial = opened(tmp_path / "x")
+    assert trial.index.has_ended()
+    assert trial.tensor(f"{MODEL}_output_loss").steps() == [*range(100), 100, 110]

@@ -23,10 +23,10 @@ from jsonschema import Draft202012Validator
 from profiler_writer import END, cpu
 from referencing import Registry, Resource
 
-from rule_core.sources.options import SourceOptions
 from rule_runner.cli import main
 from rule_runner.commands.check import command as checking
 from rule_runner.config.model import EvaluationConfig
+from rule_runner.config.request import EvaluationRequest
 from rule_runner.config.resolve import resolve
 from rule_runner.engine.evaluate import evaluate
 from rule_runner.engine.outcome import EvaluationOutcome
@@ -263,12 +263,14 @@ def test_folders_of_results_have_stable_names(tmp_path: Path) -> None:
     for name in ("a/out", "b/out", "a-out", "c d/\u00e9"):
         rawtrial.write(tmp_path / "runs" / name, files(PLAIN, 1))
     runs = str(tmp_path / "runs")
-    assert [*checking._find([runs], SourceOptions())[0]] == ["a-out", "a-out-2", "b-out", "c-d"]
-    assert [*checking._find([f"{runs}/a", f"{runs}/b/", f"{runs}/a/out"], SourceOptions())[0]] == [
+    assert [*checking._find([runs], EvaluationRequest())[0]] == ["a-out", "a-out-2", "b-out", "c-d"]
+    assert [
+        *checking._find([f"{runs}/a", f"{runs}/b/", f"{runs}/a/out"], EvaluationRequest())[0]
+    ] == [
         "a-out",
         "b-out",
     ]
-    assert [*checking._find([f"{runs}/a-out"], SourceOptions())[0]] == ["a-out"]
+    assert [*checking._find([f"{runs}/a-out"], EvaluationRequest())[0]] == ["a-out"]
 
 
 @pytest.mark.usefixtures("runs")
@@ -414,13 +416,13 @@ def test_a_search_that_takes_long_is_shown_on_a_terminal(
 
     monkeypatch.setattr(checking, "SystemClock", Later)
     monkeypatch.setattr(checking.sys, "stderr", Terminal())
-    checking._find([str(runs)], SourceOptions())
+    checking._find([str(runs)], EvaluationRequest())
     shown = checking.sys.stderr.getvalue()
     assert "\rLooking for trials: 3 folders\x1b[K" in shown
     assert "Looking for trials: 1 folder\x1b" in shown
     assert shown.endswith("\r\x1b[K")
     monkeypatch.setattr(checking.sys, "stderr", io.StringIO())
-    checking._find([str(runs)], SourceOptions())
+    checking._find([str(runs)], EvaluationRequest())
     assert checking.sys.stderr.getvalue() == ""
 
 

@@ -14,7 +14,6 @@ from rule_runner.commands.check.tables import (
     CheckResult,
     print_results,
     ranked,
-    state,
     verdict_lines,
 )
 from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult, TrialSummary
@@ -65,7 +64,7 @@ def test_trials_with_findings_come_first_in_the_report() -> None:
         *("/runs/bad", HOSTILE, "/runs/gone", "/runs/wrong", "/runs/fine")
     ]
     states = ["looks healthy", "cannot tell", "cannot tell", "broken", "cannot tell"]
-    assert [*map(state, ALL.trials)] == states
+    assert [trial.state for trial in ALL.trials] == states
 
 
 def test_each_verdict_has_the_lines_that_it_needs() -> None:
@@ -180,7 +179,7 @@ def test_rules_without_verdicts_are_explained_only_if_any() -> None:
     stream = io.StringIO()
     print_results(CheckResult(trials=[BAD, GONE]), stream)
     assert "NotEvaluated" not in stream.getvalue()
-    print_results(CheckResult(trials=[FINE]), stream)
+    print_results(CheckResult(trials=[FINE], results="/out"), stream)
     assert "; results.json has their names and the reasons." in stream.getvalue()
 
 

@@ -8,7 +8,7 @@ import pytest
 from builtin_rules import RULES
 from builtin_rules.causes import APART, CAUSES, cause_rank
 from rule_core.severity import Severity
-from rule_runner.results.issues.incidents import incidents
+from rule_runner.results.issues.incidents import RunState, incidents, run_state
 from rule_runner.results.schema import IncidentRecord, RuleResult, RuleSource
 from rule_runner.results.status import FindingState
 
@@ -84,3 +84,32 @@ def test_an_incident_keeps_its_id_while_its_consequences_grow() -> None:
 
 def test_rules_that_nobody_knows_have_no_rank() -> None:
     assert cause_rank("Mine") is None
+
+
+FINE, SILENT = outcomes.result("Fine"), outcomes.silent("Silent")
+ODD, BAD = issue("Odd", 1, "warning"), issue("Bad", 1)
+BACK = issue("Back", 1, state=FindingState.RECOVERED, recovered_at=30)
+
+
+@pytest.mark.parametrize(
+    ("rules", "state"),
+    [
+        ([], RunState.UNKNOWN),
+        ([SILENT], RunState.UNKNOWN),
+        ([FINE, SILENT], RunState.HEALTHY),
+        ([FINE, outcomes.failed("Failed")], RunState.UNKNOWN),
+        ([FINE, outcomes.stopped("Stopped")], RunState.UNKNOWN),
+        ([outcomes.failed("Failed"), ODD], RunState.SUSPICIOUS),
+        ([ODD, BAD], RunState.BROKEN),
+        ([FINE, BACK], RunState.HEALTHY),
+    ],
+)
+def test_the_state_of_a_run_is_that_of_its_worst_issue(
+    rules: list[RuleResult], state: RunState
+) -> None:
+    assert run_state(rules) is state
+
+
+def test_incomplete_results_tell_nothing_but_issues() -> None:
+    assert run_state([FINE], "The disk is full.") is RunState.UNKNOWN
+    assert run_state([BAD], "The disk is full.") is RunState.BROKEN

@@ -1,0 +1,163 @@
+"""The results of runs as HTML for notebooks: a line for each run, its incidents, small curves."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from rule_core.named_texts import NamedTexts
+from rule_runner.escape import printable
+from rule_runner.report.html.markup import NOTHING, Html, html, html_if
+from rule_runner.report.html.page import TEMPLATES, template_text
+from rule_runner.report.html.series import display_name
+from rule_runner.report.html.svg_chart import SvgChart
+from rule_runner.report.saved_results import saved_rule_job
+from rule_runner.report.text import evidence, headline, reason, verdict
+from rule_runner.results.evaluations import UNREADABLE, read_measurements
+from rule_runner.results.issues.incidents import Incident, RunState, incidents, run_state
+from rule_runner.results.json_text import json_digest
+from rule_runner.results.measurements import MeasurementsFile
+from rule_runner.results.schema import EvaluationResult, RuleResult, in_order, summary
+from rule_runner.results.status import Outcome
+
+RUNS_IN_FULL: Final = 20  # of further runs, only the line is shown
+LINES_DRAWN: Final = 5
+CONSEQUENCES: Final = 8
+_MEASUREMENTS: Final = "_measurements"
+_FORMS: Final = NamedTexts(TEMPLATES / "notebook.html")
+
+
+class NotebookRun(NamedTuple):
+    """A run as notebooks show it.
+
+    Attributes
+    ----------
+    evaluation
+        The results of its rules; None if it could not be judged.
+    lines
+        Sentences below its line; "" is left out.
+    """
+
+    name: str
+    headline: str
+    state: RunState
+    evaluation: EvaluationResult | None
+    lines: Sequence[str] = ()
+
+
+def remember_measurements(result: EvaluationResult, folder: str | Path) -> None:
+    """Let a result keep what its rules with issues measured, which its folder holds."""
+    try:
+        saved = read_measurements(str(folder))
+    except UNREADABLE:
+        return
+    names = {rule.configuration_name for rule in result.rules if rule.has_issues()}
+    kept = {name: record for name, record in saved.rules.items() if name in names}
+    vars(result)[_MEASUREMENTS] = MeasurementsFile(rules=kept)
+
+
+def evaluation_html(result: EvaluationResult) -> str:
+    """Return the results of an evaluation as HTML."""
+    rules = result.rules
+    line = headline(rules, result.trial, result.left_out)
+    return runs_html([NotebookRun(result.trial.name, line, run_state(rules), result, result.notes)])
+
+
+def runs_html(runs: Sequence[NotebookRun], lines: Iterable[str] = ()) -> str:
+    """Return runs as HTML, followed by sentences; everything that comes from a trial is escaped."""
+    return html(
+        _FORMS["output"],
+        style=_style(),
+        runs=[_run(run, is_full=index < RUNS_IN_FULL) for index, run in enumerate(runs)],
+        lines=_lines(lines),
+    )
+
+
+@cache
+def _style() -> Html:
+    """Return the style of charts, in the light colours only: themes of notebooks have their own."""
+    colours, _, _ = template_text("colours.css").partition("@media")
+    own = template_text("charts.css", "notebook.css")
+    return Html(f".rule-runner{{{colours.replace(':root', '&')}{own}}}")
+
+
+def _lines(sentences: Iterable[str]) -> list[Html]:
+    return [html(_FORMS["line"], text=printable(line)) for line in filter(None, sentences)]
+
+
+def _run(run: NotebookRun, *, is_full: bool) -> Html:
+    rules = run.evaluation.rules if run.evaluation and is_full else []
+    measurements = vars(run.evaluation).get(_MEASUREMENTS) if run.evaluation else None
+    return html(
+        _FORMS["run"],
+        tone=run.state.replace(" ", "-"),
+        name=display_name(run.name),
+        headline=printable(run.headline),
+        lines=_lines(run.lines),
+        incidents=[_incident(incident, measurements) for incident in incidents(rules)],
+        rules=_rules(rules),
+    )
+
+
+def _incident(incident: Incident, measurements: MeasurementsFile | None) -> Html:
+    root = incident.root
+    advice = root.findings[0].advice if root.findings else ""
+    return html(
+        _FORMS["incident"],
+        severity=root.severity or incident.severity,
+        advice=html_if(advice, _FORMS["advice"], text=printable(advice)),
+        consequences=[
+            html(_FORMS["consequence"], **_said(rule))
+            for rule in incident.consequences[:CONSEQUENCES]
+        ],
+        figure=_figure(root, measurements),
+        **_said(root),
+    )
+
+
+def _said(rule: RuleResult) -> dict[str, str]:
+    return {"rule": display_name(rule.configuration_name), "sentence": _sentence(rule)}
+
+
+def _sentence(rule: RuleResult) -> str:
+    """Return what the first finding of a rule says, or what failed."""
+    if rule.outcome in {Outcome.ERROR, Outcome.STOPPED}:
+        return reason(rule)
+    finding = next(iter(rule.findings), None)
+    return printable(finding.summary or evidence(finding, rule.unit)) if finding else ""
+
+
+def _figure(rule: RuleResult, measurements: MeasurementsFile | None) -> Html:
+    """Return a small chart of the first quantity of a rule; nothing if it has none."""
+    drawings = saved_rule_job(rule, measurements).drawings
+    if not drawings:
+        return NOTHING
+    chart = SvgChart(replace(drawings[0], lines=drawings[0].lines[:LINES_DRAWN]))
+    digest = json_digest([rule.trial, rule.run_id, rule.configuration_name], 16)
+    return html(
+        _FORMS["figure"],
+        label=display_name(drawings[0].quantity.label),
+        svg=Html(chart.svg(f"rule-runner-{digest}")),
+        unit=rule.unit,
+        lines=[
+            html(_FORMS["legend_line"], colour=row["colour"], name=row["name"])
+            for row in chart.rows
+        ],
+        limit=html_if(chart.limit_label, _FORMS["legend_limit"], limit=chart.limit_label),
+    )
+
+
+def _rules(rules: Sequence[RuleResult]) -> Html:
+    """Return a folded table of the rules with a verdict; it is open if one failed."""
+    return html_if(
+        rules,
+        _FORMS["rules"],
+        open=" open" * any(rule.outcome == Outcome.ERROR for rule in rules),
+        summary=summary(rules),
+        rows=[
+            html(_FORMS["rule"], verdict=verdict(rule), **_said(rule))
+            for rule in in_order(rules)
+            if rule.outcome != Outcome.NOT_EVALUATED
+        ],
+    )

@@ -110,7 +110,7 @@ def test_names_do_not_wait_unless_asked(tmp_path: Path) -> None:
     for step in range(3):
         writer.step(step, {"loss": np.float32(1)})
     names = ["ExplodingTensor"]
-    result = rule_runner.evaluate(tmp_path / "growing", names)
+    result = rule_runner.evaluate(tmp_path / "growing", names, timeout=20)
     assert (result.trial.ended, result.rules[0].coverage.judged) == (False, 3)
     followed = rule_runner.evaluate(tmp_path / "growing", names, wait=True, timeout=0.2)
     assert [rule.status for rule in followed.rules] == ["Stopped"]

@@ -421,9 +421,10 @@ def test_a_search_that_takes_long_is_shown_on_a_terminal(
     assert "\rLooking for trials: 3 folders\x1b[K" in shown
     assert "Looking for trials: 1 folder\x1b" in shown
     assert shown.endswith("\r\x1b[K")
-    monkeypatch.setattr(checking.sys, "stderr", io.StringIO())
-    checking._find([str(runs)], EvaluationRequest())
-    assert checking.sys.stderr.getvalue() == ""
+    for stream, quiet in ((io.StringIO(), False), (Terminal(), True)):
+        monkeypatch.setattr(checking.sys, "stderr", stream)
+        checking._find([str(runs)], EvaluationRequest(quiet=quiet))
+        assert stream.getvalue() == ""
 
 
 # -- many, and far away --------------------------------------------------------------------------

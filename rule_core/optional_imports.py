@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 from rule_core.exceptions import SMDebugRuntimeError
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     import pandas as pd
+
+    DataFrame: TypeAlias = pd.DataFrame
 
 
 @contextmanager
@@ -32,9 +36,9 @@ def import_pandas() -> Any:
     return pd
 
 
-def data_frame(*args: Any, **options: Any) -> "pd.DataFrame":
+def data_frame(*args: Any, **options: Any) -> "DataFrame":
     """Return a pandas frame from the arguments of its constructor."""
-    frame: pd.DataFrame = import_pandas().DataFrame(*args, **options)
+    frame: DataFrame = import_pandas().DataFrame(*args, **options)
     return frame
 
 

@@ -67,6 +67,7 @@ NO_WORLD = {"os", "io", "pathlib", "time", "socket", "subprocess", "threading", 
 
 # What imports modules by their names.
 LOADERS = {
+    "rule_runner/__init__.py",
     "builtin_rules/rules_by_name.py",
     "rule_core/kernels/sweep.py",
     "rule_core/sources/formats.py",

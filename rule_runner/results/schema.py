@@ -20,7 +20,7 @@ from rule_runner.results.state import Coverage, RuleJobState, SegmentSteps, segm
 from rule_runner.results.status import FindingState, Outcome, RuleStatus
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from rule_core.optional_imports import DataFrame
 
 SCHEMA_VERSION: Final = 1
 STEP: Final = "step"
@@ -401,7 +401,7 @@ class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         printer.text("\n".join(lines(self, folded=True)))
 
-    def to_pandas(self) -> "pd.DataFrame":
+    def to_pandas(self) -> "DataFrame":
         """Return a frame with a row for each finding, and for each rule without one."""
         return data_frame(finding_rows(self.rules))
 

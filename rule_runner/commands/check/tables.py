@@ -37,9 +37,9 @@ from rule_runner.results.schema import (
 from rule_runner.results.status import FindingState, Outcome
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.text import Text
 
+    from rule_core.optional_imports import DataFrame
     from rule_runner.report.html.notebook import NotebookRun
 
 NOTES_SHOWN: Final = 3
@@ -156,7 +156,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
         print_results(self, stream)
         printer.text(stream.getvalue().rstrip())
 
-    def to_pandas(self) -> "pd.DataFrame":
+    def to_pandas(self) -> "DataFrame":
         """Return a frame with a row for each finding, and for each rule or trial without one."""
         return data_frame(
             {"trial": trial.path, "trial_state": trial.state, **row}

@@ -54,7 +54,7 @@ def checkout(reader: Reader) -> None:
         source, target = ROOT / name, reader.folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, target)
         else:
             shutil.copy(source, target)
     (reader.folder / ".venv").symlink_to(sys.prefix)

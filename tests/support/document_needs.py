@@ -65,6 +65,8 @@ def _image(reader: Reader, block: Block, request: pytest.FixtureRequest) -> None
     image = os.environ.get("RULE_RUNNER_IMAGE")
     if not image or shutil.which("docker") is None:
         pytest.skip(MISSING_IMAGE)
+    base = os.environ.get("BASE_IMAGE", "python:3.11-slim")  # as scripts/build_image has it
+    reader.environment["BASE_IMAGE"] = base
     for name in IMAGE_NAMES:
         subprocess.run(["docker", "tag", image, name], check=True)
     if os.geteuid() == 0:

@@ -4,6 +4,7 @@ tests/support/documents.py says how a page marks what its blocks need.
 """
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -55,28 +56,43 @@ def readers(tmp_path_factory: pytest.TempPathFactory) -> Readers:
     return Readers(tmp_path_factory)
 
 
-@pytest.mark.parametrize(
-    "block",
-    [
-        pytest.param(block, id=str(block), marks=[pytest.mark.smoke] * (block.page in FAST))
-        for block in RUN
-    ],
-)
-def test_a_block(block: Block, readers: Readers, request: pytest.FixtureRequest) -> None:
-    reader = readers[block.page]
-    for other in BLOCKS[block.page]:
-        if other == block:
-            break
-        if other not in reader.done:
-            reader.read(other)
+def marks_of(block: Block) -> list[pytest.MarkDecorator]:
+    """Return the marks of a block's test."""
+    fast = [pytest.mark.smoke] * (block.page in FAST)
+    return fast + [pytest.mark.docker] * ("Docker" in block.needs)
+
+
+def follow(block: Block, reader: Reader, request: pytest.FixtureRequest) -> str:
+    """Get what a block needs, and read it; return what went wrong, or ""."""
     try:
         provide(reader, block, request)
     except pytest.skip.Exception:
         reader.skip(block)
         raise
+    return reader.read(block)
+
+
+def follow_to(
+    block: Block | None, reader: Reader, page: str, request: pytest.FixtureRequest
+) -> None:
+    """Read what comes before a block, or a whole page, as far as it was not read."""
+    for earlier in BLOCKS[page]:
+        if earlier == block:
+            return
+        if earlier not in reader.done:
+            with suppress(pytest.skip.Exception):
+                follow(earlier, reader, request)
+
+
+@pytest.mark.parametrize(
+    "block", [pytest.param(block, id=str(block), marks=marks_of(block)) for block in RUN]
+)
+def test_a_block(block: Block, readers: Readers, request: pytest.FixtureRequest) -> None:
+    reader = readers[block.page]
+    follow_to(block, reader, block.page, request)
     if block.is_output and reader.printed is None:
         pytest.skip("The commands before it were not run.")
-    problem = reader.read(block)
+    problem = follow(block, reader, request)
     assert not problem, f"{block}: {problem}\nThe block:\n{block.code}"
 
 
@@ -89,23 +105,23 @@ def test_a_block(block: Block, readers: Readers, request: pytest.FixtureRequest)
         if block.language in SHELLS and not block.needs
     ],
 )
-def test_a_second_run_works_or_says_how(block: Block, readers: Readers) -> None:
+def test_a_second_run_works_or_says_how(
+    block: Block, readers: Readers, request: pytest.FixtureRequest
+) -> None:
     reader = readers[block.page]
-    for other in BLOCKS[block.page]:
-        if other not in reader.done and not other.needs:
-            reader.read(other)
+    follow_to(None, reader, block.page, request)
     problem = reader.run(block)
     assert not problem or re.search(
         r"exit code 73.*(Choose another|Use --overwrite) ", problem, re.DOTALL
     ), f"{block}: {problem}"
 
 
-def test_what_the_pages_leave_behind(readers: Readers) -> None:
-    for page in CHECKS:
-        for block in BLOCKS[page]:
-            if block not in readers[page].done and not block.needs:
-                readers[page].read(block)
-        CHECKS[page](readers[page].folder)
+@pytest.mark.parametrize("page", CHECKS)
+def test_what_a_page_leaves_behind(
+    page: str, readers: Readers, request: pytest.FixtureRequest
+) -> None:
+    follow_to(None, readers[page], page, request)
+    CHECKS[page](readers[page].folder)
 
 
 @pytest.mark.smoke

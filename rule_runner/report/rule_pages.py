@@ -11,15 +11,15 @@ from rule_runner.loading.loader import LoadedRule, load_named
 from rule_runner.loading.parameters import bind, required_inputs
 
 
-def page(name: str, picture: str = "", sentence: str = "") -> str:
+def page(name: str, picture: str = "", line: str = "") -> str:
     """Return the page of a built-in rule, or of one of an installed package.
 
     Parameters
     ----------
     picture
         Link to a picture of a typical finding; "" for none.
-    sentence
-        What that finding says; "" if it is unknown.
+    line
+        What `evaluate` prints of a finding; "" if it is unknown.
 
     Raises
     ------
@@ -27,20 +27,20 @@ def page(name: str, picture: str = "", sentence: str = "") -> str:
         If there is no such rule.
     """
     loaded = load_named(name)
-    sections = _sections(loaded, picture, sentence)
+    sections = _sections(loaded, picture, line)
     texts = [f"# {loaded.name}", rule_summary(loaded.rule_class)]
     texts += [f"## {heading}\n\n{text}" for heading, text in sections if text]
     return "\n\n".join(texts) + "\n"
 
 
-def _sections(loaded: LoadedRule, picture: str, sentence: str) -> Iterable[tuple[str, str]]:
+def _sections(loaded: LoadedRule, picture: str, line: str) -> Iterable[tuple[str, str]]:
     """Yield headings and texts in the order of the page; the text of a missing section is ""."""
     rule, name = loaded.rule_class, loaded.name
     page = rule_page(rule)
     yield HEADINGS["why"], page.why
-    chart = picture and f"![Chart of a finding of {name}]({picture})"
-    yield "A typical finding", "\n\n".join(filter(None, (sentence and f"> {sentence}", chart)))
-    yield FINDING, "\n".join(_finding(loaded))
+    yield "A typical finding", picture and f"![Chart of a finding of {name}]({picture})"
+    printed = line and f"`rule-runner evaluate` prints, for example:\n\n> {line}"
+    yield FINDING, "\n\n".join(filter(None, ("\n".join(_finding(loaded)), printed)))
     yield HEADINGS["remedy"], page.remedy
     yield HEADINGS["severity"], page.severity
     yield "The exact condition", inspect.getdoc(rule) or ""

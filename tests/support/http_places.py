@@ -35,10 +35,12 @@ class Place(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, answer: Callable[[Request], Answer], address: str = "127.0.0.1") -> None:
+    def __init__(
+        self, answer: Callable[[Request], Answer], address: str = "127.0.0.1", port: int = 0
+    ) -> None:
         self.requests: list[Request] = []
         self.answer = answer
-        super().__init__((address, 0), _Handler)
+        super().__init__((address, port), _Handler)
 
     @property
     def url(self) -> str:
@@ -73,13 +75,16 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(
-    answer: Callable[[Request], Answer] = lambda _: Answer(), certificate: Path | None = None
+    answer: Callable[[Request], Answer] = lambda _: Answer(),
+    certificate: Path | None = None,
+    port: int = 0,
 ) -> Iterator[Place]:
-    """Run a server on a free port of 127.0.0.1; with TLS if given a file with key and certificate.
+    """Run a server on 127.0.0.1, by default on a free port.
 
-    The certificate is presented whatever name is asked for.
+    It uses TLS if it is given a file with key and certificate, which is presented
+    whatever name is asked for.
     """
-    place = Place(answer)
+    place = Place(answer, port=port)
     if certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)

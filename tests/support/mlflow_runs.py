@@ -105,13 +105,13 @@ class MlflowServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.rows: list[Logged] = []
         self.status = "RUNNING"
         self.answer: tuple[int, bytes] | None = None
         self.headers: list[dict[str, str]] = []
         self.tags: dict[str, str] = {}
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", port), _Handler)
 
     @property
     def url(self) -> str:
@@ -183,9 +183,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving() -> Iterator[MlflowServer]:
-    """Run a server on a free port."""
-    with MlflowServer() as server:
+def serving(port: int = 0) -> Iterator[MlflowServer]:
+    """Run a server, by default on a free port."""
+    with MlflowServer(port) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:

@@ -17,6 +17,8 @@ from builtin_rules import RULES
 from builtin_rules.rule_page import rule_page, rule_summary
 from rule_core.rules.params import FloatParam, PatternsParam
 from rule_runner.commands import rules as catalogue
+from rule_runner.commands.rule_tests import run_rule_tests
+from rule_runner.config.defaults import Isolation
 from rule_runner.errors import UnknownRuleError
 from rule_runner.report import rule_pages
 from rule_runner.report.html.series import drawings
@@ -121,6 +123,19 @@ def test_a_terminal_shows_a_page_set(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_pages_in_docs_are_current() -> None:
     done = run("--check")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_pages_show_what_is_printed_of_a_finding() -> None:
+    # These need a report, several segments, and another trial: no case of a test file has them.
+    without = {"CreateXgboostReport", "ResumeLostState", "SimilarAcrossRuns"}
+    pages = {name: (FOLDER / f"{name}.md").read_text("utf-8") for name in RULES}
+    assert {name for name in RULES if "prints, for example:\n\n> " not in pages[name]} == without
+
+
+def test_the_cases_of_the_pages_pass() -> None:
+    assert (
+        run_rule_tests([str(ROOT / "examples" / "rules")], None, Isolation.NONE, update=False) == 0
+    )
 
 
 def test_what_is_not_current_is_named_and_mended(tmp_path: Path) -> None:

@@ -200,11 +200,14 @@ def test_kill_9_tells_each_incident_and_its_end_once(
     write_log(tmp_path / "runs" / "spike", 400, recovers=True)
     alerts = people.url.replace("http:", "apprise:json:")
     place = Place(tmp_path, 20, alerts, {"rules": ["LossSpike", "LossNotDecreasing"]})
+    deaths: Counter[Path] = Counter()
     done = 0
     while done < kills:
         fleets.wait_until(place.evaluations)
         clock.sleep(draw.uniform(0.2, 1.5))
-        victim = draw.choice([*place.evaluations().values(), place.controller.pid])
+        mortal = [pid for lease, pid in place.evaluations().items() if deaths[lease] < RESTARTS]
+        victim = draw.choice([*mortal, place.controller.pid])
+        deaths.update(lease for lease, pid in place.evaluations().items() if pid == victim)
         with suppress(ProcessLookupError):
             os.kill(victim, signal.SIGKILL)
         if victim == place.controller.pid:

@@ -4,7 +4,7 @@ from typing import Literal
 
 import click
 
-from rule_runner.cli.evaluation import FAIL_ON, FOLLOW, TAG_RUN
+from rule_runner.cli.evaluation import BASELINE, FAIL_ON, FOLLOW, TAG_RUN
 from rule_runner.cli.options import endpoint_option, flag, takes, text, without
 from rule_runner.cli.reading import Sources, takes_reading
 from rule_runner.cli.reporting import reporting, results_alone
@@ -13,6 +13,7 @@ from rule_runner.cli.reporting import reporting, results_alone
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @FOLLOW
+@takes(BASELINE)
 @text("--output", "DIR", "Output folder; by default rule-output/check-TIME.")
 @flag("--overwrite", "Replace results in the output folder.")
 @flag("--again", "Judge trials that have not changed since the last check, too.")
@@ -35,6 +36,8 @@ from rule_runner.cli.reporting import reporting, results_alone
 def check(
     paths: tuple[str, ...],
     follow: bool,
+    baseline: str | None,
+    trend: str | None,
     output: str | None,
     overwrite: bool,
     again: bool,
@@ -63,6 +66,8 @@ def check(
     if output is not None:
         check_is_local(output, "--output of check")
     request = EvaluationRequest(
+        baseline=baseline,
+        trend=trend,
         sources=sources,
         wait=follow or STANDARD_INPUT in paths,
         follow_issues=True,
@@ -76,3 +81,26 @@ def check(
         tag_run=tag_run,
     )
     return check_trials(paths, request, Severity(severity), again=again)
+
+
+@click.group()
+def baseline() -> None:
+    """Make a baseline of good runs, with which further runs are compared."""
+
+
+@baseline.command("make")
+@click.argument("paths", nargs=-1, required=True, metavar="RUN...")
+@text("--output", "FILE", "The file to write, such as good.json.", "-o", required=True)
+@endpoint_option
+@reporting
+@takes_reading
+def baseline_make(paths: tuple[str, ...], output: str, sources: Sources) -> None:
+    """Write the bands of the good runs at and below each RUN.
+
+    'check RUNS --baseline FILE' compares further runs of the same recipe with them. Give five runs
+    or more that differ in their seeds; the limits of a single run come from its noise, and are
+    wide. The same runs give the same file. It is approved by committing it.
+    """
+    from rule_runner.commands.baseline import make
+
+    make(paths, output, sources)

@@ -135,6 +135,19 @@ FAIL_ON: Final = (
     ),
     flag("--fail-on-issues", "The same as --fail-on warning."),
 )
+BASELINE: Final = (
+    text(
+        "--baseline",
+        "FILE",
+        "Also compare the whole run with good ones: a file of 'rule-runner baseline make'.",
+    ),
+    text(
+        "--trend",
+        "DIR",
+        "With --baseline: also look at the latest runs in this folder, which may become worse by "
+        "small steps.",
+    ),
+)
 FOLLOW: Final = flag("--follow", "Follow trials that have not ended until they do.")
 _REPORT: Final = without("report", "Write no report.html, and no measurements for it.")
 _MESSAGES: Final = (
@@ -235,7 +248,7 @@ _EVALUATE: Final = (
     *_JOB,
     flag("--check", "With --job: only check the rules, and print what is wrong."),
     flag("--allow-code", "With --check: allow Python files to be run."),
-    *(*_RULES, *_READING, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS),
+    *(*_RULES, *BASELINE, *_READING, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS),
     *(TAG_RUN, _isolate, _retention, *_MEASURING),
 )
 MEASURE: Final = (text("--trial", "PATH", _TRIAL_HELP), *_JOB, *_RULES, _modes(), endpoint_option)
@@ -244,7 +257,7 @@ DOCKER: Final = (
     *(*_RULES, *_READING, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS),
 )
 PLAN: Final = (*_JOB, *_RULES, *_READING, *_LIMITS, _REPORT, *_MESSAGES, _isolate, endpoint_option)
-TRAIN: Final = (*_JOB, *_RULES, _modes(), *_LIMITS, *_RESULTS, endpoint_option, _isolate)
+TRAIN: Final = (*_JOB, *_RULES, *BASELINE, _modes(), *_LIMITS, *_RESULTS, endpoint_option, _isolate)
 _JOB_ONLY: Final = {
     "only": "--only",
     "exclude": "--except",

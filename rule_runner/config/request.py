@@ -31,6 +31,7 @@ Seconds = Annotated[float, Meta(ge=0)]
 TimeLimit = Annotated[float, Meta(gt=0)]
 
 STDIN: Final = "-"
+BASELINE: Final = "Baseline"  # a built-in rule
 _LONGEST_S: Final = 1e9  # JSON has no infinity
 
 
@@ -107,6 +108,9 @@ class EvaluationRequest(
         Folder or ``s3://`` address; None: a new folder in ``rule-output``.
     sources
         How to read outputs of other writers; it precedes that of `job`.
+    baseline, trend
+        A file of ``rule-runner baseline make``, by which the rule `Baseline` judges the run in
+        addition to other rules, and a folder of earlier runs.
     fail_on
         The severity from which an issue sets the exit code; `fail_on_issues` means ``warning``.
     stop_on
@@ -137,6 +141,8 @@ class EvaluationRequest(
     rules: tuple[RuleRequest, ...] = ()
     job: JobDefinition | None = None
     container: ContainerRule | None = None
+    baseline: str | None = None
+    trend: str | None = None
     sources: SourceOptions = SourceOptions()
     parameters: tuple[str, ...] = ()
     modes: tuple[str, ...] = ()
@@ -199,6 +205,33 @@ class EvaluationRequest(
                 "TrainingJobName and S3OutputPath of DebugHookConfig. Give --trial PATH."
             )
         raise UsageError(msg)
+
+    def with_baseline(self) -> "EvaluationRequest":
+        """Return the request with the rule `Baseline` among its rules, if it has a baseline.
+
+        Raises
+        ------
+        UsageError
+            If it also has a job, which can name the rule itself, or a trend alone.
+        """
+        if self.baseline is None:
+            if self.trend is not None:
+                raise UsageError("Option --trend requires --baseline.")
+            return self
+        if self.job is not None:
+            raise UsageError(
+                f"Options --job and --baseline cannot be combined: name rule {BASELINE!r} in the "
+                "job file, with parameter 'baseline'."
+            )
+        given = {"baseline": self.baseline, "trend": self.trend}
+        parameters = [f"{BASELINE}.{name}={path}" for name, path in given.items() if path]
+        return msgspec.structs.replace(
+            self,
+            rules=(*self.rules, RuleRequest(name=BASELINE)),
+            parameters=(*self.parameters, *parameters),
+            baseline=None,
+            trend=None,
+        )
 
     def check_rules(self) -> None:
         """Check that rules are requested, in one way.

@@ -1,6 +1,7 @@
 """NumberSeries: all numbers of a tensor in one mode, over every resume of a run."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -56,14 +57,10 @@ def _saved_numbers(
     index: TrialIndex, name: str, steps: Iterable[int]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the global steps and numbers of a saved tensor, without arrays and damaged values."""
-    rows: list[tuple[int, float]] = []
+    rows: dict[int, float] = {}
     for step in steps:
-        workers = sorted(part for part, file in index.files[step].items() if name in file.entries)
-        try:
-            array = index.tensors.value(name, step, workers[0])
-            if array.size == 1:
-                rows.append((step, float(array.item())))
-        except (*UNREADABLE, IndexError, TypeError, ValueError):
-            continue
-    pairs = np.array(rows, np.float64).reshape(-1, 2)
-    return np.array([step for step, _ in rows], np.int64), pairs[:, 1]
+        workers = (part for part, file in index.files[step].items() if name in file.entries)
+        with suppress(*UNREADABLE, TypeError, ValueError):
+            array = index.tensors.value(name, step, min(workers))
+            rows |= {step: float(array.item())} if array.size == 1 else {}
+    return np.array([*rows], np.int64), np.array([*rows.values()], np.float64)

@@ -136,17 +136,8 @@ FAIL_ON: Final = (
     flag("--fail-on-issues", "The same as --fail-on warning."),
 )
 BASELINE: Final = (
-    text(
-        "--baseline",
-        "FILE",
-        "Also compare the whole run with good ones: a file of 'rule-runner baseline make'.",
-    ),
-    text(
-        "--trend",
-        "DIR",
-        "With --baseline: also look at the latest runs in this folder, which may become worse by "
-        "small steps.",
-    ),
+    text("--baseline", "FILE", "Compare with good runs, too: a file of 'baseline make'."),
+    text("--trend", "DIR", "With --baseline: look for small steps over the runs in this folder."),
 )
 FOLLOW: Final = flag("--follow", "Follow trials that have not ended until they do.")
 _REPORT: Final = without("report", "Write no report.html, and no measurements for it.")

@@ -34,15 +34,10 @@ def make(paths: Sequence[str], output: str, sources: SourceOptions) -> None:
     with output_errors(path):
         replace_durably(path, baseline.to_json(), path.with_name(f".{path.name}.tmp"))
     metrics = [f"{metric.name} ({metric.kind})" for metric in baseline.metrics]
-    lines = [
-        f"{output}: {counted(len(trials), 'run')}, aligned by {baseline.aligned_by}.",
-        f"Metrics: {shortened(metrics)}.",
-    ]
+    axis = "steps" if baseline.by_steps else "their shares"
     settings = {name for trial in trials for name in run_configuration(trial)}
-    if differing := sorted(settings - baseline.configuration.keys()):
-        lines.append(f"Settings that differ, and are not compared: {shortened(differing)}.")
-    if not baseline.configuration:
-        lines.append(
-            "No settings of the runs are known, so runs of other recipes are compared too."
-        )
-    print_lines([*lines, "Commit the file to approve it."])
+    differing = shortened(sorted(settings - baseline.configuration.keys())) or "none"
+    count = len(baseline.configuration)
+    print_lines([f"{output}: {counted(len(trials), 'run')}, aligned by {axis}."])
+    print_lines([f"Metrics: {shortened(metrics)}."])
+    print_lines([f"Settings: {count} in common; not compared: {differing}."])

@@ -195,11 +195,12 @@ def _with_baseline(assignment: Assignment, request: WatchRequest) -> Assignment:
     UsageError
         If they are those of a job file, or the request has a trend alone.
     """
-    if assignment.ignore:
-        return assignment
     paths = [path and str(Path(path).absolute()) for path in (request.baseline, request.trend)]
-    job = None if assignment.job is None else JobDefinition(assignment.job, ())
-    added = EvaluationRequest(baseline=paths[0], trend=paths[1], job=job).with_baseline()
+    added = EvaluationRequest(baseline=paths[0], trend=paths[1]).with_baseline()
+    if assignment.ignore or not added.rules:
+        return assignment
+    if assignment.job is not None:
+        raise UsageError("Option --baseline cannot be used with a job file, which names the rules.")
     return replace(
         assignment,
         rules=(*assignment.rules, *(rule.name or "" for rule in added.rules)),

@@ -12,6 +12,7 @@ from msgspec import Meta
 from rule_core.severity import Severity
 from rule_core.sources.options import SourceOptions
 from rule_runner.config.defaults import (
+    BASELINE,
     DEFAULT_ACTION_TIMEOUT_S,
     DEFAULT_END_GRACE_S,
     DEFAULT_EVENT_FILE_WAIT_S,
@@ -31,7 +32,6 @@ Seconds = Annotated[float, Meta(ge=0)]
 TimeLimit = Annotated[float, Meta(gt=0)]
 
 STDIN: Final = "-"
-BASELINE: Final = "Baseline"  # a built-in rule
 _LONGEST_S: Final = 1e9  # JSON has no infinity
 
 
@@ -212,25 +212,18 @@ class EvaluationRequest(
         Raises
         ------
         UsageError
-            If it also has a job, which can name the rule itself, or a trend alone.
+            If it has a trend alone.
         """
         if self.baseline is None:
             if self.trend is not None:
                 raise UsageError("Option --trend requires --baseline.")
             return self
-        if self.job is not None:
-            raise UsageError(
-                f"Options --job and --baseline cannot be combined: name rule {BASELINE!r} in the "
-                "job file, with parameter 'baseline'."
-            )
         given = {"baseline": self.baseline, "trend": self.trend}
-        parameters = [f"{BASELINE}.{name}={path}" for name, path in given.items() if path]
         return msgspec.structs.replace(
             self,
             rules=(*self.rules, RuleRequest(name=BASELINE)),
-            parameters=(*self.parameters, *parameters),
-            baseline=None,
-            trend=None,
+            parameters=(*self.parameters, *(f"{BASELINE}.{k}={v}" for k, v in given.items() if v)),
+            **dict.fromkeys(given),
         )
 
     def check_rules(self) -> None:

@@ -7,22 +7,18 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from builtin_rules.statistics.baselines.run_metrics import (
-    BLOCKS,
-    Floats,
-    MetricKind,
-    RunMetric,
-)
+from builtin_rules.statistics.baselines.run_metrics import Floats, MetricKind, RunMetric
 
-# Least distance of a limit from the middle, as a share of it.
-FLOORS: Final = {
-    MetricKind.LOSS: 0.01,
-    MetricKind.METRIC: 0.01,
-    MetricKind.REWARD: 0.02,
-    MetricKind.SPEED: 0.03,
-    MetricKind.STEP_TIME: 0.03,
-    MetricKind.DURATION: 0.1,
-    MetricKind.GRADIENT_NORM: 0.25,
+# Least distance of a limit from the mean, as a share of it; least deviation between runs; and that
+# between one run and another, beside the noise of its rows.
+LEAST: Final = {
+    MetricKind.LOSS: (0.01, 0.003, 0.01),
+    MetricKind.METRIC: (0.01, 0.003, 0.01),
+    MetricKind.REWARD: (0.02, 0.003, 0.01),
+    MetricKind.SPEED: (0.03, 0.003, 0.0026),
+    MetricKind.STEP_TIME: (0.03, 0.003, 0.0026),
+    MetricKind.DURATION: (0.1, 0.003, 0.01),
+    MetricKind.GRADIENT_NORM: (0.25, 0.03, 0.021),
 }
 # Student's t that chance exceeds once in a thousand cases, by degrees of freedom.
 _FREEDOM: Final = (2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 30, 1e9)
@@ -31,15 +27,7 @@ _FREEDOM_PER_RUN: Final = 2  # less 1; the curve before the end tells the deviat
 _WINDOWS: Final = ((8, 12), (12, 16))  # blocks before the final value
 _LEVEL_SHARE: Final = 0.8  # of the quantile: a level is one statistic, and a loss has four
 _NOISE_WEIGHT: Final = 2.0  # of the noise of rows, as that of two runs
-_SEED_DEVIATION: Final = 0.003  # at least, between seeds
 _ALONE: Final = 13.0  # deviations between one run and another, as the noise of one tells them
-_ALONE_DEVIATION: Final = 0.01
-_ALONE_DEVIATIONS: Final = {  # of what one run tells nothing about
-    MetricKind.GRADIENT_NORM: 0.021,
-    MetricKind.SPEED: 0.0026,
-    MetricKind.STEP_TIME: 0.0026,
-}
-_LEAST_DEVIATIONS: Final = {MetricKind.GRADIENT_NORM: 0.03}
 _MORE_SPIKES: Final = 5.0
 
 
@@ -51,16 +39,14 @@ class Band(Struct, frozen=True):
     high: float
 
 
-def band_of(name: str, runs: Sequence[RunMetric]) -> Band | None:
-    """Return the band of a statistic; None if a run lacks it.
+def band_of(name: str, runs: Sequence[RunMetric]) -> Band:
+    """Return the band of a statistic that all runs have.
 
     The limits are a prediction interval: ``K`` deviations of a further run around the mean, where
     Student's t gives ``K`` for one error in a thousand. The deviation is that of the good runs at
     the end, of their curves before it, and of the noise of their rows. Positive statistics but
     metrics are compared as logarithms.
     """
-    if any(name not in run.statistics for run in runs):
-        return None
     kind = runs[0].kind
     values = np.array([run.statistics[name] for run in runs])
     if name == "spikes":
@@ -71,7 +57,7 @@ def band_of(name: str, runs: Sequence[RunMetric]) -> Band | None:
     scale = 1.0 if is_log else float(np.abs(values).max()) or 1.0
     scaled = np.log(values) if is_log else values / scale
     middle = float(scaled.mean())
-    margin = max(FLOORS[kind], _margin(name, runs, scaled, is_log=is_log, scale=scale))
+    margin = max(LEAST[kind][0], _margin(name, runs, scaled, is_log=is_log, scale=scale))
     ends = [middle - margin, middle, middle + margin]
     return Band(*(rounded(math.exp(min(end, 700.0)) if is_log else end * scale) for end in ends))
 
@@ -83,10 +69,9 @@ def _margin(
     is_value = name != "level"
     row_noise = float(np.mean([run.noise for run in runs])) if is_value else 0.0
     count = len(runs)
+    _, least, least_alone = LEAST[runs[0].kind]
     if count == 1:
-        least = _ALONE_DEVIATIONS.get(runs[0].kind, _ALONE_DEVIATION)
-        return _ALONE * math.sqrt(2) * math.hypot(row_noise, least)
-    least = _LEAST_DEVIATIONS.get(runs[0].kind, _SEED_DEVIATION)
+        return _ALONE * math.sqrt(2) * math.hypot(row_noise, least_alone)
     variances = [(count - 1.0, float(scaled.var(ddof=1)))]
     variances.append((_NOISE_WEIGHT, row_noise**2 + least**2))
     for first, end in _WINDOWS if is_value else ():
@@ -99,18 +84,19 @@ def _margin(
     total = sum(weight for weight, _ in variances)
     variance = sum(weight * each for weight, each in variances) / total
     quantile = float(np.interp(_FREEDOM_PER_RUN * count - 1, _FREEDOM, _QUANTILES))
-    quantile *= 1.0 if is_value else _LEVEL_SHARE
-    return quantile * math.sqrt(variance * (1 + 1 / count))
+    return (quantile if is_value else _LEVEL_SHARE * quantile) * math.sqrt(
+        variance * (1 + 1 / count)
+    )
 
 
 def curve_of(runs: Sequence[RunMetric]) -> list[tuple[float, float, float]]:
     """Return the progress at the ends of blocks, and the lowest and the highest mean of each."""
-    curve: list[tuple[float, float, float]] = []
-    for block in range(BLOCKS if runs[0].blocks else 0):
-        means = [run.blocks[block] for run in runs]
-        if np.all(np.isfinite(means)):
-            curve.append(((block + 1) / BLOCKS, rounded(min(means)), rounded(max(means))))
-    return curve
+    means = [*zip(*(run.blocks for run in runs), strict=True)]
+    return [
+        (end / len(means), rounded(min(block)), rounded(max(block)))
+        for end, block in enumerate(means, 1)
+        if np.all(np.isfinite(block))
+    ]
 
 
 def rounded(number: float) -> float:

@@ -1,18 +1,16 @@
 """BaselineFile: the bands of good runs, as a file that belongs in version control."""
 
 import json
-import math
-import stat
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
-import numpy as np
 from msgspec import Struct
 
 from builtin_rules.statistics.baselines.bands import Band, band_of, curve_of, rounded
 from builtin_rules.statistics.baselines.run_metrics import (
+    DURATION,
     MetricKey,
     MetricKind,
     RunMetric,
@@ -54,33 +52,29 @@ class BaselineFile(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes
     ----------
-    aligned_by
-        What the progress counts. Runs of different lengths are aligned by the share of each.
+    by_steps
+        Whether the progress counts steps. Runs of different lengths are aligned by their shares.
     length, shortest
-        The steps or tokens at a progress of 1, and of the shortest good run.
+        The last steps of the longest and of the shortest good run.
     configuration
         The settings that all runs have, with one value.
     """
 
     schema_version: int
     runs: list[str]
-    aligned_by: Literal["steps", "tokens", "share"]
-    length: float
-    shortest: float
+    by_steps: bool
+    length: int
+    shortest: int
     configuration: dict[str, str]
     metrics: list[MetricBands]
 
     def metrics_of(self, trial: Any) -> dict[MetricKey, RunMetric]:
         """Return the metrics of a run, up to the length of the good runs."""
-        length = run_length(trial).steps if self.aligned_by == "share" else self.length
-        return run_metrics(trial, length, by_tokens=self.aligned_by == "tokens")
+        return run_metrics(trial, self.length if self.by_steps else run_length(trial))
 
-    def reached(self, trial: Any) -> float | None:
-        """Return how far a run went that ended before the good ones; None if it did not."""
-        steps, tokens = run_length(trial)
-        length = tokens if self.aligned_by == "tokens" else steps
-        is_short = self.aligned_by != "share" and not length >= (1 - ALIKE) * self.shortest
-        return length if is_short else None
+    def ends_before(self, trial: Any) -> bool:
+        """Return whether a run ended before the good ones."""
+        return self.by_steps and run_length(trial) < (1 - ALIKE) * self.shortest
 
     def other_recipe(self, trial: Any) -> str:
         """Return which settings of a run differ from those of the good runs; "" if none does."""
@@ -98,6 +92,10 @@ class BaselineFile(Struct, frozen=True, forbid_unknown_fields=True):
         return json.dumps(msgspec.to_builtins(self), indent=1, sort_keys=True) + "\n"
 
 
+class _Head(Struct):
+    schema_version: int
+
+
 def make_baseline(trials: Sequence[Any]) -> BaselineFile:
     """Return the baseline of good runs of one recipe.
 
@@ -108,46 +106,30 @@ def make_baseline(trials: Sequence[Any]) -> BaselineFile:
     """
     trials = sorted(trials, key=lambda trial: (trial.name, trial.path))
     every = [run_configuration(trial) for trial in trials]
-    common = {
-        name: setting
-        for name, setting in every[0].items()
-        if all(settings.get(name) == setting for settings in every)
-    }
-    lengths = np.array([run_length(trial) for trial in trials])
-    aligned_by: Literal["steps", "tokens", "share"] = "share"
-    column = 0
-    if _are_alike(lengths[:, 0]):
-        aligned_by = "steps"
-    elif _are_alike(lengths[:, 1]):
-        aligned_by, column = "tokens", 1
-    shortest, longest = float(lengths[:, column].min()), float(lengths[:, column].max())
-    baseline = BaselineFile(
-        SCHEMA_VERSION, [trial.name for trial in trials], aligned_by, longest, shortest, common, []
-    )
+    common = dict(set(every[0].items()).intersection(*(each.items() for each in every)))
+    lengths = [run_length(trial) for trial in trials]
+    shortest, longest = min(lengths), max(lengths)
+    names = [trial.name for trial in trials]
+    by_steps = longest <= (1 + ALIKE) * shortest
+    baseline = BaselineFile(SCHEMA_VERSION, names, by_steps, longest, shortest, common, [])
     runs = [baseline.metrics_of(trial) for trial in trials]
     for trial, metrics in zip(trials, runs, strict=True):
-        for key, metric in metrics.items():
+        for (name, _), metric in metrics.items():
             if metric.kind is MetricKind.LOSS and metric.not_finite is not None:
-                raise SMDebugValueError(
-                    f"Run {trial.path!r} is not good: {key.name!r} is not finite from step "
-                    f"{metric.not_finite} on. Leave it out."
-                )
+                msg = f"{name!r} is not finite from step {metric.not_finite} on. Leave it out."
+                raise SMDebugValueError(f"Run {trial.path!r} is not good: {msg}")
     shared = [key for key in sorted(runs[0]) if all(key in metrics for metrics in runs)]
-    if not shared:
+    if {*shared} <= {DURATION}:
         raise SMDebugValueError("The runs have no loss, metric, norm or speed in common.")
     bands = [_bands(key, [metrics[key] for metrics in runs]) for key in shared]
     return msgspec.structs.replace(baseline, metrics=bands)
 
 
-def _are_alike(lengths: Any) -> bool:
-    return bool(lengths.min() > 0 and lengths.max() <= (1 + ALIKE) * lengths.min())
-
-
 def _bands(key: MetricKey, runs: Sequence[RunMetric]) -> MetricBands:
-    names = sorted(runs[0].statistics)
-    bands = {name: band for name in names if (band := band_of(name, runs)) is not None}
+    names = set(runs[0].statistics).intersection(*(run.statistics for run in runs))
+    bands = {name: band_of(name, runs) for name in sorted(names)}
     last = min(run.last for run in runs)
-    return MetricBands(key.name, key.mode, runs[0].kind, rounded(last), bands, curve_of(runs))
+    return MetricBands(*key, runs[0].kind, rounded(last), bands, curve_of(runs))
 
 
 def read_baseline(path: str) -> BaselineFile:
@@ -159,39 +141,22 @@ def read_baseline(path: str) -> BaselineFile:
         If it cannot be read, is cut off, or has another version.
     """
     try:
-        if not stat.S_ISREG(Path(path).stat().st_mode):
-            raise SMDebugValueError(f"Baseline {path!r} is not a regular file.")
-        with Path(path).open("rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise SMDebugValueError(f"Baseline {path!r} has more than {MAX_BYTES >> 20} MiB.")
-        head = msgspec.json.decode(content)
-        version = head.get("schema_version") if isinstance(head, dict) else None
-        if isinstance(version, int) and version != SCHEMA_VERSION:
-            raise SMDebugValueError(
-                f"Baseline {path!r} has version {version}, and this rule-runner reads version "
-                f"{SCHEMA_VERSION}. Make it again with 'rule-runner baseline make'."
-            )
-        return _checked(msgspec.convert(head, BaselineFile))
-    except OSError as err:
-        reason = f"{(err.strerror or str(err)).lower()}"
-    except (msgspec.MsgspecError, ValueError, RecursionError) as err:
-        if isinstance(err, SMDebugValueError):
-            raise
-        reason = f"it is no file of 'rule-runner baseline make': {str(err).rstrip('.')}"
-    raise SMDebugValueError(f"Baseline {path!r} cannot be read: {reason}.")
+        return _decoded(Path(path))
+    except (OSError, ValueError, RecursionError) as err:
+        reason = getattr(err, "strerror", None) or str(err).rstrip(".")
+        raise SMDebugValueError(
+            f"Baseline {path!r} cannot be used: {reason}. Make it with 'rule-runner baseline make'."
+        ) from err
 
 
-def _checked(baseline: BaselineFile) -> BaselineFile:
-    """Return a baseline whose numbers are finite."""
-    limits = [
-        number
-        for metric in baseline.metrics
-        for number in (
-            *(end for band in metric.bands.values() for end in (band.low, band.middle, band.high)),
-            *(end for point in metric.curve for end in point),
-        )
-    ]
-    if not baseline.metrics or not all(map(math.isfinite, limits)) or not baseline.length > 0:
-        raise ValueError("it has no metrics, or limits that are not numbers")
+def _decoded(path: Path) -> BaselineFile:
+    if not path.is_file() or path.stat().st_size > MAX_BYTES:
+        raise ValueError(f"it is no file, or one of more than {MAX_BYTES >> 20} MiB")
+    content = path.read_bytes()
+    version = msgspec.json.decode(content, type=_Head).schema_version
+    if version != SCHEMA_VERSION:
+        raise ValueError(f"it has version {version}, and this program reads {SCHEMA_VERSION}")
+    baseline = msgspec.json.decode(content, type=BaselineFile)
+    if not (baseline.metrics and baseline.runs and baseline.length > 0):
+        raise ValueError("it has no metrics, no runs or no length")
     return baseline

@@ -1,9 +1,10 @@
 """RunMetrics: the losses, metrics, norms and speeds of a run as a few numbers each."""
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,7 @@ from builtin_rules.statistics.tensor_selection import LOSSES
 from builtin_rules.statistics.training_scalars import GRADIENT_NORMS, REWARDS
 from builtin_rules.tensors.losses.metric_not_improving import METRICS
 from builtin_rules.tensors.losses.throughput_drop import SPEEDS, is_time
-from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import NumberSeries, TensorInput, number_series
+from smdebug.rules.extensions import NumberSeries, number_series
 
 BLOCKS: Final = 20  # of a run, of equal progress
 FINAL_SHARE: Final = 0.2  # of the run, whose mean is the final value
@@ -25,12 +25,10 @@ SPIKE_NOISES: Final = 10.0
 SPIKE_SHARE: Final = 0.2  # of the level
 NOISE_ROWS: Final = 1000
 STATISTICS: Final = ("final", "level", "best", "area", "spikes")  # the most telling first
-TIMES_READ: Final = 64
 MAX_SERIES: Final = 64
-TOKENS: Final = TensorInput(
-    "tokens", (), (r"(?i)(^|[/_])(num_|consumed_|total_)?(input_)?tokens(_seen)?$",), "per|/s"
-)
+DURATION: Final = ("duration", "GLOBAL")
 Floats = NDArray[np.float64]
+MetricKey = tuple[str, str]  # the name of a metric, and the mode in which it was saved
 
 
 class MetricKind(StrEnum):
@@ -61,13 +59,6 @@ _INPUTS: Final = (  # the first that has a name decides
 )
 
 
-class MetricKey(NamedTuple):
-    """The name of a metric, and the mode in which it was saved."""
-
-    name: str
-    mode: str
-
-
 @dataclass(frozen=True, slots=True)
 class RunMetric:
     """A metric of one run.
@@ -96,62 +87,30 @@ class RunMetric:
     not_finite: int | None = None
 
 
-class RunLength(NamedTuple):
-    """The last step of a run, and the tokens that it has seen; NaN if it does not count them."""
-
-    steps: float
-    tokens: float
+def run_length(trial: Any) -> int:
+    """Return the last step of the run in a trial."""
+    return max((int(series.steps[-1]) for _, series in _kinds(trial)), default=0)
 
 
-def run_length(trial: Any) -> RunLength:
-    """Return the length of the run in a trial."""
-    names = {name for _, required in _INPUTS for name in required.names(trial)}
-    last = [series.steps[-1] for series in number_series(trial, names)]
-    tokens = _tokens(trial)
-    return RunLength(float(max(last, default=0)), tokens.values[-1] if tokens else np.nan)
-
-
-def run_metrics(
-    trial: Any, length: float, *, by_tokens: bool = False
-) -> dict[MetricKey, RunMetric]:
-    """Return the metrics of the run in a trial, up to a progress of 1.
-
-    Parameters
-    ----------
-    length
-        The step at which the progress is 1, or the number of tokens if `by_tokens`.
-    """
-    tokens = _tokens(trial) if by_tokens else None
+def run_metrics(trial: Any, length: int) -> dict[MetricKey, RunMetric]:
+    """Return the metrics of the run in a trial, up to the step `length`, whose progress is 1."""
     metrics: dict[MetricKey, RunMetric] = {}
-    for kind, series in _kinds(trial):
-        progress = series.steps.astype(np.float64)
-        if tokens is not None:
-            progress = np.interp(progress, tokens.steps, tokens.values)
-        progress /= max(length, 1.0)
-        inside = progress <= 1
-        if np.any(inside) and len(metrics) < MAX_SERIES:
-            key = MetricKey(series.name, series.mode.name)
-            metrics[key] = _metric(
-                kind, series.steps[inside], progress[inside], series.values[inside]
-            )
-    return metrics | _clock(
-        trial, has_speed=any(each.kind is MetricKind.SPEED for each in metrics.values())
-    )
-
-
-def _tokens(trial: Any) -> NumberSeries | None:
-    """Return the tokens that a run has seen."""
-    every = number_series(trial, TOKENS.names(trial))
-    ascending = (each for each in every if np.all(np.diff(each.values) >= 0))
-    return next((each for each in ascending if each.mode is not ModeKeys.EVAL), None)
+    for kind, (name, mode, steps, values) in _kinds(trial):
+        count = int(np.searchsorted(steps, length, "right"))
+        if count and len(metrics) < MAX_SERIES:
+            progress = steps[:count] / max(length, 1)
+            metrics[name, mode.name] = _metric(kind, steps, progress, values[:count])
+    if (duration := _duration(trial, length)) > 0:
+        metrics[DURATION] = RunMetric(MetricKind.DURATION, {"level": duration}, last=0.0)
+    return metrics
 
 
 def _kinds(trial: Any) -> Iterator[tuple[MetricKind, NumberSeries]]:
     """Yield the series of a trial that are judged, with their kinds."""
     named: set[str] = set()
     for kind, required in _INPUTS:
-        names = [name for name in required.names(trial) if name not in named]
-        named.update(names)
+        names = set(required.names(trial)) - named
+        named |= names
         for series in number_series(trial, names):
             is_slow = kind is MetricKind.SPEED and is_time(series.name)
             yield MetricKind.STEP_TIME if is_slow else kind, series
@@ -160,37 +119,35 @@ def _kinds(trial: Any) -> Iterator[tuple[MetricKind, NumberSeries]]:
 def _metric(
     kind: MetricKind, steps: NDArray[np.int64], progress: Floats, values: Floats
 ) -> RunMetric:
-    finite = np.isfinite(values)
-    last = float(progress[-1])
-    after = int(np.flatnonzero(finite)[-1]) + 1 if finite.any() else 0
+    last, last_step = float(progress[-1]), int(steps[len(values) - 1])
+    rows = np.flatnonzero(np.isfinite(values))
+    after = int(rows[-1]) + 1 if len(rows) else 0
     lost = int(steps[after]) if after < len(values) else None
+    if not len(rows):
+        return RunMetric(kind, {}, last=last, last_step=last_step, not_finite=lost)
     starts = np.searchsorted(progress, np.arange(BLOCKS) / BLOCKS)
-    block_steps = [int(step) for step in steps[np.minimum(starts, len(steps) - 1)]]
-    progress, values = progress[finite], values[finite]
-    if not len(values):
-        return RunMetric(kind, {}, last=last, last_step=int(steps[-1]), not_finite=int(steps[0]))
+    block_steps = steps[np.minimum(starts, len(values) - 1)].tolist()
+    progress, values = progress[rows], values[rows]
     with np.errstate(over="ignore", invalid="ignore"):
         blocks = _block_means(progress, values)
-        statistics = dict(_statistics(kind, progress, values, blocks))
         ends = values[progress > progress[-1] - FINAL_SHARE]
+        statistics = dict(_statistics(kind, progress, values, ends, blocks))
         deviation = noise(values[-NOISE_ROWS:]) / np.sqrt(len(ends))
-        relative = deviation / max(abs(statistics.get("final", np.inf)), 1e-300)
-    usable = {name: float(number) for name, number in statistics.items() if np.isfinite(number)}
-    relative = float(min(relative, 1.0))
-    return RunMetric(kind, usable, blocks, block_steps, relative, last, int(steps[-1]), lost)
+        relative = float(deviation / max(abs(statistics.get("final", np.inf)), 1e-300))
+    usable = {name: number for name, number in statistics.items() if np.isfinite(number)}
+    return RunMetric(kind, usable, blocks, block_steps, min(relative, 1.0), last, last_step, lost)
 
 
 def _statistics(
-    kind: MetricKind, progress: Floats, values: Floats, blocks: list[float]
+    kind: MetricKind, progress: Floats, values: Floats, ends: Floats, blocks: list[float]
 ) -> Iterator[tuple[str, float]]:
     if kind in {MetricKind.SPEED, MetricKind.STEP_TIME, MetricKind.GRADIENT_NORM}:
         later = values[progress > START_SHARE]
         yield "level", float(np.median(later if len(later) else values))
         return
-    ends = np.sort(values[progress > progress[-1] - FINAL_SHARE])
     cut = int(TRIMMED * len(ends))
-    yield "final", float(np.mean(ends[cut : len(ends) - cut]))
-    yield "best", float((np.nanmax if kind.better > 0 else np.nanmin)(blocks))
+    yield "final", float(np.mean(np.sort(ends)[cut : len(ends) - cut]))
+    yield "best", kind.better * float(np.nanmax(kind.better * np.array(blocks)))
     yield "area", float(np.nanmean(blocks))
     if kind is MetricKind.LOSS:
         yield "spikes", float(_spikes(values))
@@ -199,10 +156,8 @@ def _statistics(
 def _block_means(progress: Floats, values: Floats) -> list[float]:
     which = np.minimum((progress * BLOCKS).astype(np.int64), BLOCKS - 1)
     counts = np.bincount(which, minlength=BLOCKS)
-    sums = np.bincount(which, values, BLOCKS)
-    return [
-        float(total / count) if count else np.nan for total, count in zip(sums, counts, strict=True)
-    ]
+    means = np.bincount(which, values, BLOCKS) / np.maximum(counts, 1)
+    return [float(each) for each in np.where(counts > 0, means, np.nan)]
 
 
 def _spikes(values: Floats) -> int:
@@ -214,21 +169,11 @@ def _spikes(values: Floats) -> int:
     return int(np.count_nonzero(rows > limits))
 
 
-def _clock(trial: Any, *, has_speed: bool) -> dict[MetricKey, RunMetric]:
-    """Return the duration of a run that was not resumed, and its speed if nothing else says it."""
+def _duration(trial: Any, length: int) -> float:
+    """Return the seconds from the first step of a run to the last; 0 if it was resumed."""
     steps = trial.steps(show_incomplete_steps=True)
-    if not steps[1:] or trial.segment(steps[-1]):
-        return {}
-    chosen = [
-        steps[int(place)] for place in np.linspace(0, len(steps) - 1, min(len(steps), TIMES_READ))
-    ]
-    times = np.array([trial.wall_time(step) or np.nan for step in chosen])
-    duration = float(times[-1] - times[0])
-    if not duration > 0:
-        return {}
-    clock = {MetricKey("duration", "GLOBAL"): RunMetric(MetricKind.DURATION, {"level": duration})}
-    pace = np.diff(chosen) / np.diff(times)
-    if not has_speed and np.all(np.isfinite(pace)):
-        speed = RunMetric(MetricKind.SPEED, {"level": float(np.median(pace))})
-        clock[MetricKey("steps per second", "GLOBAL")] = speed
-    return clock
+    if not steps or trial.segment(steps[-1]) or steps[0] > length:
+        return 0.0
+    ends = (steps[0], steps[bisect_right(steps, length) - 1])
+    first, last = map(trial.wall_time, ends)
+    return 0.0 if first is None or last is None else float(last - first)

@@ -1,96 +1,69 @@
 """trends: whether the latest runs of a recipe become worse, each by a small step."""
 
-import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
-from builtin_rules.statistics.baselines.bands import FLOORS
+from builtin_rules.statistics.baselines.bands import LEAST
 from builtin_rules.statistics.baselines.baseline_file import BaselineFile
+from builtin_rules.statistics.baselines.differences import Difference
 from builtin_rules.statistics.baselines.run_metrics import MetricKey, RunMetric
 from builtin_rules.statistics.noise_levels import rises
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.trials import create_trial
 
+TREND: Final = "trend"
 ERROR_RATE: Final = 0.001  # of the test, for each metric
 JUDGED: Final = ("final", "level")
 ENTRIES: Final = 10_000  # looked at in the folder
 
 
-class Trend(NamedTuple):
-    """A metric that becomes worse: its value in the latest runs and in the first ones."""
-
-    metric: str
-    latest: float
-    first: float
-    runs: int
-
-
-def trends(
-    baseline: BaselineFile, folder: str, trial: Any, metrics: dict[MetricKey, RunMetric], most: int
-) -> Iterator[Trend]:
+def trends(baseline: BaselineFile, folder: str, trial: Any, most: int) -> Iterator[Difference]:
     """Yield the metrics that become worse over the latest runs in a folder, up to that in `trial`.
 
-    They pass the Mann-Kendall test, which looks at ranks alone, and the median of the last third of
+    They pass the Mann-Kendall test, which looks at ranks alone, and the mean of the last third of
     the runs differs from that of the first third by more than the least width of a band.
     """
-    runs = [*_earlier(baseline, folder, trial, most - 1), metrics]
+    runs = [*_earlier(baseline, folder, trial)[1 - most :], baseline.metrics_of(trial)]
     for bands in baseline.metrics:
-        key = MetricKey(bands.name, bands.mode)
+        key = (bands.name, bands.mode)
         statistics = [run[key].statistics for run in runs if key in run]
         for name in JUDGED:
-            values = np.array([each[name] for each in statistics if name in each])
-            third = len(values) // 3
-            if not third:
-                continue
-            first, latest = float(np.median(values[:third])), float(np.median(values[-third:]))
-            change = (latest - first) / max(abs(first), 1e-300)
-            signs = (-bands.kind.better,) if bands.kind.better else (1, -1)
-            for sign in signs:
-                if sign * change > FLOORS[bands.kind] and rises(
-                    (sign * values).tolist(), 0.0, ERROR_RATE
-                ):
-                    yield Trend(bands.name, latest, first, len(values))
+            values = [each[name] for each in statistics if name in each] or [0.0]
+            third = max(len(values) // 3, 1)
+            first, latest = (float(np.mean(each)) for each in (values[:third], values[-third:]))
+            for sign in (-bands.kind.better,) if bands.kind.better else (1, -1):
+                is_large = sign * (latest - first) > LEAST[bands.kind][0] * abs(first)
+                if is_large and rises([sign * each for each in values], error_rate=ERROR_RATE):
+                    note = f"over the latest {len(values)} runs"
+                    yield Difference(bands.name, TREND, None, latest, first, note)
 
 
-def _earlier(
-    baseline: BaselineFile, folder: str, trial: Any, most: int
-) -> list[dict[MetricKey, RunMetric]]:
-    """Return the metrics of the latest runs of the recipe in a folder, the oldest first."""
+def _earlier(baseline: BaselineFile, folder: str, trial: Any) -> list[dict[MetricKey, RunMetric]]:
+    """Return the metrics of the runs of the recipe in a folder before that of a trial, in order."""
     own, own_time = Path(trial.path).resolve(), _time_of(trial)
     runs: list[tuple[float, str, dict[MetricKey, RunMetric]]] = []
-    for path in _paths(folder):
-        if path.resolve() in {own, own.parent}:
-            continue
-        try:
+    try:
+        paths = sorted(Path(folder).iterdir())[-ENTRIES:]
+    except OSError as err:
+        raise SMDebugValueError(
+            f"Folder {folder!r} of earlier runs cannot be read: {err}."
+        ) from err
+    for path in paths:
+        with suppress(SMDebugError, OSError):
             earlier = create_trial(str(path), timeout=0)
             earlier.dynamic_refresh = False
             time = _time_of(earlier)
-            if time <= own_time and not baseline.other_recipe(earlier):
+            is_earlier = path.resolve() != own and time <= own_time
+            if is_earlier and not baseline.other_recipe(earlier):
                 runs.append((time, path.name, baseline.metrics_of(earlier)))
-        except SMDebugError:
-            continue
-    return [metrics for _, _, metrics in sorted(runs, key=lambda run: run[:2])[-most:]]
-
-
-def _paths(folder: str) -> list[Path]:
-    """Return the files and folders in a folder that may be runs."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(
-                Path(entry.path) for entry, _ in zip(entries, range(ENTRIES), strict=False)
-            )
-    except OSError as err:
-        reason = (err.strerror or str(err)).lower()
-        raise SMDebugValueError(
-            f"Folder {folder!r} of earlier runs cannot be read: {reason}."
-        ) from err
+    return [metrics for _, _, metrics in sorted(runs, key=lambda run: run[:2])]
 
 
 def _time_of(trial: Any) -> float:
     """Return when a run ended: as its log says, or else when its files were last written."""
     steps = trial.steps(show_incomplete_steps=True)
-    logged = trial.wall_time(steps[-1]) if steps else None
-    return logged if logged is not None else Path(trial.path).stat().st_mtime
+    return (steps and trial.wall_time(steps[-1])) or Path(trial.path).stat().st_mtime

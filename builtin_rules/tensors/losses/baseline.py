@@ -1,20 +1,14 @@
 """Baseline: a run differs from the good runs of its recipe."""
 
+from functools import partial
+
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.baselines.baseline_file import read_baseline
-from builtin_rules.statistics.baselines.differences import (
-    LENGTH,
-    NOT_FINITE,
-    VANISHED,
-    Difference,
-    differences,
-)
-from builtin_rules.statistics.baselines.trend import trends
+from builtin_rules.statistics.baselines.differences import QUANTITIES, Difference, differences
+from builtin_rules.statistics.baselines.trend import TREND, trends
 from builtin_rules.statistics.parameters import Declared, count
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.extensions import FileParam, Quantity, Severity, TextParam, step_in_segment
-
-TREND = "trend"
 
 
 class Baseline(DeclaredRule):
@@ -22,7 +16,7 @@ class Baseline(DeclaredRule):
 
     It judges once, at the end of the run, the losses, metrics that rise, rewards, gradient norms,
     speeds and the duration that the file `baseline` has bands of. The progress of a run counts
-    steps, tokens or its share, as the file says; what comes after a progress of 1 is left out.
+    steps or its share, as the file says; what comes after a progress of 1 is left out.
     The condition is met if
 
     - the final value (the mean of the last 20 % of the run, without a tenth of the rows at each
@@ -54,17 +48,7 @@ class Baseline(DeclaredRule):
         TextParam("", "Folder of earlier runs of the recipe, each a folder or a log in it.")
     )
     runs = count("Latest runs in that folder that are looked at.", 20, "runs", minimum=7)
-    QUANTITIES = (
-        Quantity("final", "final value"),
-        Quantity("best", "best value"),
-        Quantity("area", "mean over the run"),
-        Quantity("spikes", "rows that are spikes"),
-        Quantity("level", "level"),
-        Quantity(LENGTH, "steps or tokens of the run", worse="below"),
-        Quantity(VANISHED, "progress at the last row", worse="below"),
-        Quantity(NOT_FINITE, "progress at the last row"),
-        Quantity(TREND, "value in the latest runs"),
-    )
+    QUANTITIES = tuple(Quantity(name, name.replace("_", " ")) for name in (*QUANTITIES, TREND))
 
     def _prepare(self) -> None:
         self._bands = read_baseline(self.baseline)
@@ -79,35 +63,20 @@ class Baseline(DeclaredRule):
 
     def invoke_at_end(self, step: int) -> bool:
         """Judge the run, whose last step is `step`."""
-        trial = self.base_trial
-        differing = self._bands.other_recipe(trial)
-        if differing:
-            raise SMDebugValueError(
-                f"the run has another recipe than baseline {self.baseline!r}: {differing}. Compare "
-                "it with a baseline of its own recipe."
-            )
-        met = [self._record(step, each) for each in differences(self._bands, trial)]
+        trial, bands = self.base_trial.share(), self._bands
+        trial.dynamic_refresh = False  # it shows all segments of a run that was resumed
+        if differing := bands.other_recipe(trial):
+            msg = f"the run has another recipe than baseline {self.baseline!r}: {differing}"
+            raise SMDebugValueError(f"{msg}. Compare it with a baseline of its own recipe.")
+        found = [*differences(bands, trial)]
         if self.trend is not None:
-            metrics = self._bands.metrics_of(trial)
-            for metric, latest, first, runs in trends(
-                self._bands, self.trend, trial, metrics, self.runs
-            ):
-                share = 100 * (latest - first) / max(abs(first), 1e-300)
-                note = f"{share:+.1f} % over the latest {runs} runs"
-                met.append(
-                    self.measured(step, TREND, latest, first, met=True, tensor=metric, note=note)
-                )
-        return any(met)
+            found += trends(bands, self.trend, trial, self.runs)
+        return any([*map(partial(self._record, step), found)])  # each is recorded
 
     def _record(self, step: int, difference: Difference) -> bool:
-        since = step if difference.step is None else step - step_in_segment(step) + difference.step
-        return self.measured(
-            min(since, step),
-            difference.quantity,
-            difference.measured,
-            difference.limit,
-            met=difference.is_outside,
-            tensor=difference.metric,
-            note=difference.note,
-            severity=Severity.NOTE if difference.is_better else None,
-        )
+        """Record a difference at the step since which it lasts."""
+        metric, quantity, since, measured, limit, note, met, is_better = difference
+        first = step if since is None else min(step, step - step_in_segment(step) + since)
+        rank = Severity.NOTE if is_better else None
+        key = (metric, None)
+        return self.record(key, first, quantity, measured, limit, met=met, note=note, severity=rank)

@@ -26,8 +26,10 @@ def configuration(folder: Path) -> dict[str, str]:
         (".hydra/config.yaml", "lr: .001\nmodel: {layers: 2, bias: true}\n"),
         (
             "files/config.yaml",
-            "_wandb:\n  value:\n    t: 1\nlr:\n  desc: null\n  value: 0.001\n"
-            "model:\n  value:\n    layers: 2\n    bias: true\n",
+            (
+                "_wandb:\n  value:\n    t: 1\nlr:\n  desc: null\n  value: 0.001\n"
+                "model:\n  value:\n    layers: 2\n    bias: true\n"
+            ),
         ),
     ],
 )

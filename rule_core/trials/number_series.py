@@ -59,7 +59,7 @@ def _saved_numbers(
     """Return the global steps and numbers of a saved tensor, without arrays and damaged values."""
     rows: dict[int, float] = {}
     for step in steps:
-        workers = (part for part, file in index.files[step].items() if name in file.entries)
+        workers = (worker for worker, file in index.files[step].items() if name in file.entries)
         with suppress(*UNREADABLE, TypeError, ValueError):
             array = index.tensors.value(name, step, min(workers))
             rows |= {step: float(array.item())} if array.size == 1 else {}

@@ -10,7 +10,6 @@ from typing import Any, Final
 from rule_core.model.secret_names import is_secret
 from rule_core.reading.source_index import SourceIndex
 from rule_core.sources.documents.document_source import DocumentError
-from rule_core.sources.documents.yaml_document import decode
 from rule_core.sources.rows.json_lines import SETTINGS, decoded, flattened
 from rule_core.storage import base
 from rule_core.trials.trial import Trial
@@ -41,9 +40,9 @@ def run_configuration(trial: Trial) -> dict[str, str]:
     for key in index.source_keys if isinstance(index, SourceIndex) else [""]:
         for document in _documents(index.store, key):
             for name, setting in flattened(document):
-                text = _text(setting)
-                if len(text) <= MAX_TEXT and not name.endswith("/desc"):  # W&B describes each
-                    settings.setdefault(name.removesuffix("/value"), text)
+                written = _text(setting)
+                if len(written) <= MAX_TEXT and not name.endswith("/desc"):  # W&B describes each
+                    settings.setdefault(name.removesuffix("/value"), written)
     kept = (name for name in sorted(settings) if not (_OF_RUN.search(name) or is_secret(name)))
     return {name: settings[name] for name in islice(kept, MAX_SETTINGS)}
 
@@ -78,6 +77,8 @@ def _read(store: base.TrialStore, key: str, size: int) -> str:
 
 
 def _yaml(content: str) -> object:
+    from rule_core.sources.documents.yaml_document import decode
+
     with suppress(DocumentError):
         return decode(f"{content}\n".encode(), is_cut=True)
     return None

@@ -25,19 +25,17 @@ def make(paths: Sequence[str], output: str, sources: SourceOptions) -> None:
         If a path holds no run, or the runs have nothing in common or are not good.
     """
     listed, problems, _ = list_trials(paths, sources=sources)
-    if problems:
-        raise TrialError(" ".join(problems))
     trials = [read_trial(run.folder.path, sources)[0] for run in listed if run.folder.tensors]
+    if problems or not trials:
+        raise TrialError(" ".join(problems) or "The runs have profiler data only.")
     with translated(TrialError, SMDebugError):
         baseline = make_baseline(trials)
     path = Path(output)
     with output_errors(path):
         replace_durably(path, baseline.to_json(), path.with_name(f".{path.name}.tmp"))
-    metrics = [f"{metric.name} ({metric.kind})" for metric in baseline.metrics]
-    axis = "steps" if baseline.by_steps else "their shares"
     settings = {name for trial in trials for name in run_configuration(trial)}
     differing = shortened(sorted(settings - baseline.configuration.keys())) or "none"
-    count = len(baseline.configuration)
+    count, axis = len(baseline.configuration), "steps" if baseline.by_steps else "their shares"
     print_lines([f"{output}: {counted(len(trials), 'run')}, aligned by {axis}."])
-    print_lines([f"Metrics: {shortened(metrics)}."])
+    print_lines([f"Metrics: {shortened([metric.name for metric in baseline.metrics])}."])
     print_lines([f"Settings: {count} in common; not compared: {differing}."])

@@ -218,12 +218,12 @@ class EvaluationRequest(
             if self.trend is not None:
                 raise UsageError("Option --trend requires --baseline.")
             return self
-        given = {"baseline": self.baseline, "trend": self.trend}
+        paths = {"baseline": self.baseline, "trend": self.trend}
         return msgspec.structs.replace(
             self,
             rules=(*self.rules, RuleRequest(name=BASELINE)),
-            parameters=(*self.parameters, *(f"{BASELINE}.{k}={v}" for k, v in given.items() if v)),
-            **dict.fromkeys(given),
+            parameters=(*self.parameters, *(f"{BASELINE}.{k}={v}" for k, v in paths.items() if v)),
+            **dict.fromkeys(paths),
         )
 
     def check_rules(self) -> None:

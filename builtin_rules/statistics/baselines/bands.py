@@ -99,10 +99,10 @@ def curve_of(runs: Sequence[RunMetric]) -> list[tuple[float, float, float]]:
     ]
 
 
-def rounded(number: float) -> float:
-    """Return a number with six digits.
+def rounded(figure: float) -> float:
+    """Return a figure with six digits.
 
     >>> rounded(0.123456789)
     0.123457
     """
-    return float(f"{number:.6g}")
+    return float(f"{figure:.6g}")

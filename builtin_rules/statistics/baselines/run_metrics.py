@@ -134,7 +134,7 @@ def _metric(
         statistics = dict(_statistics(kind, progress, values, ends, blocks))
         deviation = noise(values[-NOISE_ROWS:]) / np.sqrt(len(ends))
         relative = float(deviation / max(abs(statistics.get("final", np.inf)), 1e-300))
-    usable = {name: number for name, number in statistics.items() if np.isfinite(number)}
+    usable = {name: each for name, each in statistics.items() if np.isfinite(each)}
     return RunMetric(kind, usable, blocks, block_steps, min(relative, 1.0), last, last_step, lost)
 
 
@@ -174,6 +174,5 @@ def _duration(trial: Any, length: int) -> float:
     steps = trial.steps(show_incomplete_steps=True)
     if not steps or trial.segment(steps[-1]) or steps[0] > length:
         return 0.0
-    ends = (steps[0], steps[bisect_right(steps, length) - 1])
-    first, last = map(trial.wall_time, ends)
+    first, last = map(trial.wall_time, (steps[0], steps[bisect_right(steps, length) - 1]))
     return 0.0 if first is None or last is None else float(last - first)

@@ -17,7 +17,6 @@ from smdebug.trials import create_trial
 
 TREND: Final = "trend"
 ERROR_RATE: Final = 0.001  # of the test, for each metric
-JUDGED: Final = ("final", "level")
 ENTRIES: Final = 10_000  # looked at in the folder
 
 
@@ -31,7 +30,7 @@ def trends(baseline: BaselineFile, folder: str, trial: Any, most: int) -> Iterat
     for bands in baseline.metrics:
         key = (bands.name, bands.mode)
         statistics = [run[key].statistics for run in runs if key in run]
-        for name in JUDGED:
+        for name in ("final", "level"):
             values = [each[name] for each in statistics if name in each] or [0.0]
             third = max(len(values) // 3, 1)
             first, latest = (float(np.mean(each)) for each in (values[:third], values[-third:]))

@@ -68,10 +68,10 @@ class Baseline(DeclaredRule):
         if differing := bands.other_recipe(trial):
             msg = f"the run has another recipe than baseline {self.baseline!r}: {differing}"
             raise SMDebugValueError(f"{msg}. Compare it with a baseline of its own recipe.")
-        found = [*differences(bands, trial)]
+        compared = [*differences(bands, trial)]
         if self.trend is not None:
-            found += trends(bands, self.trend, trial, self.runs)
-        return any([*map(partial(self._record, step), found)])  # each is recorded
+            compared += trends(bands, self.trend, trial, self.runs)
+        return any([*map(partial(self._record, step), compared)])  # each is recorded
 
     def _record(self, step: int, difference: Difference) -> bool:
         """Record a difference at the step since which it lasts."""

@@ -164,7 +164,7 @@ def _config(request: WatchRequest) -> WatchConfig:
         roots=tuple(dict.fromkeys((*config.roots, *request.roots))),
         output=output if is_s3(output) else str(Path(output).absolute()),
         sources=request.sources.over(config.sources),
-        judge=tuple(_with_baseline(assignment, request) for assignment in config.judge),
+        judge=tuple(with_baseline(assignment, request) for assignment in config.judge),
     )
     if not config.roots:
         raise UsageError(
@@ -187,7 +187,7 @@ def _config(request: WatchRequest) -> WatchConfig:
     return config
 
 
-def _with_baseline(assignment: Assignment, request: WatchRequest) -> Assignment:
+def with_baseline(assignment: Assignment, request: WatchRequest) -> Assignment:
     """Return rules with the rule `Baseline`, if the request has a baseline.
 
     Raises

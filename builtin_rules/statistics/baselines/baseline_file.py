@@ -84,8 +84,7 @@ class BaselineFile(Struct, frozen=True, forbid_unknown_fields=True):
             for name, usual in self.configuration.items()
             if settings.get(name, usual) != usual
         ]
-        more = len(differing) - SHOWN
-        return ", ".join(differing[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+        return ", ".join([*differing[:SHOWN], *["..."][: len(differing) > SHOWN]])
 
     def to_json(self) -> str:
         """Return the file; the same runs give the same text."""
@@ -108,10 +107,9 @@ def make_baseline(trials: Sequence[Any]) -> BaselineFile:
     every = [run_configuration(trial) for trial in trials]
     common = dict(set(every[0].items()).intersection(*(each.items() for each in every)))
     lengths = [run_length(trial) for trial in trials]
-    shortest, longest = min(lengths), max(lengths)
     names = [trial.name for trial in trials]
-    by_steps = longest <= (1 + ALIKE) * shortest
-    baseline = BaselineFile(SCHEMA_VERSION, names, by_steps, longest, shortest, common, [])
+    by_steps = max(lengths) <= (1 + ALIKE) * min(lengths)
+    baseline = BaselineFile(SCHEMA_VERSION, names, by_steps, max(lengths), min(lengths), common, [])
     runs = [baseline.metrics_of(trial) for trial in trials]
     for trial, metrics in zip(trials, runs, strict=True):
         for (name, _), metric in metrics.items():

@@ -1,5 +1,6 @@
 """trends: whether the latest runs of a recipe become worse, each by a small step."""
 
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -56,7 +57,7 @@ def _earlier(baseline: BaselineFile, folder: str, trial: Any) -> list[dict[Metri
             earlier = create_trial(str(path), timeout=0)
             earlier.dynamic_refresh = False
             time = _time_of(earlier)
-            is_earlier = path.resolve() != own and time <= own_time
+            is_earlier = path.resolve() not in (own, *own.parents) and time <= own_time
             if is_earlier and not baseline.other_recipe(earlier):
                 runs.append((time, path.name, baseline.metrics_of(earlier)))
     return [metrics for _, _, metrics in sorted(runs, key=lambda run: run[:2])]
@@ -65,4 +66,5 @@ def _earlier(baseline: BaselineFile, folder: str, trial: Any) -> list[dict[Metri
 def _time_of(trial: Any) -> float:
     """Return when a run ended: as its log says, or else when its files were last written."""
     steps = trial.steps(show_incomplete_steps=True)
-    return (steps and trial.wall_time(steps[-1])) or Path(trial.path).stat().st_mtime
+    logged, path = steps and trial.wall_time(steps[-1]), Path(trial.path)
+    return logged or (path.stat().st_mtime if path.exists() else math.inf)

@@ -78,7 +78,11 @@ def test_what_is_better_is_a_note(change: Change) -> None:
 
 
 def test_it_tells_since_when() -> None:
-    (found,) = (e for e in worse(seeded_run(7, grown("loss", 1.5, 100))) if e.quantity == "final")
+    def change(rows: Rows) -> None:
+        rows["loss"][100:] *= 1.5
+        rows["loss"][20:30] *= 1.5  # an earlier part, which passes
+
+    (found,) = (each for each in worse(seeded_run(7, change)) if each.quantity == "final")
     assert found.step is not None
     assert 80 <= found.step <= 120
     assert found.limit < found.measured

@@ -42,7 +42,13 @@ def found(folder: Path, latest: str = "run-1", most: int = 20) -> list[str | Non
 def test_small_steps_in_one_direction_are_found(tmp_path: Path) -> None:
     write_runs(tmp_path, [1.02**step for step in range(12)])
     assert found(tmp_path) == ["val_loss"]
+    assert found(tmp_path, "run-1/metrics.jsonl") == ["val_loss"]
     assert found(tmp_path, most=3) == []
+
+
+def test_a_log_of_the_run_itself_does_not_count_twice(tmp_path: Path) -> None:
+    write_runs(tmp_path, [1.2**step for step in range(6)])
+    assert found(tmp_path) == found(tmp_path, "run-1/metrics.jsonl") == []
 
 
 def test_steps_back_and_forth_and_to_the_better_are_none(tmp_path: Path) -> None:

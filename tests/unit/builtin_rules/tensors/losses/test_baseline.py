@@ -167,6 +167,9 @@ def test_evaluate_takes_a_baseline(tmp_path: Path) -> None:
     )
     (rule,) = json.loads(evaluated.stdout)["rules"]
     assert (rule["rule"], rule["outcome"]) == ("Baseline", "IssuesFound")
+    run("baseline", "make", "runs/good-0", "-o", "good.json")
+    other = CliRunner().invoke(main, ["evaluate", "--trial", "worse", *options], env=environment)
+    assert other.exit_code == 73, "the folder holds the verdict by the file before"
     alone = run("evaluate", "--trial", "worse", "--trend", "runs")
     assert (alone.exit_code, alone.stderr) == (2, "Error: Option --trend requires --baseline.\n")
     missing = run("baseline", "make", "absent", "-o", "x.json")

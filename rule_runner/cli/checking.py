@@ -85,7 +85,7 @@ def check(
 
 @click.group()
 def baseline() -> None:
-    """Make a baseline of good runs, with which further runs are compared."""
+    """Describe good runs, to compare others with them."""
 
 
 @baseline.command("make")

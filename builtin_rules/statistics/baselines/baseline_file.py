@@ -23,7 +23,6 @@ from smdebug.rules.extensions import run_configuration
 SCHEMA_VERSION: Final = 1
 MAX_BYTES: Final = 4 << 20
 ALIKE: Final = 0.02  # relative difference of the lengths of runs that are aligned by steps
-SHOWN: Final = 3
 
 
 class MetricBands(Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,7 +83,7 @@ class BaselineFile(Struct, frozen=True, forbid_unknown_fields=True):
             for name, usual in self.configuration.items()
             if settings.get(name, usual) != usual
         ]
-        return ", ".join([*differing[:SHOWN], *["..."][: len(differing) > SHOWN]])
+        return ", ".join([*differing[:3], *("..." for _ in differing[3:4])])
 
     def to_json(self) -> str:
         """Return the file; the same runs give the same text."""
@@ -116,7 +115,7 @@ def make_baseline(trials: Sequence[Any]) -> BaselineFile:
             if metric.kind is MetricKind.LOSS and metric.not_finite is not None:
                 msg = f"{name!r} is not finite from step {metric.not_finite} on. Leave it out."
                 raise SMDebugValueError(f"Run {trial.path!r} is not good: {msg}")
-    shared = [key for key in sorted(runs[0]) if all(key in metrics for metrics in runs)]
+    shared = [key for key in sorted(runs[0]) if all(key in m and m[key].statistics for m in runs)]
     if {*shared} <= {DURATION}:
         raise SMDebugValueError("The runs have no loss, metric, norm or speed in common.")
     bands = [_bands(key, [metrics[key] for metrics in runs]) for key in shared]

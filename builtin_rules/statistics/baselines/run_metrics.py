@@ -26,6 +26,7 @@ SPIKE_SHARE: Final = 0.2  # of the level
 NOISE_ROWS: Final = 1000
 STATISTICS: Final = ("final", "level", "best", "area", "spikes")  # the most telling first
 MAX_SERIES: Final = 64
+HUGE: Final = 1e100  # larger values count as infinite
 DURATION: Final = ("duration", "GLOBAL")
 Floats = NDArray[np.float64]
 MetricKey = tuple[str, str]  # the name of a metric, and the mode in which it was saved
@@ -120,7 +121,7 @@ def _metric(
     kind: MetricKind, steps: NDArray[np.int64], progress: Floats, values: Floats
 ) -> RunMetric:
     last, last_step = float(progress[-1]), int(steps[len(values) - 1])
-    rows = np.flatnonzero(np.isfinite(values))
+    rows = np.flatnonzero(np.abs(values) < HUGE)
     after = int(rows[-1]) + 1 if len(rows) else 0
     lost = int(steps[after]) if after < len(values) else None
     if not len(rows):
@@ -134,8 +135,9 @@ def _metric(
         statistics = dict(_statistics(kind, progress, values, ends, blocks))
         deviation = noise(values[-NOISE_ROWS:]) / np.sqrt(len(ends))
         relative = float(deviation / max(abs(statistics.get("final", np.inf)), 1e-300))
-    usable = {name: each for name, each in statistics.items() if np.isfinite(each)}
-    return RunMetric(kind, usable, blocks, block_steps, min(relative, 1.0), last, last_step, lost)
+    return RunMetric(
+        kind, statistics, blocks, block_steps, min(relative, 1.0), last, last_step, lost
+    )
 
 
 def _statistics(

@@ -18,7 +18,6 @@ from smdebug.trials import create_trial
 
 TREND: Final = "trend"
 ERROR_RATE: Final = 0.001  # of the test, for each metric
-ENTRIES: Final = 10_000  # looked at in the folder
 
 
 def trends(baseline: BaselineFile, folder: str, trial: Any, most: int) -> Iterator[Difference]:
@@ -47,7 +46,7 @@ def _earlier(baseline: BaselineFile, folder: str, trial: Any) -> list[dict[Metri
     own, own_time = Path(trial.path).resolve(), _time_of(trial)
     runs: list[tuple[float, str, dict[MetricKey, RunMetric]]] = []
     try:
-        paths = sorted(Path(folder).iterdir())[-ENTRIES:]
+        paths = sorted(Path(folder).iterdir())[-10_000:]
     except OSError as err:
         raise SMDebugValueError(
             f"Folder {folder!r} of earlier runs cannot be read: {err}."

@@ -75,3 +75,12 @@ def test_runs_need_something_in_common() -> None:
         make_baseline(runs)
     with pytest.raises(SMDebugValueError, match="in common"):
         make_baseline([trial_of({"temperature": np.ones(9)})])
+
+
+def test_a_metric_without_a_finite_value_in_some_run_is_left_out(tmp_path: Path) -> None:
+    broken = seeded_run(5, lambda rows: rows.update(grad_norm=np.full(200, np.nan)))
+    huge = seeded_run(6, lambda rows: rows.update(val_accuracy=np.full(200, -1.7e308)))
+    path = tmp_path / "good.json"
+    path.write_text(make_baseline([*good_runs(), broken, huge]).to_json())
+    names = {metric.name for metric in read_baseline(str(path)).metrics}
+    assert names == {"duration", "loss", "tokens_per_second", "val_loss"}

@@ -10,6 +10,7 @@ RULES: Final = RulesByName[Rule](
         "AllZero": "tensors.gradients.all_zero",
         "AttentionCollapse": "tensors.activations.attention_collapse",
         "AttentionMaskLeak": "tensors.activations.attention_mask_leak",
+        "Baseline": "tensors.losses.baseline",
         "BroadcastTargets": "tensors.data.broadcast_targets",
         "CheckInputImages": "tensors.data.check_input_images",
         "ClassImbalance": "tensors.data.class_imbalance",

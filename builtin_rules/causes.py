@@ -43,6 +43,7 @@ CAUSES: Final = (
 # What these find neither brings about a finding of another rule nor follows from one.
 APART: Final = frozenset(
     {
+        "Baseline",
         "CheckInputImages",
         "FeatureImportanceOverweight",
         "NLPSequenceRatio",

@@ -49,6 +49,8 @@ PAUSES: Final = 3.0  # of the longest pause that was seen, after which a run cou
 STEPS_CACHED: Final = 256
 SEARCH_EVERY_S: Final = 1.0  # for sources that appear later
 SEARCH_SHARE: Final = 50.0  # ratio of a pause to the search before
+_NO_STEPS: Final = np.empty(0, np.int64)
+_NO_VALUES: Final = np.empty(0, np.float64)
 
 Array = NDArray[Any]
 SourceFiles = Mapping[str, IndexFile]
@@ -440,6 +442,23 @@ class SourceIndex:
         result.flags.writeable = False
         return result
 
+    def numbers(self, name: str, mode: ModeKeys) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the global steps of a tensor that is a number, ascending, and its values."""
+        lanes = [lane for lane in self._lanes() if lane.mode is mode and name in lane.columns]
+        columns = [lane.columns[name] for lane in lanes]
+        columns = [column for column in columns if column.reductions is None]
+        steps = np.concatenate([np.asarray(column.steps) for column in columns] or [_NO_STEPS])
+        values = np.concatenate([np.asarray(column.values) for column in columns] or [_NO_VALUES])
+        if len(columns) > 1:
+            steps, first = np.unique(steps, return_index=True)
+            values = values[first]
+        return steps, values
+
+    @property
+    def source_keys(self) -> list[str]:
+        """The files or folders that are read, relative to the root of the store."""
+        return [record.key for record in self._records]
+
     def _lane(self, part: str) -> Lane | None:
         return next((lane for lane in self._lanes() if part.startswith(lane.part)), None)
 
@@ -447,7 +466,7 @@ class SourceIndex:
     def source_files(self) -> list[str]:
         """The files or folders that are read, quoted, for messages."""
         root = self.store.uri.rstrip("/")
-        return [repr(f"{root}/{record.key}".rstrip("/")) for record in self._records]
+        return [repr(f"{root}/{key}".rstrip("/")) for key in self.source_keys]
 
     @property
     def segments(self) -> Sequence[int]:

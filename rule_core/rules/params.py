@@ -2,11 +2,13 @@
 
 import difflib
 import enum
+import hashlib
 import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from rule_core.exceptions import SMDebugValueError
@@ -234,6 +236,24 @@ class TextParam(Param):
         if not isinstance(raw, str) or re.fullmatch(self.pattern, raw.strip()) is None:
             raise ValueError
         return raw.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class FileParam(TextParam):
+    """The path of a file, whose content counts as part of the value."""
+
+    allowed: str = "the path of a file"
+
+    type_name: ClassVar[str] = "file"
+
+    @staticmethod
+    def digest(path: str) -> str:
+        """Return a digest of the content of a file; "" if it cannot be read."""
+        try:
+            with Path(path).open("rb") as stream:
+                return hashlib.file_digest(stream, "sha256").hexdigest()
+        except (OSError, ValueError):
+            return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from rule_runner.cli.program.late_commands import LateGroup
 # By name: the module, and the first sentence of the help.
 _COMMANDS: Final = {
     "acknowledge": ("inspection.results", "Acknowledge or mute findings in the output folder DIR."),
+    "baseline": ("checking", "Describe good runs, to compare others with them."),
     "check": ("checking", "Judge each trial at or below PATH by the rules that fit it."),
     "demo": ("inspection.trials", "Judge three real trainings while they run."),
     "docker": ("docker", "Evaluate in containers, and build the image for them."),

@@ -4,9 +4,9 @@ from typing import Literal
 
 import click
 
-from rule_runner.cli.evaluation import FAIL_ON, FOLLOW, FORMATS, TAG_RUN
+from rule_runner.cli.evaluation import BASELINE, FAIL_ON, FOLLOW, FORMATS, TAG_RUN
 from rule_runner.cli.options import choice, endpoint_option, flag, heading, output, takes, without
-from rule_runner.cli.program.help_pages import Heading, HelpedCommand
+from rule_runner.cli.program.help_pages import Heading, HelpedCommand, HelpedGroup
 from rule_runner.cli.reading import Sources, takes_reading
 from rule_runner.cli.reporting import reporting, results_alone
 
@@ -17,6 +17,7 @@ from rule_runner.cli.reporting import reporting, results_alone
     "rule-runner check runs/ --fail-on error --format junit > verdicts.xml",
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@takes(BASELINE)
 @heading(Heading.STEPS)
 @FOLLOW
 @flag("--again", "Judge trials that have not changed since the last check, too.")
@@ -43,6 +44,8 @@ from rule_runner.cli.reporting import reporting, results_alone
 def check(
     paths: tuple[str, ...],
     follow: bool,
+    baseline: str | None,
+    trend: str | None,
     output: str | None,
     overwrite: bool,
     again: bool,
@@ -71,6 +74,8 @@ def check(
     if output is not None:
         check_is_local(output, "--output of check")
     request = EvaluationRequest(
+        baseline=baseline,
+        trend=trend,
         sources=sources,
         wait=follow or STANDARD_INPUT in paths,
         follow_issues=True,
@@ -84,3 +89,26 @@ def check(
         tag_run=tag_run,
     )
     return check_trials(paths, request, Severity(severity), again=again)
+
+
+@click.group(cls=HelpedGroup)
+def baseline() -> None:
+    """Describe good runs, to compare others with them."""
+
+
+@baseline.command("make", epilog="rule-runner baseline make runs/good-* -o good.json")
+@click.argument("paths", nargs=-1, required=True, metavar="RUN...")
+@output("The file to write, such as good.json.", "FILE", "target", required=True)
+@endpoint_option
+@reporting
+@takes_reading
+def baseline_make(paths: tuple[str, ...], target: str, sources: Sources) -> None:
+    """Write the bands of the good runs at and below each RUN.
+
+    'check RUNS --baseline FILE' compares further runs of the same recipe with them. Give five runs
+    or more that differ in their seeds; the limits of a single run come from its noise, and are
+    wide. The same runs give the same file. It is approved by committing it.
+    """
+    from rule_runner.commands.baseline import make
+
+    make(paths, target, sources)

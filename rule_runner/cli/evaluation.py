@@ -150,6 +150,11 @@ FAIL_ON: Final = (
     ),
     flag("--fail-on-issues", "The same as --fail-on warning."),
 )
+BASELINE: Final = (
+    heading(Heading.RULES),
+    text("--baseline", "FILE", "Compare with good runs, too: a file of 'baseline make'."),
+    text("--trend", "DIR", "With --baseline: look for small steps over the runs in this folder."),
+)
 FOLLOW: Final = flag("--follow", "Follow trials that have not ended until they do.")
 _REPORT: Final = without("report", "Write no report.html, and no measurements for it.")
 _MESSAGES: Final = (
@@ -253,7 +258,7 @@ _EVALUATE: Final = (
         "Evaluation request in JSON: a file, '-' for standard input, or the object itself. "
         "Other options replace its fields.",
     ),
-    *_RULES,
+    *(*_RULES, *BASELINE),
     *(*_JOB, flag("--check", "With --job: only check the rules, and print what is wrong.")),
     flag("--allow-code", "With --check: allow Python files to be run."),
     *(*_READING, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS),
@@ -271,7 +276,7 @@ PLAN: Final = (
     *(heading(Heading.RESULTS), _REPORT, *_MESSAGES, endpoint_option),
 )
 TRAIN: Final = (
-    *(*_JOB, *_RULES, heading(Heading.RULES), _modes()),
+    *(*_JOB, *_RULES, *BASELINE, heading(Heading.RULES), _modes()),
     *(*_LIMITS, _isolate, *_RESULTS, endpoint_option),
 )
 _JOB_ONLY: Final = {

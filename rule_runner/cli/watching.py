@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 import click
 
-from rule_runner.cli.evaluation import FAIL_ON
+from rule_runner.cli.evaluation import BASELINE, FAIL_ON
 from rule_runner.cli.options import choice, endpoint_option, flag, heading, takes, text, texts
 from rule_runner.cli.program.help_pages import Heading, HelpedCommand, HelpedGroup
 from rule_runner.cli.reading import Sources, takes_reading
@@ -36,6 +36,7 @@ _WATCHED: Final = (
 @takes(_WATCHED)
 @heading(Heading.STEPS)
 @flag("--once", "Judge the trials that exist now, and exit.")
+@takes(BASELINE)
 @takes(FAIL_ON)
 @endpoint_option
 @verbose_reporting
@@ -47,6 +48,8 @@ def watch(
     database: str | None,
     rebuild: bool,
     once: bool,
+    baseline: str | None,
+    trend: str | None,
     fail_on: Literal["error", "warning"] | None,
     fail_on_issues: bool,
     sources: Sources,
@@ -63,7 +66,7 @@ def watch(
     fails_on = EvaluationRequest(fail_on=fail_on, fail_on_issues=fail_on_issues).fails_on
     if fails_on is not None and not once:
         raise UsageError("Options --fail-on and --fail-on-issues require --once.")
-    request = command.WatchRequest(roots, config, database, sources, rebuild)
+    request = command.WatchRequest(roots, config, database, sources, rebuild, baseline, trend)
     return command.watch(request, once=once, fails_on=fails_on)
 
 

@@ -42,7 +42,7 @@ from rule_runner.results.status import Outcome
 from rule_runner.steps.watcher import TrialWatcher
 from rule_runner.watch.alerts.alerting import alerting, services_of
 from rule_runner.watch.bucket_queue import following
-from rule_runner.watch.config import WatchConfig, read_config
+from rule_runner.watch.config import Assignment, WatchConfig, read_config
 from rule_runner.watch.controller import Controller
 from rule_runner.watch.discovery import parse_root
 from rule_runner.watch.evaluations import open_evaluations
@@ -66,6 +66,8 @@ class WatchRequest(NamedTuple):
         How to read outputs of other writers; it precedes that of the configuration.
     rebuild
         Whether to make the database again from the results.
+    baseline, trend
+        See `EvaluationRequest`; they add the rule to all rules of the configuration.
     """
 
     roots: Sequence[str] = ()
@@ -73,6 +75,8 @@ class WatchRequest(NamedTuple):
     database: str | None = None
     sources: SourceOptions = DEFAULT
     rebuild: bool = False
+    baseline: str | None = None
+    trend: str | None = None
 
 
 def watch(
@@ -160,6 +164,7 @@ def _config(request: WatchRequest) -> WatchConfig:
         roots=tuple(dict.fromkeys((*config.roots, *request.roots))),
         output=output if is_s3(output) else str(Path(output).absolute()),
         sources=request.sources.over(config.sources),
+        judge=tuple(with_baseline(assignment, request) for assignment in config.judge),
     )
     if not config.roots:
         raise UsageError(
@@ -180,6 +185,27 @@ def _config(request: WatchRequest) -> WatchConfig:
             )
         )
     return config
+
+
+def with_baseline(assignment: Assignment, request: WatchRequest) -> Assignment:
+    """Return rules with the rule `Baseline`, if the request has a baseline.
+
+    Raises
+    ------
+    UsageError
+        If they are those of a job file, or the request has a trend alone.
+    """
+    paths = [path and str(Path(path).absolute()) for path in (request.baseline, request.trend)]
+    added = EvaluationRequest(baseline=paths[0], trend=paths[1]).with_baseline()
+    if assignment.ignore or not added.rules:
+        return assignment
+    if assignment.job is not None:
+        raise UsageError("Option --baseline cannot be used with a job file, which names the rules.")
+    return replace(
+        assignment,
+        rules=(*assignment.rules, *(rule.name or "" for rule in added.rules)),
+        parameters=(*assignment.parameters, *added.parameters),
+    )
 
 
 def _jobs(config: WatchConfig) -> dict[str, JobDefinition]:

@@ -12,6 +12,7 @@ DEFAULT_SCAN_INTERVAL_US: Final = 60_000_000
 LEAST_SCAN_INTERVAL_US: Final = 100_000  # metrics are sampled no more often
 EVERY_RULE: Final = "all"
 FITTING_RULES: Final = "auto"
+BASELINE: Final = "Baseline"  # the rule of --baseline
 ACTIONS: Final = "action_json"
 STOP_FILE: Final = "SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE"
 Issue = Literal["error", "warning"]  # severities of issues

@@ -12,6 +12,7 @@ from msgspec import Meta
 from rule_core.severity import Severity
 from rule_core.sources.options import SourceOptions
 from rule_runner.config.defaults import (
+    BASELINE,
     DEFAULT_ACTION_TIMEOUT_S,
     DEFAULT_END_GRACE_S,
     DEFAULT_EVENT_FILE_WAIT_S,
@@ -107,6 +108,9 @@ class EvaluationRequest(
         Folder or ``s3://`` address; None: a new folder in ``rule-output``.
     sources
         How to read outputs of other writers; it precedes that of `job`.
+    baseline, trend
+        A file of ``rule-runner baseline make``, by which the rule `Baseline` judges the run in
+        addition to other rules, and a folder of earlier runs.
     fail_on
         The severity from which an issue sets the exit code; `fail_on_issues` means ``warning``.
     stop_on
@@ -137,6 +141,8 @@ class EvaluationRequest(
     rules: tuple[RuleRequest, ...] = ()
     job: JobDefinition | None = None
     container: ContainerRule | None = None
+    baseline: str | None = None
+    trend: str | None = None
     sources: SourceOptions = SourceOptions()
     parameters: tuple[str, ...] = ()
     modes: tuple[str, ...] = ()
@@ -199,6 +205,26 @@ class EvaluationRequest(
                 "TrainingJobName and S3OutputPath of DebugHookConfig. Give --trial PATH."
             )
         raise UsageError(msg)
+
+    def with_baseline(self) -> "EvaluationRequest":
+        """Return the request with the rule `Baseline` among its rules, if it has a baseline.
+
+        Raises
+        ------
+        UsageError
+            If it has a trend alone.
+        """
+        if self.baseline is None:
+            if self.trend is not None:
+                raise UsageError("Option --trend requires --baseline.")
+            return self
+        paths = {"baseline": self.baseline, "trend": self.trend}
+        return msgspec.structs.replace(
+            self,
+            rules=(*self.rules, RuleRequest(name=BASELINE)),
+            parameters=(*self.parameters, *(f"{BASELINE}.{k}={v}" for k, v in paths.items() if v)),
+            **dict.fromkeys(paths),
+        )
 
     def check_rules(self) -> None:
         """Check that rules are requested, in one way.

@@ -52,6 +52,7 @@ def resolve(request: EvaluationRequest) -> EvaluationConfig:
         If fields of the request contradict each other.
     """
     trial = request.any_trial
+    request = request.with_baseline()
     request.check_rules()
     request.check_measuring()
     choice = _fitting(request)

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from rule_core.rules.actions.base import Action
+from rule_core.rules.params import FileParam
 from rule_runner.config.defaults import RuleMode
 from rule_runner.config.model import EvaluationConfig, ResultOptions, RuleJobConfig
 from rule_runner.config.planned_actions import planned
@@ -114,6 +115,12 @@ def fingerprint(config: EvaluationConfig, rule: RuleJobConfig, bound: BoundRule)
     """
     trials = (config.trial_of(rule), *config.others_of(rule))
     min_coverage = config.min_coverage_of(rule)
+    params = rule.loaded.rule_class.PARAMS if rule.loaded.declares_parameters else ()
+    files = [
+        param.digest(str(path))
+        for param in params
+        if isinstance(param, FileParam) and (path := bound.parameters.get(param.name))
+    ]
     identity = {
         "source": hashlib.sha256(rule.loaded.source_sha256.encode()).hexdigest(),
         "rule": rule.loaded.name,
@@ -126,6 +133,7 @@ def fingerprint(config: EvaluationConfig, rule: RuleJobConfig, bound: BoundRule)
         **({"follow_issues": True} if config.results.follow_issues else {}),
         **({"min_coverage": min_coverage} if min_coverage else {}),
         **({"mutes": [*map(repr, rule.mutes)]} if rule.mutes else {}),
+        **({"files": files} if files else {}),
         "version": version("rule-runner"),
     }
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()

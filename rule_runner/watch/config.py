@@ -14,7 +14,7 @@ from rule_core.rules.params import did_you_mean
 from rule_core.sources.names import NameTable
 from rule_core.sources.options import SourceOptions
 from rule_core.storage.uri import is_s3
-from rule_runner.config.defaults import FITTING_RULES
+from rule_runner.config.defaults import BASELINE, FITTING_RULES
 from rule_runner.config.documents import TextError, parse, read_text
 from rule_runner.config.output_names import OutputTemplate
 from rule_runner.durations import Duration, seconds_of
@@ -56,8 +56,8 @@ class Assignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_fitting(self) -> bool:
-        """Whether the rules are those that fit each trial."""
-        return self.rules == (FITTING_RULES,)
+        """Whether the rules are those that fit each trial, with or without a baseline."""
+        return {FITTING_RULES} <= {*self.rules} <= {FITTING_RULES, BASELINE}
 
 
 class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

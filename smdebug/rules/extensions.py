@@ -21,6 +21,7 @@ from rule_core.rules.evidence import Explanation, Finding, Measured, Quantity
 from rule_core.rules.params import (
     BoolParam,
     ChoiceParam,
+    FileParam,
     FloatParam,
     IntParam,
     NamesParam,
@@ -40,6 +41,8 @@ from rule_core.rules.wants import WantedMeasure
 from rule_core.severity import Severity
 from rule_core.storage.local_output import LocalOutput
 from rule_core.storage.publish import publish
+from rule_core.trials.number_series import NumberSeries, number_series
+from rule_core.trials.run_configuration import run_configuration
 from rule_core.trials.snapshot_view import snapshot
 
 if TYPE_CHECKING:
@@ -63,6 +66,7 @@ __all__ = [
     "ChoiceParam",
     "Clock",
     "Explanation",
+    "FileParam",
     "Finding",
     "FlightRecorderDumps",
     "FloatParam",
@@ -75,6 +79,7 @@ __all__ = [
     "NonFiniteCount",
     "NonFiniteCounts",
     "Norms",
+    "NumberSeries",
     "Page",
     "Param",
     "PatternsParam",
@@ -99,9 +104,11 @@ __all__ = [
     "histogram",
     "is_on_host",
     "is_step",
+    "number_series",
     "percentiles",
     "plot",
     "publish",
+    "run_configuration",
     "set_parameters",
     "shares",
     "snapshot",

@@ -34,6 +34,11 @@ _OF_TIME: Final = re.compile(_TIME)
 _OF_UTILIZATION: Final = re.compile(r"(?i)(?<![a-z])[mh]fu(?![a-z])")
 
 
+def is_time(name: str) -> bool:
+    """Return whether a speed is the time of a step."""
+    return _OF_TIME.search(name) is not None
+
+
 class _Speed(NamedTuple):
     """A speed: the usual rows, and the latest rows, whatever they are."""
 
@@ -87,7 +92,7 @@ class ThroughputDrop(DeclaredRule):
             if saved <= 0 or (key not in self._speeds and len(self._speeds) >= MAX_SPEEDS):
                 continue
             speed = self._speeds.setdefault(key, _Speed(UsualRows(), RobustWindow(LEVEL_ROWS)))
-            limits[key] = self._add(speed, 1 / saved if _OF_TIME.search(key[0]) else saved)
+            limits[key] = self._add(speed, 1 / saved if is_time(key[0]) else saved)
             if _OF_UTILIZATION.search(key[0]):
                 answers.append(self._judge_utilization(step, key, speed.latest))
         all_slow = all(speed.usual.away for speed in self._speeds.values())

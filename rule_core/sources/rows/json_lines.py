@@ -29,7 +29,7 @@ _SURE: Final = (".jsonl", ".ndjson")
 _LOGS: Final = re.compile(
     r"(?i).*\.(log|out|txt)|.*(hist|log|metric|progress|result|scalar|train)[^/]*\.json"
 )
-_SETTINGS: Final = frozenset({"args", "config", "hparams", "hyperparameters"})  # in each row
+SETTINGS: Final = frozenset({"args", "config", "hparams", "hyperparameters"})  # in each row
 _WRAPPERS: Final = frozenset({"data", "scalars", "values"})  # objects whose names say nothing
 _NAMED: Final = frozenset({"name", "value"})  # an object that is a field
 _STATISTICS: Final = frozenset({"mean", "std", "num"})  # an object that is one value
@@ -146,8 +146,8 @@ def row_fields(item: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     >>> list(row_fields({"iter/max": "5/300", "data": {"loss": 0.5}, "config": {"lr": 1}}))
     [('iter', '5/300'), ('loss', 0.5)]
     """
-    if not _SETTINGS.isdisjoint(item):
-        item = {key: value for key, value in item.items() if key not in _SETTINGS}
+    if not SETTINGS.isdisjoint(item):
+        item = {key: value for key, value in item.items() if key not in SETTINGS}
     for name, value in flattened(item):
         outer, slash, inner = name.partition("/")
         is_fraction = slash and isinstance(value, str) and is_counter(outer)

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace as with_fields
 
+from rule_core.rules.params import FileParam
 from rule_core.sources.address import address_of
 from rule_runner.commands.check.tables import CheckedTrial, has_ended
 from rule_runner.config.request import EvaluationRequest
@@ -40,7 +41,9 @@ class EarlierChecks:
     def __init__(self, folder: Path, request: EvaluationRequest) -> None:
         self._path = folder / NAME
         options = with_fields(request, output=None, overwrite=False, format="table", quiet=False)
-        self._basis = f"{versions()} {dump_json(options)}".encode()
+        baseline = "" if request.baseline is None else FileParam.digest(request.baseline)
+        self._basis = f"{versions()} {dump_json(options)} {baseline}".encode()
+        self._has_trend = request.trend is not None
         self._entries: dict[str, _Remembered] = {}
         with suppress(*_UNREADABLE):
             content = durable_files.read_regular(self._path)
@@ -48,6 +51,8 @@ class EarlierChecks:
 
     def digest(self, path: str) -> str:
         """Return the digest of a trial; "" if it cannot be known whether it changes."""
+        if self._has_trend:  # the runs in its folder may have changed
+            return ""
         address = address_of(path)
         is_file = Path(address.path).is_file()  # the folder may hold other files of the run
         digest, line = sha256(self._basis), ""

@@ -73,7 +73,7 @@ TRIALS: Final[Mapping[str, tuple[Tensors, Mapping[str, list[str]]]]] = {
     ),
 }
 LOSS: Final = {"LossNotDecreasing", "LossSpike", "Overfit", "Overtraining", "ResumeLostState"}
-SEEN: Final = {"ExplodingTensor", "SimilarAcrossRuns", "StalledTrainingRule"}
+SEEN: Final = {"Baseline", "ExplodingTensor", "SimilarAcrossRuns", "StalledTrainingRule"}
 HELD: Final = {
     "plain loss": LOSS | SEEN,
     "weights only": {"NormGrowth", "WeightUpdateRatio"} | SEEN,
@@ -94,6 +94,8 @@ UNJUDGED: Final = {("XGBoost", "RepeatedBatches")}
 SELECTED: Final = {"AllZero", "TensorVariance", "UnchangedTensor"}
 PARAMETERS: Final = {name: {"collection_names": "nowhere"} for name in SELECTED}
 PARAMETERS["TensorVariance"]["max_threshold"] = "1"
+ONES: Final = "unit/builtin_rules/tensors/losses/baseline_of_ones.json"
+PARAMETERS["Baseline"] = {"baseline": str(Path(__file__).parents[2] / ONES)}
 
 
 def job(name: str) -> RuleJobConfig:

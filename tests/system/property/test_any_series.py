@@ -109,6 +109,7 @@ def log_of(*losses: float) -> list[tuple[int, Mapping[str, float]]]:
 
 # All rules judge each example.
 few_examples = settings(max_examples=max(4, settings.default.max_examples // 5))
+ONES = Path(__file__).parents[2] / "unit/builtin_rules/tensors/losses/baseline_of_ones.json"
 RULES_OF_ONE_TRIAL = [name for name in RULES if name != "SimilarAcrossRuns"]
 
 
@@ -127,7 +128,7 @@ def test_no_rule_raises_on_any_log(rows: Any, evaluation: Any) -> None:
 
 def parameters(rule: str) -> dict[str, Any]:
     """Return the parameters without which a rule judges nothing."""
-    needed = {"tensor_regex": ".*", "max_threshold": 1.0}
+    needed = {"tensor_regex": ".*", "max_threshold": 1.0, "baseline": str(ONES)}
     return {param.name: needed[param.name] for param in RULES[rule].PARAMS if param.name in needed}
 
 

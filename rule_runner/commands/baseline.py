@@ -1,0 +1,41 @@
+"""baseline make: writes the bands of good runs of one recipe to a file."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from builtin_rules.statistics.baselines.baseline_file import make_baseline
+from rule_core.exceptions import SMDebugError
+from rule_core.sources.options import SourceOptions
+from rule_core.trials.run_configuration import run_configuration
+from rule_runner.errors import TrialError, counted, shortened, translated
+from rule_runner.escape import print_lines
+from rule_runner.loading.trial_lists import list_trials
+from rule_runner.loading.trials import read_trial
+from rule_runner.results.durable_files import output_errors, replace_durably
+
+
+def make(paths: Sequence[str], output: str, sources: SourceOptions) -> None:
+    """Write the baseline of the runs at and below `paths` to a file, and print what it holds.
+
+    Raises
+    ------
+    OutputError
+        If the file cannot be written.
+    TrialError
+        If a path holds no run, or the runs have nothing in common or are not good.
+    """
+    listed, problems, _ = list_trials(paths, sources=sources)
+    trials = [read_trial(run.folder.path, sources)[0] for run in listed if run.folder.tensors]
+    if problems or not trials:
+        raise TrialError(" ".join(problems) or "The runs have profiler data only.")
+    with translated(TrialError, SMDebugError):
+        baseline = make_baseline(trials)
+    path = Path(output)
+    with output_errors(path):
+        replace_durably(path, baseline.to_json(), path.with_name(f".{path.name}.tmp"))
+    settings = {name for trial in trials for name in run_configuration(trial)}
+    differing = shortened(sorted(settings - baseline.configuration.keys())) or "none"
+    count, axis = len(baseline.configuration), "steps" if baseline.by_steps else "their shares"
+    print_lines([f"{output}: {counted(len(trials), 'run')}, aligned by {axis}."])
+    print_lines([f"Metrics: {shortened([metric.name for metric in baseline.metrics])}."])
+    print_lines([f"Settings: {count} in common; not compared: {differing}."])

@@ -1,6 +1,5 @@
 """The service: evaluates rules over the steps of a trial and tells the world what it found."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,12 +10,6 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_MODULES = {
-    **dict.fromkeys(["CheckResult", "CheckedTrial"], "commands.check.tables"),
-    **dict.fromkeys(["EvaluationResult", "Evidence", "RuleResult"], "results.schema"),
-    **dict.fromkeys(["check", "evaluate"], "api"),
-    "debugger": "debugger",
-}
 __all__ = [
     "CheckResult",
     "CheckedTrial",
@@ -36,9 +29,22 @@ def __getattr__(name: str) -> Any:
         from rule_runner.results.versions import version
 
         return version("rule-runner")
-    if name in _MODULES:
-        module = import_module(f"rule_runner.{_MODULES[name]}")
-        return getattr(module, name, module)
+    if name in {"check", "evaluate"}:
+        from rule_runner import api
+
+        return getattr(api, name)
+    if name in {"CheckResult", "CheckedTrial"}:
+        from rule_runner.commands.check import tables
+
+        return getattr(tables, name)
+    if name in {"EvaluationResult", "Evidence", "RuleResult"}:
+        from rule_runner.results import schema
+
+        return getattr(schema, name)
+    if name == "debugger":
+        import rule_runner.debugger
+
+        return rule_runner.debugger
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

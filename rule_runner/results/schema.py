@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -18,9 +18,6 @@ from rule_runner.results.acknowledgements import Acknowledgement, Acknowledgemen
 from rule_runner.results.json_text import JsonScalar, json_scalar, rfc3339, text_or_none
 from rule_runner.results.state import Coverage, RuleJobState, SegmentSteps, segment_steps
 from rule_runner.results.status import FindingState, Outcome, RuleStatus
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SCHEMA_VERSION: Final = 1
 STEP: Final = "step"
@@ -368,8 +365,8 @@ class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         printer.text("\n".join(lines(self, folded=True)))
 
-    def to_pandas(self) -> "pd.DataFrame":
-        """Return a frame with a row for each finding, and for each rule without one."""
+    def to_pandas(self) -> Any:
+        """Return a pandas frame with a row for each finding, and for each rule without one."""
         return data_frame(finding_rows(self.rules))
 
 

@@ -22,7 +22,6 @@ from rule_runner.results.schema import EvaluationResult, RuleResult, finding_row
 from rule_runner.results.status import FindingState, Outcome
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.text import Text
 
     from rule_runner.report.html.notebook import NotebookRun
@@ -143,8 +142,8 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
         print_results(self, stream)
         printer.text(stream.getvalue().rstrip())
 
-    def to_pandas(self) -> "pd.DataFrame":
-        """Return a frame with a row for each finding, and for each rule or trial without one."""
+    def to_pandas(self) -> Any:
+        """Return a pandas frame: a row for each finding, and for each rule or trial without."""
         return data_frame(
             {"trial": trial.path, "trial_state": trial.state, **row}
             for trial in self.trials

@@ -19,6 +19,18 @@ _NOTED: Final = "A note: the pixels are on a usual scale, and not centred."
 _PADDED: Final = "A note: 61 % to 63 % of the places are padding, as in many trainings."
 # By rule and run; docs/detection.md lists them, and the test wants neither more nor fewer.
 KNOWN: Final[Mapping[tuple[str, str], str]] = {
+    ("LossSpike", "kinds_of_sentences"): (
+        "One batch has four times the loss, and the losses after it are higher for some rows."
+    ),
+    ("PolicyDrift", "nothing_is_limited"): (
+        "The policy collapses in a single update, after which it moves no more."
+    ),
+    ("PolicyDrift", "rate_of_a_thousand"): (
+        "The divergence from the reference had grown before: it is now five times its level."
+    ),
+    ("ThroughputDrop", "slow_disk"): (
+        "The fall of 37 % is hardly four deviations of rows that scatter by 8 %."
+    ),
     **{
         (rule, "offers_by_gradient"): _UNUSED_HEAD
         for rule in ("AllZero", "PoorWeightInitialization", "UnchangedTensor")

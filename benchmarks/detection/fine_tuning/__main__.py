@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs healthy fine-tunings under `rule-runner train`, and prints what rules say of them.
 
-    python benchmarks/fine_tuning [--only NAME ...] [--processes N]
+    python benchmarks/detection/fine_tuning [--only NAME ...] [--processes N]
 
 Run it with a Python that has PyTorch and what README.md lists. What trainers log is judged by
 `rule-runner check` too. The exit code is 0 if no new rule accuses a script, and none fails.
@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from scripts import SCRIPTS
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+ROOT: Final = Path(__file__).resolve().parents[3]
 # The newest rules, which a healthy script must not meet.
 NEWEST: Final = (
     "BroadcastTargets",

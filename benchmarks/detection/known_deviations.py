@@ -19,6 +19,36 @@ _NOTED: Final = "A note: the pixels are on a usual scale, and not centred."
 _PADDED: Final = "A note: 61 % to 63 % of the places are padding, as in many trainings."
 # By rule and run; docs/detection.md lists them, and the test wants neither more nor fewer.
 KNOWN: Final[Mapping[tuple[str, str], str]] = {
+    ("GradientNormSpike", "penalty_is_raised"): (
+        "A penalty that is raised on purpose makes gradients and loss larger for good."
+    ),
+    ("LossNotDecreasing", "squares_of_judgements"): (
+        "The hook does not know that two models of a script are adversaries."
+    ),
+    ("NoLearningSignal", "few_groups_differ"): (
+        "In the first fifty rows of a hard task hardly a group differs; the reward rises later."
+    ),
+    ("PolicyDrift", "answers_at_a_high_rate"): (
+        "The divergence from the reference had grown before: it is now four times its level."
+    ),
+    ("PolicyDrift", "end_is_rewarded"): (
+        "The reward that is given by mistake rises, so that short answers count as learned."
+    ),
+    ("PolicyDrift", "rate_of_a_hundred"): (
+        "Clipped ratios keep the divergence below 0.1, though it is ten times its level."
+    ),
+    ("LossSpike", "kinds_of_sentences"): (
+        "One batch has four times the loss, and the losses after it are higher for some rows."
+    ),
+    ("PolicyDrift", "nothing_is_limited"): (
+        "The policy collapses in a single update, after which it moves no more."
+    ),
+    ("PolicyDrift", "rate_of_a_thousand"): (
+        "The divergence from the reference had grown before: it is now five times its level."
+    ),
+    ("ThroughputDrop", "slow_disk"): (
+        "The fall of 37 % is hardly four deviations of rows that scatter by 8 %."
+    ),
     **{
         (rule, "offers_by_gradient"): _UNUSED_HEAD
         for rule in ("AllZero", "PoorWeightInitialization", "UnchangedTensor")

@@ -87,12 +87,20 @@ class RisingSeries:
         limit = self._best - self._lost_share * gain
         if gain <= 0 or level >= limit:
             return None  # as of most rows, whose noise is not needed
-        margin = NOISES * max(self._window.noise(), noise(self._levels.blocks()))
+        margin = self._margin()
         limit = min(limit, self._best - margin)
         if gain <= margin or level >= limit:
             return None
         rows = 1 + (self._loss.rows if self._loss else 0)
         return LostGain(level, limit, rows, (self._best - level) / gain)
+
+    def _margin(self) -> float:
+        return NOISES * max(self._window.noise(), noise(self._levels.blocks()))
+
+    def has_gained(self) -> bool:
+        """Return whether the series has risen, or was certainly higher than at the start."""
+        gain = self._best - statistics.median(self._first)
+        return self.has_risen() or gain > self._margin()
 
     def has_risen(self) -> bool:
         """Return whether the series has risen since the start."""

@@ -1,9 +1,10 @@
 """ClassImbalance: a class is much rarer than another, or nearly always mispredicted."""
 
+import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.class_counts import ClassWindow
+from builtin_rules.statistics.class_counts import CONSTANT_SHARE, ClassWindow, ConstantAnswers
 from builtin_rules.statistics.class_labels import (
     LABELS_OF_LOSS,
     NO_PAIR,
@@ -13,9 +14,11 @@ from builtin_rules.statistics.class_labels import (
     classes,
     label_prediction_pairs,
 )
+from builtin_rules.statistics.losses.objective import objectives
 from builtin_rules.statistics.parameters import Declared, count, flag, names, non_negative, share
 from builtin_rules.statistics.share_of_total import lower
-from builtin_rules.statistics.tensor_selection import LITERAL, by_role, mode_of
+from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES, by_role, mode_of
+from builtin_rules.statistics.training_scalars import finite_scalars
 from smdebug.core.modes import ModeKeys
 from smdebug.rules.extensions import PatternsParam, Quantity
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 # Why these, and how they judge: docs/decisions/0014-class-imbalance.md.
 IMBALANCE: Final = "imbalance"
 MISPREDICTION: Final = "misprediction"
+ONE_CLASS: Final = "one_class"
 MOST_CLASSES: Final = 1000
 GOOD_SHARE: Final = 0.1  # share of mispredictions of a model that has learned its classes
 LASTING_STEPS: Final = 20  # steps for which what the latest labels show must last
@@ -71,16 +75,23 @@ class ClassImbalance(DeclaredRule):
     of several positions a row (tokens, pixels), those of more than 50 classes, and the tokens of
     language models. A batch whose labels were saved before, as in repeated evaluations of the same
     rows, counts at most twice in the bounds below. Mispredictions are counted over the latest steps
-    with a total of `samples` labels, so that the untrained start is forgotten; the imbalance is the
-    larger of theirs and that of all labels since the start. Ratio and share are lower bounds, so
-    that small counts do not meet the condition by chance (Wilson bounds, wrong in one of a hundred
-    cases over all classes or pairs of them). What the latest steps show counts once it has lasted
-    for 20 of them, or for 5 steps of evaluations: young models forget a class now and then. And
-    mispredictions of a class count only if other classes are learned: if the class is never
+    with a total of `samples` labels, so that the untrained start is forgotten; if all labels of a
+    class are mispredicted there, those since its latest correct prediction count. The imbalance is
+    the larger of theirs and that of all labels since the start. Ratio and share are lower bounds,
+    so that small counts do not meet the condition by chance (Wilson bounds, wrong in one of a
+    hundred cases over all classes or pairs of them). What the latest steps show counts once it has
+    lasted for 20 of them, or for 5 steps of evaluations: young models forget a class now and then.
+    And mispredictions of a class count only if other classes are learned: if the class is never
     predicted correctly while at most a tenth of the other labels is mispredicted, or if, after at
     least ten steps, the share of all mispredictions has stopped falling and is not above
     `threshold_misprediction` itself. If a threshold is given, none of this applies to its
     condition, except that mispredictions are those of the latest steps; if `samples` is, to either.
+
+    A training is reported at the end of the data if it answers each batch with one class: of 20
+    steps or more whose labels are of several classes, most have predictions of one class only, and
+    in the latest half of these steps, with `samples` labels or more, the loss is at least 98 % of
+    the entropy of the labels. It knows no more than how frequent each class is. The step is the
+    first with such predictions.
 
     Predictions with one axis more than the labels are scores, of which the largest is taken if
     `argmax` is not given. A single number per label is rounded, or cut at 0 if it must be a binary
@@ -111,6 +122,7 @@ class ClassImbalance(DeclaredRule):
     QUANTITIES = (
         Quantity(IMBALANCE, "labels of the largest / the smallest class, at least", log=True),
         Quantity(MISPREDICTION, "wrong predictions of a class / its labels, at least"),
+        Quantity(ONE_CLASS, "steps whose predictions are all of one class / all steps"),
     )
 
     def _prepare(self) -> None:
@@ -124,6 +136,7 @@ class ClassImbalance(DeclaredRule):
         self._unbalanced: set[str] = set()  # label tensors, by nature
         # By label tensor and mode.
         self._windows: dict[tuple[str, ModeKeys | None], ClassWindow] = {}
+        self._constant: dict[str, ConstantAnswers] = {}  # by label tensor, in training
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the labels and predictions up to global step `step`."""
@@ -152,6 +165,9 @@ class ClassImbalance(DeclaredRule):
             window = self._windows.setdefault((label_tensor.name, mode), ClassWindow(patience))
             window.add(sample, None if self.literal else self.samples)
             names.append(label_tensor.name)
+            if not self.literal and mode is not ModeKeys.EVAL:
+                constant = self._constant.setdefault(label_tensor.name, ConstantAnswers())
+                constant.add(step, sample, self._loss(step))
         answers = [
             self._judge(step, name, self._windows[name, mode]) for name in dict.fromkeys(names)
         ]
@@ -159,6 +175,29 @@ class ClassImbalance(DeclaredRule):
         if len(reasons) == len(answers):
             return self.not_judged(reasons[0] if reasons else reason)
         return any(answer is True for answer in answers)
+
+    def invoke_at_end(self, _: int) -> bool:
+        """Judge whether training ended with answers that do not depend on the input."""
+        answers = [
+            self.record(
+                (name, None),
+                constant.first,
+                ONE_CLASS,
+                constant.share,
+                CONSTANT_SHARE,
+                met=True,
+                note="All predictions of a step are of one class, whatever the input.",
+            )
+            for name, constant in self._constant.items()
+            if constant.tell_nothing(self.samples)
+        ]
+        return any(answers)
+
+    def _loss(self, step: int) -> float:
+        """Return the training loss of a step; NaN if there is none."""
+        losses = finite_scalars(self.base_trial, step, LOSSES)
+        by_name = {name: loss for (name, _), loss in losses.items()}
+        return next(iter(objectives(by_name).values()), math.nan)
 
     def _unbalanced_by_nature(self, sample: LabelledClasses, step: int) -> str:
         """Return why the labels are not expected to be balanced; "" if they are."""
@@ -213,13 +252,7 @@ class ClassImbalance(DeclaredRule):
     def _misprediction(self, window: ClassWindow) -> tuple[WorstClass, bool]:
         """Return the class with the largest share of mispredictions, and whether it counts."""
         counts, wrong = window.all
-        repeats = window.latest_repeats
-        shares = {
-            label: wrong[label] / count
-            if MISPREDICTION in self._bound
-            else lower(wrong[label] / repeats, count / repeats, len(counts))
-            for label, count in counts.items()
-        }
+        shares = {label: self._share(window, label) for label in counts}
         worst = max(shares, key=shares.__getitem__)
         other_labels, wrong_others = counts.total() - counts[worst], wrong.total() - wrong[worst]
         lost = wrong.total() > self.threshold_misprediction * counts.total()
@@ -227,3 +260,14 @@ class ClassImbalance(DeclaredRule):
         note = f"{wrong[worst]} of {counts[worst]} labels of class {worst} are mispredicted."
         is_judged = stands_out or (window.settled and not lost)
         return WorstClass(shares[worst], note), is_judged
+
+    def _share(self, window: ClassWindow, label: int) -> float:
+        """Return the share of mispredictions of a class, at least."""
+        counts, wrong = window.all
+        count, mispredicted = counts[label], wrong[label]
+        if MISPREDICTION in self._bound:
+            return mispredicted / count
+        certain = count / window.latest_repeats
+        if mispredicted == count:  # rare classes need more labels than the window has
+            certain = max(certain, window.missed[label] / window.ever_repeats)
+        return lower(certain * mispredicted / count, certain, len(counts))

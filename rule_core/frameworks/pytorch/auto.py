@@ -267,7 +267,9 @@ class ModelWatcher:
         hook = AUTO.current(AutoHook)
         if hook is not None and root is self._counting:
             self._other_calls = self._backward_calls = 0
-            learns = trains and any(value.requires_grad for value in module.parameters())
+            # The called module may be a frozen part.
+            parameters = (root.module() or module).parameters()
+            learns = trains and any(value.requires_grad for value in parameters)
             hook.begin(ModeKeys.TRAIN if learns else ModeKeys.EVAL)
         if hook is not None:
             hook.note_call(root.module())

@@ -45,7 +45,7 @@ MODEL_INPUTS: Final[Mapping[str | int, str]] = {
 MODEL_OUTPUTS: Final[Mapping[str | int, str]] = {"loss": "losses", "logits": "predictions"}
 IMAGE_CHANNELS: Final = frozenset({1, 3, 4})
 # Classes of modules that work differently in training.
-_WITH_MODES: Final = re.compile(r"Dropout|Norm|DropPath")
+_WITH_MODES: Final = re.compile(r"Dropout|(?<!Layer)(?<!RMS)(?<!Group)Norm|DropPath")
 # A private function of PyTorch, the only way to detect a forward recomputed by the backward.
 _graph_task: Callable[[], int] = getattr(torch._C, "_current_graph_task_id", lambda: -1)  # noqa: SLF001 - see above
 
@@ -127,13 +127,14 @@ def kind_of(module: Any) -> str:
 def training_share(model: Any) -> float | None:
     """Return the share in training mode of dropout and normalization modules and the model itself.
 
-    It is None without such modules. Those of a frozen part may be in evaluation mode on purpose,
-    while the model itself is not.
+    It is None without such modules, and dropout of nothing is none. Those of a frozen part may be
+    in evaluation mode on purpose, while the model itself is not.
     """
     modes = [
         module.training
         for module in model.modules()
         if not next(module.children(), None) and _WITH_MODES.search(type(module).__name__)
+        if getattr(module, "p", None) != 0
     ]
     return (sum(modes) + model.training) / (len(modes) + 1) if modes else None
 

@@ -27,6 +27,7 @@ def trial_of(**columns: Sequence[float]) -> Trial:
         (np.ones(100), False),
         (np.where(AT < 70, AT / 70, 0.3), False),
         (np.where(AT < 70, AT / 70, 0.8), True),
+        (np.where(AT < 25, AT / 25, 1.125 - AT / 200), True),
     ],
 )
 def test_rewards(reward: Sequence[float], *, rises: bool) -> None:

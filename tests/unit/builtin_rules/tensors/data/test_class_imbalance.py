@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from judging import Judged, Steps, judge, save
+from judging import Judged, Steps, judge, judge_to_the_end, save
 
 from builtin_rules import ClassImbalance
 from builtin_rules.statistics.class_labels import NO_CLASSES, NO_NUMBERS, NO_PAIR
@@ -393,3 +393,61 @@ def test_an_ignore_index_is_no_class(index: int, tmp_path: Path) -> None:
     tensors = {"labels": labels, "predictions": np.eye(2)[labels % 2]}
     found = judge(ClassImbalance, save(tmp_path, {0: tensors}))
     assert (found.met, found.skipped) == ([], {})
+
+
+# -- answers of one class ------------------------------------------------------------------------
+
+
+def answered(root: Path, answer: Any, *, loss: float, steps: int = 40, **params: Any) -> Judged:
+    """Judge batches of three classes, whose answers `answer` makes of the step and the labels."""
+    labels = of(c0=12, c1=10, c2=10)
+    content = {
+        step: {"labels": labels, "predictions": answer(step, labels), "loss": np.float32(loss)}
+        for step in range(steps)
+    }
+    return judge_to_the_end(ClassImbalance, save(root, content), **params)
+
+
+def flipping(step: int, labels: "np.ndarray") -> "np.ndarray":
+    return np.full_like(labels, step % 3)
+
+
+def seldom_right(step: int, labels: "np.ndarray") -> "np.ndarray":
+    return labels if step % 2 else np.zeros_like(labels)
+
+
+def test_answers_that_know_nothing_of_the_input_are_of_one_class(tmp_path: Path) -> None:
+    result = answered(tmp_path, flipping, loss=1.2)
+    assert [(found.step, found.note) for found in result.findings][-1:] == [
+        (0, "All predictions of a step are of one class, whatever the input.")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "options"),
+    [
+        pytest.param(flipping, {"loss": 1.0}, id="the loss knows more than the shares"),
+        pytest.param(flipping, {"loss": np.nan}, id="no loss"),
+        pytest.param(flipping, {"loss": 1.2, "steps": 19}, id="few steps"),
+        pytest.param(flipping, {"loss": 1.2, "samples": 5000}, id="few labels"),
+        pytest.param(seldom_right, {"loss": 1.2}, id="half of the steps"),
+        pytest.param(flipping, {"loss": 1.2, "literal": True}, id="literal"),
+    ],
+)
+def test_other_answers_are_not_of_one_class(
+    answer: Any, options: dict[str, Any], tmp_path: Path
+) -> None:
+    notes = [found.note for found in answered(tmp_path, answer, **options).findings]
+    assert "All predictions of a step are of one class, whatever the input." not in notes
+
+
+@pytest.mark.parametrize(("every", "met"), [(100, True), (15, False)])
+def test_a_rare_class_that_is_never_predicted(every: int, met: bool, tmp_path: Path) -> None:
+    """Among 500 labels it has 15, too few to be certain; those before count too."""
+    random = np.random.default_rng(0)
+    labels = [random.permutation(of(c0=97, c1=3)) for _ in range(50)]
+    pairs = [
+        mistaken(batch, **({"c1": 3} if step % every else {})) for step, batch in enumerate(labels)
+    ]
+    found = judged(tmp_path, *pairs, threshold_imbalance=1000).findings
+    assert any("mispredicted" in (each.note or "") for each in found) == met

@@ -357,6 +357,23 @@ for _ in range(2):
     assert trained.steps(CROSS_ENTROPY, ModeKeys.EVAL) == [0, 1]
 
 
+def test_a_frozen_backbone_is_trained_with_its_head(host: Host, tmp_path: Path) -> None:
+    text = """
+class Both(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = torch.nn.Linear(4, 4).requires_grad_(False), torch.nn.Linear(4, 3)
+both = Both()
+optimizer = torch.optim.SGD(both.head.parameters(), lr=0.1)
+for _ in range(4):
+    criterion(both.head(both.body(torch.randn(8, 4))), torch.randint(0, 3, (8,))).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+    trained = Trained(host, tmp_path, text, "losses")
+    assert trained.steps(CROSS_ENTROPY, ModeKeys.TRAIN) == [0, 1, 2, 3]
+
+
 def test_each_training_of_a_script_is_a_trial(host: Host, tmp_path: Path) -> None:
     text = """
 for fold in range(3):

@@ -1,0 +1,1 @@
+"""Signals: runs of the rules about targets, policies and speeds, written from their pages."""

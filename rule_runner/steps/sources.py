@@ -249,7 +249,7 @@ class StepSources:
 
 def _with_inputs(summary: TrialSummary, trial: Trial) -> TrialSummary:
     """Return a summary with the general inputs that the trial holds, and those that it lacks."""
-    from builtin_rules.statistics.general_inputs import general_inputs
+    from builtin_rules.general_inputs import general_inputs
 
     view = trial.share()
     with no_refresh(view):

@@ -10,7 +10,7 @@ from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count, share
-from builtin_rules.statistics.recoveries import Recoveries
+from builtin_rules.statistics.series.recoveries import Recoveries
 from builtin_rules.statistics.tensor_selection import TensorKey, any_met
 from builtin_rules.statistics.training_kind import TrainingKind, training_kind
 from builtin_rules.statistics.training_scalars import REWARDS, finite_scalars

@@ -16,7 +16,7 @@ from builtin_rules.statistics.lasting_zeros import (
 )
 from builtin_rules.statistics.parameters import Declared, non_negative
 from builtin_rules.statistics.previous_values import has_fallen
-from builtin_rules.statistics.recoveries import Recoveries
+from builtin_rules.statistics.series.recoveries import Recoveries
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
     LITERAL,

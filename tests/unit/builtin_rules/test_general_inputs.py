@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from builtin_rules.statistics.general_inputs import general_inputs
+from builtin_rules.general_inputs import general_inputs
 from smdebug.core.modes import ModeKeys
 from smdebug.core.writer import TrialWriter
 from smdebug.trials import create_trial

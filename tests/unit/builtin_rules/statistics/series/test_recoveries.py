@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from builtin_rules.statistics.recoveries import Recoveries
+from builtin_rules.statistics.series.recoveries import Recoveries
 
 A, B = ("a", "w"), ("b", "w")
 

@@ -4,6 +4,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -34,6 +35,7 @@ STYLES: Final = {
     "NoIssuesFound": "green",
     "NotEvaluated": "bold yellow",
 }
+FOLDED: Final = (Outcome.NO_ISSUES_FOUND, Outcome.NOT_EVALUATED)
 # The outcome that has the color of a state.
 STATE_OUTCOMES: Final = {
     RunState.BROKEN: Outcome.ISSUES_FOUND,
@@ -185,7 +187,7 @@ def lines(result: "EvaluationResult", *, folded: bool = False) -> Iterable[str]:
     Parameters
     ----------
     folded
-        Whether to name the rules that judged nothing in one line at the end, without details.
+        Whether to name the rules without issues, and those that judged nothing, in a line each.
     """
     contents = _shared_contents(result.rules)
     for rule, root in _unfolded(result, folded=folded):
@@ -202,7 +204,7 @@ def _unfolded(
 ) -> "list[tuple[RuleResult, RuleResult | None]]":
     """Return the rules to show with their details, each with the issue that it may follow from."""
     rules = in_causal_order(result.rules)
-    return [pair for pair in rules if not (folded and pair[0].outcome == "NotEvaluated")]
+    return [pair for pair in rules if not (folded and pair[0].outcome in FOLDED)]
 
 
 def _shared_contents(rules: "Iterable[RuleResult]") -> str:
@@ -213,11 +215,15 @@ def _shared_contents(rules: "Iterable[RuleResult]") -> str:
 
 def _closing(result: "EvaluationResult", contents: str, *, folded: bool) -> Iterable[str]:
     """Yield the lines after the verdicts."""
-    hidden = [rule.configuration_name for rule in result.rules if rule.outcome == "NotEvaluated"]
-    if folded and hidden:
-        names = ", ".join(map(printable, hidden))
-        more = f", and {counted(len(result.left_out), 'rule')} left out" if result.left_out else ""
-        yield f"NotEvaluated: {names}{more}; the report has the reasons."
+    for outcome in FOLDED if folded else ():
+        rules = [rule for rule in result.rules if rule.outcome == outcome]
+        if outcome == Outcome.NOT_EVALUATED and rules:
+            silent = counted(len(rules) + len(result.left_out), "rule")
+            yield f"{outcome}: {silent}; the report has the reasons."
+        elif rules:
+            yield f"{outcome}: {', '.join(printable(rule.configuration_name) for rule in rules)}"
+            notes = dict.fromkeys(note for rule in rules for note in rule.notes)
+            yield from (f"note: {printable(note)}" for note in islice(notes, EVIDENCE_LIMIT))
     if len(result.rules) > 1:
         yield summary(result.rules, result.left_out)
     if contents:
@@ -306,7 +312,8 @@ def print_table(console: "Console", result: "EvaluationResult", *, folded: bool 
         return judged, Text("\n".join(_below(rule, contents)))
 
     headings = ("rule and verdict", "coverage and evidence")
-    console.print(grid(headings, map(row, _unfolded(result, folded=folded)), show_lines=True))
+    if shown := _unfolded(result, folded=folded):
+        console.print(grid(headings, map(row, shown), show_lines=True))
     for text in _closing(result, contents, folded=folded):
         console.print(Text(text))
 

@@ -58,8 +58,9 @@ def test_issues_stand_below_their_root_cause_and_name_it() -> None:
 def test_rules_that_were_left_out_were_not_evaluated_either() -> None:
     result = of(rule(), rule(outcome="NotEvaluated", configuration_name="Silent"))
     result = msgspec.structs.replace(result, left_out={"A": "No.", "B": "No."})
-    assert [*lines(result, folded=True)][2:4] == [
-        "NotEvaluated: Silent, and 2 rules left out; the report has the reasons.",
+    assert [*lines(result, folded=True)][:3] == [
+        "NoIssuesFound: AllZero",
+        "NotEvaluated: 3 rules; the report has the reasons.",
         "1 NoIssuesFound, 3 NotEvaluated",
     ]
 
@@ -249,15 +250,22 @@ def test_table_has_a_row_for_each_rule() -> None:
         assert part in text
 
 
-def test_rules_that_judged_nothing_are_folded_into_one_line() -> None:
+def test_rules_without_issues_are_folded_into_a_line_each() -> None:
     unjudged = [
         rule(configuration_name=name, outcome="NotEvaluated", status_details="No inputs.")
         for name in ("first", "second")
     ]
-    text = [*lines(of(rule(), *unjudged), folded=True)]
-    assert "NotEvaluated: first, second; the report has the reasons." in text
-    assert not any(line.startswith("first") or "No inputs." in line for line in text)
+    noted = [rule(configuration_name=name, notes=["Odd."]) for name in ("fine", "well")]
+    told = [
+        "NoIssuesFound: fine, well",
+        "note: Odd.",
+        "NotEvaluated: 2 rules; the report has the reasons.",
+        "2 NoIssuesFound, 2 NotEvaluated",
+        "t: looks healthy, judged by 2 of 4 rules",
+    ]
+    assert [*lines(of(*noted, *unjudged), folded=True)] == told
     stream = io.StringIO()
-    print_table(Console(file=stream, width=100), of(rule(), *unjudged), folded=True)
-    assert "NotEvaluated: first, second; the report" in stream.getvalue()
-    assert "No inputs." not in stream.getvalue()
+    print_table(Console(file=stream, width=100), of(*noted, *unjudged), folded=True)
+    assert stream.getvalue().splitlines() == told
+    found = [*lines(of(*noted, *unjudged, outcomes.met("Bad")), folded=True)]
+    assert found[0] == "Bad (AllZero): IssuesFound at step 3"

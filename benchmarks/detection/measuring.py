@@ -30,7 +30,8 @@ from smdebug.rules.extensions import Severity
 from smdebug.trials import Trial, create_trial
 
 # Writes a report and judges nothing.
-NOT_JUDGING: Final = frozenset({"CreateXgboostReport"})
+# One writes a report; the other compares with good runs, and has a benchmark of its own.
+NOT_JUDGING: Final = frozenset({"CreateXgboostReport", "Baseline"})
 COMPARING: Final = "SimilarAcrossRuns"
 JUDGING: Final = tuple(name for name in RULES if name not in NOT_JUDGING)
 # The same for all runs: parameters of rules that have no default for them.

@@ -40,7 +40,7 @@ class Baseline(DeclaredRule):
     """
 
     JUDGES_RUN = True
-    READS = "losses, metrics, rewards, gradient norms, speeds and times of the whole run."
+    READS = "the losses, metrics, rewards, gradient norms, speeds and times of the whole run."
     baseline = Declared[str](
         FileParam("", "File of 'rule-runner baseline make' with the bands.", required=True)
     )
@@ -57,7 +57,7 @@ class Baseline(DeclaredRule):
         """Go on: the run is judged as a whole."""
 
     def invoke_at_step(self, step: int) -> bool:
-        """Wait for the end of the run."""
+        """Judge nothing yet: the run is judged at its end."""
         del step
         return self.not_judged("the run is judged at its end")
 

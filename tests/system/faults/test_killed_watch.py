@@ -194,6 +194,13 @@ def titles(messages: list[http_places.Request]) -> list[str]:
 def test_kill_9_tells_each_incident_and_its_end_once(
     tmp_path: Path, people: http_places.Place, kills: int
 ) -> None:
+    def spike_titles() -> list[str]:
+        return [title for title in titles(people.requests) if title.startswith("spike")]
+
+    complete = (
+        [],  # nobody looked before it was over
+        ["spike: LossSpike found issues (warning)", "spike: LossSpike has recovered"],
+    )
     draw = random.Random(kills)
     clock = SystemClock()
     write_log(tmp_path / "runs" / "broken", 200, recovers=False)
@@ -224,12 +231,9 @@ def test_kill_9_tells_each_incident_and_its_end_once(
             lambda: {"LossSpike Recovered", "LossNotDecreasing IssuesFound"} <= verdicts()
         )
     fleets.wait_until(lambda: any("broken" in title for title in titles(people.requests)))
+    fleets.wait_until(lambda: spike_titles() in complete)
     place.controller.terminate()
     assert place.controller.wait(PATIENCE_S) == 143, (tmp_path / "log").read_text()
     found = Counter(title.partition(" found")[0] for title in titles(people.requests))
     assert [count for title, count in found.items() if title.startswith("broken")] == [1]
-    spike = [title for title in titles(people.requests) if title.startswith("spike")]
-    assert spike in (
-        [],  # nobody looked before it was over
-        ["spike: LossSpike found issues (warning)", "spike: LossSpike has recovered"],
-    )
+    assert spike_titles() in complete

@@ -21,6 +21,7 @@ from smdebug.core.writer import TrialWriter
 GOLDEN = Path(__file__).parents[2] / "golden" / "container.json"
 EXPECTED = json.loads(GOLDEN.read_text("utf-8"))
 STEPS = 400
+VARYING = {"LastModifiedTime", "EvaluationLagSeconds"}
 CUSTOM = """
 from smdebug.rules import Rule
 class Above(Rule):
@@ -105,7 +106,7 @@ def observed(root: Path, job: str) -> dict[str, Any]:
         ],
         "events": [
             [
-                [name for key, name in one.items() if key != "LastModifiedTime"]
+                [content for key, content in one.items() if key not in VARYING]
                 for one in event["detail"]["DebugRuleEvaluationStatuses"]
             ]
             for event in events

@@ -233,7 +233,9 @@ def test_kill_9_tells_each_incident_and_its_end_once(
     fleets.wait_until(lambda: any("broken" in title for title in titles(people.requests)))
     fleets.wait_until(lambda: spike_titles() in complete)
     place.controller.terminate()
-    assert place.controller.wait(PATIENCE_S) == 143, (tmp_path / "log").read_text()
+    # A controller that has just started again has no handler yet.
+    ends = {128 + signal.SIGTERM, -signal.SIGTERM}
+    assert place.controller.wait(PATIENCE_S) in ends, (tmp_path / "log").read_text()
     found = Counter(title.partition(" found")[0] for title in titles(people.requests))
     assert [count for title, count in found.items() if title.startswith("broken")] == [1]
     assert spike_titles() in complete

@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from builtin_rules.statistics.baselines.baseline_file import make_baseline
 from builtin_rules.statistics.baselines.differences import differences
+from rule_core.exceptions import SMDebugValueError
 from rule_core.sources.options import DEFAULT
 from rule_core.trials.trial import Trial
 from rule_runner.loading.trials import read_trial
@@ -31,13 +32,22 @@ def print_golden(folder: Path) -> None:
             runs = [*_runs(below, Path(scratch))]
             for judged in runs if len(runs) > 1 else ():
                 good = [run for run in runs if run is not judged]
-                found = [
-                    f"{each.metric or 'run'} {each.quantity} ({each.note})"
-                    for each in differences(make_baseline(good), judged)
-                    if each.is_outside and not each.is_better
-                ]
-                place = below.relative_to(folder)
-                print(f"{place} | {len(good)} | {judged.name} | {'; '.join(found) or 'nothing'}")
+                place = f"{below.relative_to(folder)} | {len(good)} | {judged.name}"
+                print(f"{place} | {_compared(good, judged)}")
+
+
+def _compared(good: Sequence[Trial], judged: Trial) -> str:
+    """Return what differs from good runs, or why they are no baseline."""
+    try:
+        baseline = make_baseline(good)
+    except SMDebugValueError as err:
+        return f"no baseline: {err}"
+    found = [
+        f"{each.metric or 'run'} {each.quantity} ({each.note})"
+        for each in differences(baseline, judged)
+        if each.is_outside and not each.is_better
+    ]
+    return "; ".join(found) or "nothing"
 
 
 def _runs(folder: Path, scratch: Path) -> Iterator[Trial]:

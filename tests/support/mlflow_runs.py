@@ -207,12 +207,13 @@ ROWS = [
 
 # A program that logs a run with MLflow itself, and prints its experiment and ID.
 WRITER = """
-import math, mlflow, sys
+import math, mlflow, sys, time
 mlflow.set_tracking_uri(sys.argv[1])
 with mlflow.start_run() as run:
     for step in range(5):
         mlflow.log_metric("train/loss", math.nan if step == 2 else 1 / (step + 1), step=step)
         mlflow.log_metrics({"val_loss": 1.0, "grad_norm": math.inf if step == 3 else 0.5}, step)
+    time.sleep(0.01)  # times are in milliseconds: the order within one is unknown
     mlflow.log_metric("accuracy", 0.25)
 print(run.info.experiment_id, run.info.run_id)
 """

@@ -148,7 +148,7 @@ def read_baseline(path: str) -> BaselineFile:
 
 def _decoded(path: Path) -> BaselineFile:
     if not path.is_file() or path.stat().st_size > MAX_BYTES:
-        raise ValueError(f"it is no file, or one of more than {MAX_BYTES >> 20} MiB")
+        raise ValueError(f"it is missing, not a file, or of more than {MAX_BYTES >> 20} MiB")
     content = path.read_bytes()
     version = msgspec.json.decode(content, type=_Head).schema_version
     if version != SCHEMA_VERSION:

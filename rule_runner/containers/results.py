@@ -18,7 +18,7 @@ from rule_runner.notify.outbox import Outbox, read_events
 from rule_runner.notify.publisher import publish
 from rule_runner.report.text import print_results
 from rule_runner.results.durable_files import FolderLock
-from rule_runner.results.issues.incidents import incidents
+from rule_runner.results.issues.incidents import incident_records
 from rule_runner.results.json_text import rfc3339
 from rule_runner.results.output_folder import read_results_file, write_results_file
 from rule_runner.results.schema import EvaluationResult, RuleResult, summary, summary_of_trial
@@ -207,7 +207,7 @@ def compose(
         summary=summary(rules),
         trial=whole,
         rules=[*rules],
-        incidents=[incident.record() for incident in incidents(rules)],
+        incidents=incident_records(rules),
     )
 
 

@@ -23,7 +23,7 @@ from rule_runner.notify.event import EventSubject
 from rule_runner.notify.publisher import EventPublisher
 from rule_runner.notify.sinks import EventSink
 from rule_runner.results.issues.acknowledged import FindingIds
-from rule_runner.results.issues.incidents import incidents
+from rule_runner.results.issues.incidents import incident_records
 from rule_runner.results.schema import (
     EvaluationResult,
     OtherTrial,
@@ -319,5 +319,5 @@ class EvaluationContext:
             notes=[*self.config.notes, *(self._measuring.notes() if self._measuring else ())],
             run_id=self.folder.run_id,
             left_out={**self.config.left_out},
-            incidents=[incident.record() for incident in incidents(rules)],
+            incidents=incident_records(rules),
         )

@@ -179,7 +179,7 @@ class _StatusEntry(msgspec.Struct, rename="pascal"):
     state_step: int | None = None
     state_segment: int = 0
 
-    def state(self, *, profiler: bool) -> RuleState:
+    def state(self, finding: "_FindingEntry | None", *, profiler: bool) -> RuleState:
         last, since = self.last_step, self.state_step
         if last is not None:
             last = global_step(self.last_segment, last)
@@ -197,6 +197,8 @@ class _StatusEntry(msgspec.Struct, rename="pascal"):
             self.rule_evaluation_severity,
             self.rule_evaluation_state,
             since,
+            finding.summary if finding else None,
+            finding.advice if finding else None,
         )
 
 
@@ -218,10 +220,13 @@ class EventDetail(msgspec.Struct, rename="pascal"):
 
     def states(self) -> Iterator[RuleState]:
         """Yield the states of the rule jobs, those over tensors first."""
-        for entry in self.debug_rule_evaluation_statuses:
-            yield entry.state(profiler=False)
-        for entry in self.profiler_rule_evaluation_statuses:
-            yield entry.state(profiler=True)
+        findings = {finding.rule_configuration_name: finding for finding in self.findings}
+        for profiler, entries in (
+            (False, self.debug_rule_evaluation_statuses),
+            (True, self.profiler_rule_evaluation_statuses),
+        ):
+            for entry in entries:
+                yield entry.state(findings.get(entry.rule_configuration_name), profiler=profiler)
 
 
 class DecodedEvent(msgspec.Struct):

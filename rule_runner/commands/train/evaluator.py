@@ -22,6 +22,7 @@ from rule_runner.notify.event import DecodedEvent, RuleState
 from rule_runner.report.text import print_results
 from rule_runner.results.evaluations import SavedEvaluation, saved_evaluations
 from rule_runner.results.file_names import REPORT
+from rule_runner.results.issues.incidents import incident_records
 from rule_runner.results.schema import EvaluationResult, RuleResult, summary_of_trial
 from rule_runner.results.status import FindingState
 
@@ -60,9 +61,14 @@ class EvaluatorResult:
     def result(self) -> EvaluationResult:
         """The results as those of one evaluation."""
         address = address_of(self.request.any_trial)
-        known = summary_of_trial(address.name, self.request.any_trial, self.rules)
-        trial = replace(self.saved.trials.get(address.canonical, known), ended=True)
-        return EvaluationResult(trial=trial, rules=[*self.rules], left_out=self.saved.left_out)
+        judged = summary_of_trial(address.name, self.request.any_trial, self.rules)
+        trial = replace(self.saved.trials.get(address.canonical, judged), ended=True)
+        return EvaluationResult(
+            trial=trial,
+            rules=[*self.rules],
+            left_out=self.saved.left_out,
+            incidents=incident_records(self.rules),
+        )
 
     def has_issues(self, severity: Severity) -> bool:
         """Return whether a rule in mode enforce has found an issue that is so serious."""
@@ -92,15 +98,15 @@ class Evaluator:
         Names of the rules that ``auto`` means. The evaluation starts later, when fewer may fit: the
         trial of a short script has ended by then.
     on_finding
-        Called with the state of each rule job whose issue holds, and with the sentences of its
-        first finding: once, and again if a later one is more serious.
+        Called with the state of each rule job whose issue holds: once, and again if a later one is
+        more serious.
     """
 
     def __init__(
         self,
         request: EvaluationRequest,
         rules: Sequence[str],
-        on_finding: Callable[[RuleState, str], None],
+        on_finding: Callable[[RuleState], None],
     ) -> None:
         self._request = request
         self._rules = rules
@@ -154,16 +160,13 @@ class Evaluator:
         """Report the new findings in an event that the evaluation printed."""
         with suppress(msgspec.DecodeError):
             event = msgspec.json.decode(line, type=DecodedEvent)
-            texts = {finding.rule_configuration_name: finding for finding in event.detail.findings}
             for rule in event.detail.states():
                 name = rule.configuration_name
                 reported = self._reported.get(name, Severity.NOTE)
                 is_open = rule.finding_state is not FindingState.RECOVERED
                 if is_open and rule.severity is not None and rule.severity.rank > reported.rank:
                     self._reported[name] = rule.severity
-                    finding = texts.get(name)
-                    sentences = f"{finding.summary} {finding.advice}" if finding else ""
-                    self._on_finding(rule, sentences.strip())
+                    self._on_finding(rule)
 
     def _result(self, code: int) -> EvaluatorResult:
         saved = next(saved_evaluations(self._request.output or "", depth=0), SavedEvaluation(""))

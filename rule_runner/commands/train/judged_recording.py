@@ -49,7 +49,7 @@ class JudgedRecording:
         self._evaluator: Evaluator | None = None
         self._tasks: list[asyncio.Task[Any]] = []
 
-    def start(self, on_finding: Callable[[RuleState, str], None]) -> dict[str, str]:
+    def start(self, on_finding: Callable[[RuleState], None]) -> dict[str, str]:
         """Begin to record and to judge; each finding is reported.
 
         Return the variables by which the script's processes take part.

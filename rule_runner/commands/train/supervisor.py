@@ -177,7 +177,7 @@ class Supervisor:
             say(f"{judged.problem} The training goes on.")
         return judged
 
-    def _on_finding(self, number: int, rule: RuleState, sentences: str) -> None:
+    def _on_finding(self, number: int, rule: RuleState) -> None:
         """Print that a rule has found an issue, and stop the script if the options say so."""
         script = self._script
         if script is None or not script.runs or self._stopping is not None:
@@ -185,6 +185,7 @@ class Supervisor:
         issue = "a warning" if rule.severity is Severity.WARNING else "an issue"
         issue += f" in training {number}" * (number > 1)
         name = rule.configuration_name
+        sentences = " ".join(filter(None, (rule.summary, rule.advice)))
         severity, needed = rule.severity or Severity.ERROR, self._config.evaluation.stop_on
         may_stop = self._config.stop_on_finding and rule.mode == RuleMode.ENFORCE
         if may_stop and severity.rank >= needed.rank:

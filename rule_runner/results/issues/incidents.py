@@ -38,6 +38,11 @@ class Incident(NamedTuple):
         severities = (rule.counted_severity for rule in (self.root, *self.consequences))
         return max(filter(None, severities), key=lambda severity: severity.rank)
 
+    @property
+    def state(self) -> RunState:
+        """What it makes of its run."""
+        return RunState.BROKEN if self.severity is Severity.ERROR else RunState.SUSPICIOUS
+
     def record(self) -> IncidentRecord:
         """Return the incident for JSON."""
         name = self.root.configuration_name
@@ -103,6 +108,11 @@ def incidents(rules: Iterable[RuleResult]) -> list[Incident]:
     if roots:
         grouped[0] = Incident(roots[0], tuple(rule for _, rule in related[root_count:]))
     return sorted(grouped, key=lambda incident: -incident.severity.rank)
+
+
+def incident_records(rules: Iterable[RuleResult]) -> list[IncidentRecord]:
+    """Return the incidents of a run for JSON."""
+    return [incident.record() for incident in incidents(rules)]
 
 
 def run_state(rules: Sequence[RuleResult], problem: str = "") -> RunState:

@@ -22,29 +22,30 @@ def judged(tmp_path: Path, *rules: str) -> EvaluatorResult:
     request = EvaluationRequest(
         trial=str(trial), output=str(output), rules=(RuleRequest(name="auto"),)
     )
-    evaluator = Evaluator(request, rules, lambda *_: None)
+    evaluator = Evaluator(request, rules, lambda _: None)
     return asyncio.run(evaluator.run())
 
 
 def test_a_rule_that_fits_no_more_is_judged_as_announced(tmp_path: Path) -> None:
     result = judged(tmp_path, "VanishingGradient", "TreeDepth")
     assert [rule.outcome for rule in result.rules] == ["IssuesFound", "NotEvaluated"]
+    assert [incident.root for incident in result.result.incidents] == ["VanishingGradient"]
     assert result.problem == ""
 
 
 def test_an_issue_that_has_recovered_is_not_reported(tmp_path: Path) -> None:
-    reported: list[tuple[str, str]] = []
+    reported: list[tuple[str, str | None, str | None]] = []
     evaluator = Evaluator(
         EvaluationRequest(output=str(tmp_path)),
         (),
-        lambda rule, sentences: reported.append((rule.configuration_name, sentences)),
+        lambda rule: reported.append((rule.configuration_name, rule.summary, rule.advice)),
     )
     held = RuleState("Loss", RuleStatus.ISSUES_FOUND, severity=Severity.ERROR)
     held = replace(held, summary="It is up.", advice="Mend.", finding_state=FindingState.OPEN)
     back = replace(held, configuration_name="Back", finding_state=FindingState.RECOVERED)
     for event in (told.told(held, back, changed=("Loss", "Back")), told.told(held)):
         evaluator._report(json.dumps(event).encode())
-    assert reported == [("Loss", "It is up. Mend.")]
+    assert reported == [("Loss", "It is up.", "Mend.")]
 
 
 def test_missing_results_are_a_problem(tmp_path: Path) -> None:

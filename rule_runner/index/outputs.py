@@ -16,13 +16,13 @@ from rule_runner.config.output_names import OutputTemplate
 from rule_runner.engine.outcome import is_conclusive
 from rule_runner.errors import OutputError, unreadable
 from rule_runner.index.records import RuleRecord
-from rule_runner.report.text import evidence
+from rule_runner.report.text import sentence
 from rule_runner.results.cursors import has_undelivered, undelivered_events
 from rule_runner.results.evaluations import SavedEvaluation, saved_evaluations
 from rule_runner.results.file_names import EVENTS, REPORT
 from rule_runner.results.issues.acknowledged import log_unreadable
 from rule_runner.results.issues.incidents import incidents
-from rule_runner.results.schema import Evidence, RuleResult
+from rule_runner.results.schema import RuleResult
 from rule_runner.results.versions import versions
 
 _template = lru_cache(OutputTemplate)
@@ -159,7 +159,6 @@ def _records(results: Sequence[RuleResult]) -> tuple[RuleRecord, ...]:
 
 
 def _record(result: RuleResult, root: str) -> RuleRecord:
-    finding = next(iter(result.open_findings), None)
     return RuleRecord(
         name=result.configuration_name,
         rule=result.rule,
@@ -175,16 +174,11 @@ def _record(result: RuleResult, root: str) -> RuleRecord:
         rule_time=result.rule_time_s,
         acknowledged=result.is_acknowledged,
         counted_severity=result.counted_severity,
-        since=(finding.global_step if finding else result.global_step) if root else None,
+        since=result.since if root else None,
         recovered_at=(result.recovered_at or 0) if result.has_recovered else None,
         root=root,
-        sentence=_sentence(finding, result.unit) if root and finding else "",
+        sentence=sentence(result)[:LONGEST_SENTENCE] if root else "",
     )
-
-
-def _sentence(finding: Evidence, unit: str) -> str:
-    """Return what a finding says, without its figures if it has a sentence."""
-    return (finding.summary or evidence(finding, unit))[:LONGEST_SENTENCE]
 
 
 def _folders(output: Path) -> Iterator[Path]:

@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
-import msgspec
-
 from rule_runner import errors
 from rule_runner.escape import printable
 from rule_runner.report.text import evidence, headline, place, reason
@@ -45,7 +43,7 @@ class JudgedRun(NamedTuple):
     left_out
         The names of the rules that were not run.
     problem
-        Why the run could not be judged; "" otherwise.
+        Why the run could not be judged, or its results not be written; "" otherwise.
     """
 
     name: str
@@ -73,7 +71,7 @@ def brief(runs: Sequence[JudgedRun], exit_code: int) -> str:
 
 
 def _state(run: JudgedRun) -> RunState:
-    return RunState.UNKNOWN if run.problem and not run.rules else run_state(run.rules)
+    return run_state(run.rules, run.problem)
 
 
 def _run(run: JudgedRun) -> Iterator[str]:
@@ -84,15 +82,16 @@ def _run(run: JudgedRun) -> Iterator[str]:
         yield f"  problem: {_quoted(run.problem)}"
         return
     grows = "" if run.trial is None or run.trial.ended else " (may still grow)"
-    yield f"{name}: {headline(run.rules, left_out=run.left_out)}{grows}"
-    found = incidents(run.rules)
-    for root, consequences in found[:1]:
+    yield f"{name}: {headline(run.rules, left_out=run.left_out, problem=run.problem)}{grows}"
+    grouped = incidents(run.rules)
+    for root, consequences in grouped[:1]:
         yield from _incident(root, consequences)
-    if found[1:]:
-        yield f"  other causes: {_names([incident.root for incident in found[1:]])}"
+    if grouped[1:]:
+        yield f"  other causes: {_names([incident.root for incident in grouped[1:]])}"
     failed = [rule for rule in run.rules if rule.outcome in {Outcome.ERROR, Outcome.STOPPED}]
-    for rule in failed[:1]:
-        yield f"  problem: {_quoted(f'{rule.configuration_name}: {reason(rule)}')}"
+    problems = [f"{rule.configuration_name}: {reason(rule)}" for rule in failed]
+    for problem in ([run.problem] if run.problem else problems)[:1]:
+        yield f"  problem: {_quoted(problem)}"
     if run.trial is not None:
         first, last = run.trial.first_step, run.trial.last_step
         yield f"  steps: {run.trial.steps}, {first} to {last}"
@@ -105,10 +104,8 @@ def _incident(root: RuleResult, consequences: Sequence[RuleResult]) -> Iterator[
     """Yield the lines on a root cause and what may follow from it."""
     severity = root.counted_severity
     yield f"  cause: {_quoted(root.configuration_name, NAME_LENGTH)} ({severity})"
-    if root.open_findings:
-        finding = root.open_findings[0]
-        plain = msgspec.structs.replace(finding, advice=msgspec.UNSET)
-        yield f"  evidence: {_quoted(evidence(plain, root.unit))}"
+    if finding := root.main_finding:
+        yield f"  evidence: {_quoted(evidence(finding, root.unit, advised=False))}"
         if finding.advice:
             yield f"  advice: {_quoted(finding.advice)}"
     if consequences:

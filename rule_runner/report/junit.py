@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from rule_core.model.segments import ranges_text
 from rule_runner.escape import printable
-from rule_runner.report.text import asides, coverage, evidence, first_sentences, reason, verdict
+from rule_runner.report.text import asides, coverage, evidence, reason, verdict
 from rule_runner.results.issues.incidents import in_causal_order
 from rule_runner.results.schema import EvaluationResult, RuleResult
 from rule_runner.results.status import Outcome
@@ -145,8 +145,9 @@ def _case(rule: RuleResult, root: RuleResult | None) -> Element:
         case Outcome.ISSUES_FOUND if rule.mode == "observe" or rule.is_set_aside:
             output += [verdict(rule), *findings]
         case Outcome.ISSUES_FOUND:
-            found = f"{verdict(rule, root)}{first_sentences(rule)}"
-            add_outcome(case, "failure", rule.outcome, found, findings)
+            finding = rule.main_finding
+            texts = (verdict(rule, root), printable(finding.sentences) if finding else "")
+            add_outcome(case, "failure", rule.outcome, ": ".join(filter(None, texts)), findings)
         case Outcome.ERROR:
             add_outcome(case, "error", rule.outcome, reason(rule), findings)
         case _:

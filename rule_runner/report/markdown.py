@@ -58,9 +58,7 @@ def _attention(job: SavedRuleJob) -> bool:
 
 
 def _outcomes(run: Run) -> str:
-    counts = Counter(
-        "recovered" if job.result.has_recovered else job.result.outcome for job in run.jobs
-    )
+    counts = Counter(job.result.current_outcome for job in run.jobs)
     muted = sum(job.result.is_muted for job in run.jobs)
     texts = [f"{count} {outcome}" for outcome, count in counts.items()]
     return ", ".join(texts + [f"{muted} of them muted"] * (muted > 0))
@@ -74,9 +72,9 @@ def _findings(run: Run) -> Iterator[str]:
             continue
         found = rule.outcome == Outcome.ISSUES_FOUND
         word = rule.severity or "issue" if found else rule.outcome
-        word = "recovered" if rule.has_recovered else word
-        findings = rule.open_findings or rule.findings
-        evidenced = evidence(findings[0], rule.unit) if findings else place(rule).strip()
+        word = rule.current_outcome if rule.has_recovered else word
+        finding = rule.main_finding
+        evidenced = evidence(finding, rule.unit) if finding else place(rule).strip()
         details = evidenced if found else reason(rule)
         name = code(rule.configuration_name)
         yield f"- **{word}** {name} in {code(address_of(run.trial).name)}: {code(details)}"

@@ -49,7 +49,7 @@ _NONE_JUDGED: Final = re.compile(r"Rule '.*?' judged none of \d+ known steps( \(
 
 
 def verdict(rule: "RuleResult", root: "RuleResult | None" = None) -> str:
-    """Return outcome and step, whether it is only a warning, or the rule only observed, and `root`.
+    """Return the outcome with its step, its marks, such as ``warning``, and its root cause.
 
     Parameters
     ----------
@@ -110,10 +110,11 @@ def coverage(rule: "RuleResult") -> str:
     return printable("; ".join(parts))
 
 
-def evidence(finding: "Evidence", unit: str = "step") -> str:
+def evidence(finding: "Evidence", unit: str = "step", *, advised: bool = True) -> str:
     """Return a finding as a line; its step is the number of a `unit`.
 
-    The line says whether the finding is only a note, muted or acknowledged, and why.
+    The line says whether the finding is only a note, muted or acknowledged, and why. It has the
+    advice if `advised`.
     """
     aside = "noted: " if finding.severity == "note" else ""
     if finding.muted is not msgspec.UNSET:
@@ -128,7 +129,7 @@ def evidence(finding: "Evidence", unit: str = "step") -> str:
         f"measured {_number(finding.measured)}" if finding.measured is not None else "",
         f"limit {_number(finding.limit)}" if finding.limit is not None else "",
     ]
-    sentences = finding.sentences
+    sentences = finding.sentences if advised else finding.summary
     if not sentences:
         parts = [f"{step}{mode}{abandoned}", " ".join(filter(None, where)), *numbers]
         parts += [finding.note or "", *recovery(finding)]
@@ -156,19 +157,17 @@ def asides(rule: "RuleResult", limit: int) -> Iterator[str]:
         yield f"and {more} more notes or muted findings"
 
 
-def first_sentences(rule: "RuleResult") -> str:
-    """Return what the first finding that holds says after a colon, or ""."""
-    sentences = rule.open_findings[0].sentences if rule.open_findings else ""
-    return f": {printable(sentences)}" if sentences else ""
+def sentence(rule: "RuleResult") -> str:
+    """Return what the main finding of a rule says, or else its numbers; "" without a finding."""
+    finding = rule.main_finding
+    return (finding.summary or evidence(finding, rule.unit)) if finding else ""
 
 
 def _findings(rule: "RuleResult") -> Iterator[str]:
-    """Yield the first findings as lines; the same advice is given once."""
+    """Yield the first findings as lines; the same advice stands there once."""
     advice: str | msgspec.UnsetType = msgspec.UNSET
     for finding in rule.findings[:EVIDENCE_LIMIT]:
-        repeats = finding.advice == advice
-        known = msgspec.structs.replace(finding, advice=msgspec.UNSET) if repeats else finding
-        yield evidence(known, rule.unit)
+        yield evidence(finding, rule.unit, advised=finding.advice != advice)
         advice = finding.advice
 
 
@@ -238,6 +237,7 @@ def headline(
     rules: "Sequence[RuleResult]",
     trial: "TrialSummary | None" = None,
     left_out: "Collection[str]" = (),
+    problem: str = "",
 ) -> str:
     """Return the state of a run, since when, and how many rules judged it by which inputs.
 
@@ -247,15 +247,18 @@ def headline(
         What is known of the trial; None says nothing of its inputs.
     left_out
         The names of the rules that were not run.
+    problem
+        As in `run_state`.
     """
-    state = run_state(rules)
+    state = run_state(rules, problem)
     judged = sum(rule.outcome not in {Outcome.NOT_EVALUATED, Outcome.ERROR} for rule in rules)
     if not judged:
         return f"{state}, nothing was judged"
     judging = f"judged by {judged} of {counted(len(rules) + len(left_out), 'rule')}"
     if state in {RunState.BROKEN, RunState.SUSPICIOUS}:
-        (root, *_), *_ = incidents(rules)
-        return f"{state}{_since(root)}, {judging}"
+        (root, _), *_ = incidents(rules)
+        since = "" if root.since is None else f" since {root.unit} {step_text(root.since)}"
+        return f"{state}{since}, {judging}"
     if trial is None:
         return f"{state}, {judging}"
     seen, unseen = map(_listed, (trial.saved, trial.not_saved))
@@ -267,12 +270,6 @@ def _listed(names: "Sequence[str]") -> str:
     """Return names as a sentence lists them: ``a, b and c``."""
     *names, last = names or [""]
     return f"{', '.join(names)} and {last}" if names else last
-
-
-def _since(rule: "RuleResult") -> str:
-    """Return since which step an issue holds, as a clause, or ""."""
-    step = rule.open_findings[0].global_step if rule.open_findings else rule.global_step
-    return "" if step is None else f" since {rule.unit} {step_text(step)}"
 
 
 def _below(rule: "RuleResult", contents: str) -> Iterable[str]:
@@ -312,8 +309,8 @@ def print_table(console: "Console", result: "EvaluationResult", *, folded: bool 
         return judged, Text("\n".join(_below(rule, contents)))
 
     headings = ("rule and verdict", "coverage and evidence")
-    if shown := _unfolded(result, folded=folded):
-        console.print(grid(headings, map(row, shown), show_lines=True))
+    if unfolded := _unfolded(result, folded=folded):
+        console.print(grid(headings, map(row, unfolded), show_lines=True))
     for text in _closing(result, contents, folded=folded):
         console.print(Text(text))
 

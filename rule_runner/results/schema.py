@@ -259,9 +259,17 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
         return [finding for finding in self.evidence if finding.counts]
 
     @property
-    def open_findings(self) -> list[Evidence]:
-        """The evidence that counts and still holds."""
-        return [each for each in self.findings if each.state != FindingState.RECOVERED]
+    def main_finding(self) -> Evidence | None:
+        """The first finding that still holds, of a recovered issue the first; None without one."""
+        findings = self.findings
+        if self.state != FindingState.RECOVERED:
+            findings = [each for each in findings if each.state != FindingState.RECOVERED]
+        return next(iter(findings), None)
+
+    @property
+    def since(self) -> int | None:
+        """The global step of the main finding, or else that of the verdict."""
+        return self.global_step if self.main_finding is None else self.main_finding.global_step
 
     @property
     def asides(self) -> list[Evidence]:
@@ -285,6 +293,11 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     def has_recovered(self) -> bool:
         """Whether an issue has recovered, and was not muted."""
         return self.state == FindingState.RECOVERED and not self.is_muted
+
+    @property
+    def current_outcome(self) -> str:
+        """The outcome, or ``recovered`` for an issue that does not hold any more."""
+        return str(FindingState.RECOVERED) if self.has_recovered else self.outcome
 
     @property
     def is_acknowledged(self) -> bool:

@@ -24,8 +24,7 @@ from rule_runner.results.schema import (
 )
 from rule_runner.results.status import FindingState, Outcome
 
-_RECOVERED: Final = str(FindingState.RECOVERED)
-_RANKS: Final = RANKS | {_RECOVERED: RANKS[Outcome.NO_ISSUES_FOUND] - 0.5}
+_RANKS: Final = RANKS | {str(FindingState.RECOVERED): RANKS[Outcome.NO_ISSUES_FOUND] - 0.5}
 
 
 @dataclass(slots=True)
@@ -70,10 +69,9 @@ class CollectedTrial:
         """
         if self.problems:
             return Outcome.ERROR
-        outcomes = [_RECOVERED if rule.has_recovered else rule.outcome for rule in self.rules]
-        known = [outcome for outcome in outcomes if outcome in _RANKS]
-        judged = [outcome for outcome in known if outcome != Outcome.NOT_EVALUATED]
-        return min(judged or known, key=_RANKS.__getitem__, default=Outcome.ERROR)
+        outcomes = [rule.current_outcome for rule in self.rules if rule.current_outcome in _RANKS]
+        judged = [outcome for outcome in outcomes if outcome != Outcome.NOT_EVALUATED]
+        return min(judged or outcomes, key=_RANKS.__getitem__, default=Outcome.ERROR)
 
     def as_evaluation(self) -> EvaluationResult:
         """Return the results in the form of one evaluation."""

@@ -113,7 +113,8 @@ class CheckedTrial(msgspec.Struct, frozen=True, kw_only=True):
         from rule_runner.report.html.notebook import NotebookRun
 
         line = _headline(self) + ("" if has_ended(self) else f" ({MAY_GROW})")
-        return NotebookRun(shown_path(self.path), line, self.state, self.evaluation, [self.problem])
+        name, lines = shown_path(self.path), [self.problem]
+        return NotebookRun(name, line, self.state, self.evaluation, lines, self.left_out)
 
 
 class NotRead(msgspec.Struct, frozen=True):
@@ -294,9 +295,9 @@ def _named(rule: RuleResult) -> str:
 
 def _first(rule: RuleResult, *, whole: bool = False) -> str:
     """Return what the first finding that holds says, if `whole` with its advice and numbers."""
-    if not rule.open_findings:
+    finding = rule.main_finding
+    if finding is None:
         return place(rule).strip()
-    finding = rule.open_findings[0]
     if whole or finding.acknowledgement or not finding.summary:
         return evidence(finding, rule.unit)
     return printable(finding.summary)
@@ -306,7 +307,7 @@ def _headline(trial: CheckedTrial) -> str:
     """Return the state of a trial, since when, and how many rules could judge it."""
     if trial.evaluation is None:
         return "cannot be judged"
-    return headline(trial.evaluation.rules, trial.evaluation.trial, trial.left_out)
+    return headline(trial.rules, trial.evaluation.trial, trial.left_out, trial.problem)
 
 
 def _unevaluated_count(trial: CheckedTrial) -> int:

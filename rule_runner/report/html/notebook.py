@@ -1,6 +1,6 @@
 """The results of runs as HTML for notebooks: a line for each run, its incidents, small curves."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,7 @@ from rule_runner.report.html.page import TEMPLATES, template_text
 from rule_runner.report.html.series import display_name
 from rule_runner.report.html.svg_chart import SvgChart
 from rule_runner.report.saved_results import saved_rule_job
-from rule_runner.report.text import evidence, headline, reason, verdict
+from rule_runner.report.text import headline, reason, sentence, verdict
 from rule_runner.results.evaluations import UNREADABLE, read_measurements
 from rule_runner.results.issues.incidents import Incident, RunState, incidents, run_state
 from rule_runner.results.json_text import json_digest
@@ -37,6 +37,8 @@ class NotebookRun(NamedTuple):
         The results of its rules; None if it could not be judged.
     lines
         Sentences below its line; "" is left out.
+    left_out
+        The names of the rules that were not run.
     """
 
     name: str
@@ -44,6 +46,7 @@ class NotebookRun(NamedTuple):
     state: RunState
     evaluation: EvaluationResult | None
     lines: Sequence[str] = ()
+    left_out: Collection[str] = ()
 
 
 def remember_measurements(result: EvaluationResult, folder: str | Path) -> None:
@@ -60,8 +63,10 @@ def remember_measurements(result: EvaluationResult, folder: str | Path) -> None:
 def evaluation_html(result: EvaluationResult) -> str:
     """Return the results of an evaluation as HTML."""
     rules = result.rules
-    line = headline(rules, result.trial, result.left_out)
-    return runs_html([NotebookRun(result.trial.name, line, run_state(rules), result, result.notes)])
+    name, left_out = result.trial.name, result.left_out
+    line = headline(rules, result.trial, left_out)
+    run = NotebookRun(name, line, run_state(rules), result, result.notes, left_out)
+    return runs_html([run])
 
 
 def runs_html(runs: Sequence[NotebookRun], lines: Iterable[str] = ()) -> str:
@@ -96,13 +101,13 @@ def _run(run: NotebookRun, *, is_full: bool) -> Html:
         headline=printable(run.headline),
         lines=_lines(run.lines),
         incidents=[_incident(incident, measurements) for incident in incidents(rules)],
-        rules=_rules(rules),
+        rules=_rules(rules, run.left_out),
     )
 
 
 def _incident(incident: Incident, measurements: MeasurementsFile | None) -> Html:
     root = incident.root
-    advice = root.findings[0].advice if root.findings else ""
+    advice = root.main_finding.advice if root.main_finding else ""
     return html(
         _FORMS["incident"],
         severity=root.severity or incident.severity,
@@ -121,11 +126,9 @@ def _said(rule: RuleResult) -> dict[str, str]:
 
 
 def _sentence(rule: RuleResult) -> str:
-    """Return what the first finding of a rule says, or what failed."""
-    if rule.outcome in {Outcome.ERROR, Outcome.STOPPED}:
-        return reason(rule)
-    finding = next(iter(rule.findings), None)
-    return printable(finding.summary or evidence(finding, rule.unit)) if finding else ""
+    """Return what the main finding of a rule says, or what failed."""
+    failed = rule.outcome in {Outcome.ERROR, Outcome.STOPPED}
+    return reason(rule) if failed else printable(sentence(rule))
 
 
 def _figure(rule: RuleResult, measurements: MeasurementsFile | None) -> Html:
@@ -148,13 +151,13 @@ def _figure(rule: RuleResult, measurements: MeasurementsFile | None) -> Html:
     )
 
 
-def _rules(rules: Sequence[RuleResult]) -> Html:
+def _rules(rules: Sequence[RuleResult], left_out: Collection[str]) -> Html:
     """Return a folded table of the rules with a verdict; it is open if one failed."""
     return html_if(
         rules,
         _FORMS["rules"],
         open=" open" * any(rule.outcome == Outcome.ERROR for rule in rules),
-        summary=summary(rules),
+        summary=summary(rules, left_out),
         rows=[
             html(_FORMS["rule"], verdict=verdict(rule), **_said(rule))
             for rule in in_order(rules)

@@ -164,12 +164,7 @@ def tally(counts: Mapping[Any, int]) -> list[dict[str, Any]]:
 
 def _outcomes(jobs: Iterable[SavedRuleJob]) -> Counter[str]:
     """Return how many rule jobs have each outcome; issues that have recovered count apart."""
-    return Counter(
-        str(FindingState.RECOVERED)
-        if job.result.state == FindingState.RECOVERED
-        else job.result.outcome
-        for job in jobs
-    )
+    return Counter(job.result.current_outcome for job in jobs)
 
 
 def _columns(runs: Iterable[Run], *, evaluated: bool = False) -> list[str]:
@@ -241,7 +236,7 @@ def _job(name: str, job: SavedRuleJob, jobs: int, root: RuleResult | None) -> di
     outcome = Outcome(result.outcome) if result.outcome in list(Outcome) else Outcome.ERROR
     word, sign = WORDS[outcome]
     details = "" if outcome is Outcome.ISSUES_FOUND else result.status_details or ""
-    finding = next(iter(result.findings), None)
+    finding = result.main_finding
     silent = outcome is Outcome.NO_ISSUES_FOUND
     if result.severity is Severity.WARNING:
         word, sign = "Warning", "▲"

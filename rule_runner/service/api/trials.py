@@ -1,7 +1,6 @@
 """Trials: the table of all trials, one trial with its findings and files, and its curves."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import Annotated, Final
 
 import msgspec
@@ -14,7 +13,7 @@ from rule_runner.errors import OutputError
 from rule_runner.index.outputs import read_results
 from rule_runner.index.reader import IndexReader
 from rule_runner.index.records import RECOVERED, RuleRecord, TrialRecord
-from rule_runner.report.text import evidence as evidence_line
+from rule_runner.report.text import sentence
 from rule_runner.results.issues.acknowledged import finding_ids
 from rule_runner.results.issues.incidents import Incident, incidents
 from rule_runner.results.json_text import JsonScalar
@@ -187,8 +186,9 @@ def trial_item(trial: TrialRecord, rules: Sequence[RuleRecord]) -> TrialItem:
     """Return the row of a trial."""
     severities = [rule.severity for rule in rules if rule.severity and rule.verdict != RECOVERED]
     steps = [rule.last_step for rule in rules if rule.last_step is not None]
-    serious = sorted(filter(attrgetter("counted_severity", "root"), rules), key=_urgency)
-    cause = next((rule for rule in rules if serious and rule.name == serious[0].root), None)
+    issues = [rule for rule in rules if rule.counted_severity and rule.root]
+    root = min(issues, key=_urgency).root if issues else None
+    cause = next((rule for rule in rules if rule.name == root), None)
     return TrialItem(
         id=trial.id,
         path=trial.path,
@@ -228,13 +228,12 @@ def incident_items(results: Iterable[RuleResult]) -> list[IncidentItem]:
 
 
 def _incident(incident: Incident) -> IncidentItem:
-    root = incident.root
-    finding = next(iter(root.open_findings), None)
+    root, finding = incident.root, incident.root.main_finding
     return IncidentItem(
         **msgspec.structs.asdict(incident.record()),
-        state="broken" if incident.severity is Severity.ERROR else "suspicious",
-        since=finding.global_step if finding else root.global_step,
-        sentence=(finding.summary or evidence_line(finding, root.unit)) if finding else "",
+        state=str(incident.state),
+        since=root.since,
+        sentence=sentence(root),
         advice=(finding.advice or "") if finding else "",
         acknowledged=root.is_acknowledged,
     )

@@ -221,8 +221,8 @@ def details_of(alert: Alert) -> str:
         results = []
     for rule in results:
         if rule.configuration_name == alert.rule and rule.outcome == alert.outcome:
-            findings = rule.open_findings
-            details = evidence(findings[0], rule.unit) if findings else reason(rule)
+            finding = rule.main_finding
+            details = evidence(finding, rule.unit) if finding else reason(rule)
             return details[:_LONGEST_DETAILS]
     return alert.details
 

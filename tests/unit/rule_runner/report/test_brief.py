@@ -54,12 +54,15 @@ def test_an_issue_without_a_sentence_is_told_by_its_numbers() -> None:
 def test_runs_that_cannot_be_judged_say_why() -> None:
     runs = [
         JudgedRun("gone", (), problem="It is gone."),
+        JudgedRun("full", [reports.result("Fine")], problem="The disk is full."),
         JudgedRun("failed", [outcomes.failed("Mine")]),
         JudgedRun("grows", [reports.result("Fine")], trial(ended=False)),
     ]
     assert brief(runs, 1).splitlines()[1:] == [
         '"gone": cannot tell',
         '  problem: "It is gone."',
+        '"full": cannot tell, judged by 1 of 1 rule',
+        '  problem: "The disk is full."',
         '"failed": cannot tell, nothing was judged',
         """  problem: "Mine: Rule 'Rule' raised KeyError at step 3: 'x'.\"""",
         '"grows": looks healthy, judged by 1 of 1 rule (may still grow)',

@@ -11,10 +11,10 @@ from rich.console import Console
 
 from rule_runner.errors import counted
 from rule_runner.escape import printable
-from rule_runner.report.text import evidence, headline, lines, print_table
+from rule_runner.report.text import evidence, headline, lines, print_table, sentence
 from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult, TrialSummary
 from rule_runner.results.state import Coverage
-from rule_runner.results.status import NOT_ENOUGH
+from rule_runner.results.status import NOT_ENOUGH, FindingState
 
 ODD = "a\x1b[31mb\r\n\x07c\u202ed\u200e[bold]\x9b\ud800\u2028é"
 HARMLESS = "a\\x1b[31mb\\r\\n\\x07c\\u202ed\\u200e[bold]\\x9b\\ud800\\u2028é"
@@ -87,6 +87,24 @@ def test_the_same_advice_is_given_once() -> None:
 def test_the_state_of_a_run_is_that_of_its_rules(rules: list[RuleResult], told: str) -> None:
     judged = sum(rule.outcome.endswith("IssuesFound") for rule in rules)
     assert headline(rules) == f"{told}, judged by {judged} of {counted(len(rules), 'rule')}"
+
+
+def test_a_problem_of_the_results_leaves_the_state_open() -> None:
+    assert headline([rule()], problem="The disk is full.") == "cannot tell, judged by 1 of 1 rule"
+
+
+def test_an_issue_speaks_through_its_first_finding_that_holds() -> None:
+    first, second = (
+        Evidence(step, name, None, 9.0, 2.0, None, summary=f"{name} is up.")
+        for step, name in ((3, "a"), (7, "b"))
+    )
+    back = msgspec.structs.replace(first, state=FindingState.RECOVERED, recovered_at=5)
+    held = outcomes.met(evidence=[back, second], state=FindingState.OPEN)
+    assert (sentence(held), held.since) == ("b is up.", 7)
+    assert headline([held]).startswith("broken since step 7,")
+    over = outcomes.met(evidence=[back], state=FindingState.RECOVERED, recovered_at=5)
+    assert (sentence(over), over.since) == ("a is up.", 3)
+    assert (sentence(outcomes.met(evidence=[])), outcomes.met(evidence=[]).since) == ("", 3)
 
 
 def test_a_healthy_run_says_what_its_verdict_rests_on() -> None:

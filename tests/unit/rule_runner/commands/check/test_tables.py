@@ -67,6 +67,16 @@ def test_trials_with_findings_come_first_in_the_report() -> None:
     assert [trial.state for trial in ALL.trials] == states
 
 
+def test_a_trial_whose_results_were_not_written_does_not_look_healthy() -> None:
+    full = trial("/runs/full", reports.result("Fine"), problem="The disk is full.")
+    stream = io.StringIO()
+    print_results(CheckResult(trials=[full]), stream)
+    assert stream.getvalue().splitlines()[:2] == [
+        "/runs/full: cannot tell, judged by 1 of 1 rule",
+        "  The disk is full.",
+    ]
+
+
 def test_each_verdict_has_the_lines_that_it_needs() -> None:
     assert [*verdict_lines(FINE)] == []
     assert [*verdict_lines(BAD)] == [

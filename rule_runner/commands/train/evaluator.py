@@ -119,13 +119,14 @@ class Evaluator:
         """Evaluate until the trial ends, and return the result."""
         if self._is_stopped:
             return EvaluatorResult(self._request, [], "The evaluator was stopped.")
-        rules = self._request.rules
-        if self._request.fits_rules:
+        request = self._request.with_baseline()
+        rules = request.rules
+        if request.fits_rules:
             rules = tuple(RuleRequest(name=name) for name in self._rules)
         request = replace(
-            self._request,
+            request,
             rules=rules,
-            sinks=(*self._request.sinks, "stdout"),
+            sinks=(*request.sinks, "stdout"),
             format="table",
             quiet=True,
             wait_for_trial=IDLE_S,

@@ -4,6 +4,7 @@ import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import told
 import vanishing
@@ -14,13 +15,15 @@ from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.notify.event import RuleState
 from rule_runner.results.status import FindingState, RuleStatus
 
+BASELINE = Path(__file__).parents[3] / "builtin_rules/tensors/losses/baseline_of_ones.json"
 
-def judged(tmp_path: Path, *rules: str) -> EvaluatorResult:
+
+def judged(tmp_path: Path, *rules: str, **more: Any) -> EvaluatorResult:
     """Judge a trial that has ended by rules that the command announced."""
     trial = vanishing.write_trial(tmp_path / "trial")
     output = tmp_path / "results"
     request = EvaluationRequest(
-        trial=str(trial), output=str(output), rules=(RuleRequest(name="auto"),)
+        trial=str(trial), output=str(output), rules=(RuleRequest(name="auto"),), **more
     )
     evaluator = Evaluator(request, rules, lambda _: None)
     return asyncio.run(evaluator.run())
@@ -46,6 +49,14 @@ def test_an_issue_that_has_recovered_is_not_reported(tmp_path: Path) -> None:
     for event in (told.told(held, back, changed=("Loss", "Back")), told.told(held)):
         evaluator._report(json.dumps(event).encode())
     assert reported == [("Loss", "It is up.", "Mend.")]
+
+
+def test_a_baseline_is_one_more_rule(tmp_path: Path) -> None:
+    rules = ("VanishingGradient", "Baseline")  # as the command announces them
+    result = judged(tmp_path, *rules, baseline=str(BASELINE))
+    assert [rule.configuration_name for rule in result.rules] == [*rules]
+    assert result.rules[1].parameters["baseline"] == str(BASELINE)
+    assert result.problem == ""
 
 
 def test_missing_results_are_a_problem(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 from msgspec.structs import replace as with_fields
 
 from rule_core.failures import attempt
+from rule_core.severity import Severity
 from rule_core.storage.uri import is_s3
 from rule_runner.config.model import EvaluationConfig
 from rule_runner.config.request import EvaluationRequest
@@ -247,11 +248,19 @@ def _print(request: EvaluationRequest, evaluation: Evaluation, stream: TextIO) -
         print_results(outcome.result, shown, stream, folded=request.fits_rules)
     else:
         loaded = [rule.loaded for rule in config.rules]
-        text = document(outcome.result, request.format, loaded, evaluation.exit_code)
+        text = document(
+            outcome.result, request.format, loaded, evaluation.exit_code, request.fails_on
+        )
         print(text, file=stream)
 
 
-def document(result: EvaluationResult, form: str, rules: Sequence["LoadedRule"], code: int) -> str:
+def document(
+    result: EvaluationResult,
+    form: str,
+    rules: Sequence["LoadedRule"],
+    code: int,
+    fail_on: Severity | None = None,
+) -> str:
     """Return a result as text in the format ``json``, ``junit``, ``sarif`` or ``brief``."""
     match form:
         case "brief":
@@ -262,7 +271,7 @@ def document(result: EvaluationResult, form: str, rules: Sequence["LoadedRule"],
         case "junit":
             from rule_runner.report.junit import junit
 
-            return junit(result)
+            return junit(result, fail_on or Severity.WARNING)
         case "sarif":
             from rule_runner.report.sarif import sarif
 

@@ -10,6 +10,7 @@ import msgspec
 from rule_core.sources.address import address_of
 from rule_runner import errors
 from rule_runner.commands.evaluate import document
+from rule_runner.config.request import EvaluationRequest
 from rule_runner.containers.supervisor import ContainerExit
 from rule_runner.escape import printable
 from rule_runner.logs import get_logger
@@ -222,10 +223,15 @@ def parsed(printed: Mapping[str, bytes]) -> dict[str, EvaluationResult]:
     return results
 
 
-def show(result: EvaluationResult, form: str, folder: Path | None, report: Path | None) -> None:
+def show(
+    result: EvaluationResult,
+    request: EvaluationRequest,
+    folder: Path | None,
+    report: Path | None,
+) -> None:
     """Print results in the requested form; stdout gets nothing else."""
-    if form != "table":
-        print(document(result, form, (), 0))
+    if request.format != "table":
+        print(document(result, request.format, (), 0, request.fails_on))
         return
     places = [f"Results: {printable(folder)}"] if folder else []
     places += [f"Report: {printable(report)}"] if report else []

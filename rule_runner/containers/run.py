@@ -222,8 +222,7 @@ class _Evaluation:
 
     def _show(self, rules: Sequence[RuleResult]) -> None:
         """Print results in the form of one evaluation."""
-        form = self._request.format
-        if not rules or form == "sarif":  # it needs the classes of the rules
+        if not rules or self._request.format == "sarif":  # it needs the classes of the rules
             return
         parts = [*results.parsed(self._printed).values()]
         result = results.compose(self._request.any_trial, parts, rules)
@@ -233,4 +232,4 @@ class _Evaluation:
         report = None
         if folder and self._request.report:
             report = try_report(folder, result.trial.name)
-        results.show(result, form, folder, report)
+        results.show(result, self._request, folder, report)

@@ -7,6 +7,7 @@ from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from rule_core.model.segments import ranges_text
+from rule_core.severity import Severity
 from rule_runner.escape import printable
 from rule_runner.report.text import asides, coverage, evidence, reason, verdict
 from rule_runner.results.issues.incidents import in_causal_order
@@ -17,13 +18,14 @@ _INVALID: Final = re.compile("[\ufffe\uffff]")  # XML excludes these; `printable
 COUNTS: Final = {"tests": "testcase", "failures": "failure", "errors": "error"}
 
 
-def junit(result: EvaluationResult) -> str:
+def junit(result: EvaluationResult, fail_on: Severity = Severity.WARNING) -> str:
     """Return `result` as a JUnit report.
 
-    IssuesFound is a failure, or a success with findings if the rule is only observed, or all are
-    muted. Error is an error. Rules without a verdict are skipped, with the reason.
+    IssuesFound is a failure if it is at least as serious as `fail_on`. It is a success with
+    findings if it is less serious, if the rule is only observed, or if all findings are muted or
+    recovered. Error is an error. Rules without a verdict are skipped, with the reason.
     """
-    suite = rule_suite(result)
+    suite = rule_suite(result, fail_on)
     return junit_report("rule-runner", [suite], totals(suite, "time"))
 
 
@@ -86,13 +88,18 @@ def add_outcome(
     child.text = _text(lines)
 
 
-def rule_suite(result: EvaluationResult, more: Sequence[Element] = ()) -> Element:
-    """Return the test suite of one trial, with the cases of its rules and `more`."""
+def rule_suite(
+    result: EvaluationResult, fail_on: Severity, more: Sequence[Element] = ()
+) -> Element:
+    """Return the test suite of one trial, with the cases of its rules and `more`.
+
+    A finding that is less serious than `fail_on` is no failure.
+    """
     seconds = max((rule.duration_s for rule in result.rules), default=0.0)
     started = min((rule.started_at for rule in result.rules), default="")
     facts = {"timestamp": started, "time": f"{seconds:.3f}"}
     roots = {id(rule): root for rule, root in in_causal_order(result.rules)}
-    cases = [_case(rule, roots[id(rule)]) for rule in result.rules]
+    cases = [_case(rule, roots[id(rule)], fail_on) for rule in result.rules]
     suite = new_suite(result.trial.name, [*cases, *more], facts)
     suite.insert(0, _properties(result))
     return suite
@@ -132,7 +139,7 @@ def _properties(result: EvaluationResult) -> Element:
     return element
 
 
-def _case(rule: RuleResult, root: RuleResult | None) -> Element:
+def _case(rule: RuleResult, root: RuleResult | None, fail_on: Severity) -> Element:
     """Return the test case of a rule; `root` is the issue that its own may follow from."""
     case = new_case(rule.configuration_name, rule.rule, rule.rule_time_s)
     findings = [evidence(finding, rule.unit) for finding in rule.findings]
@@ -142,7 +149,7 @@ def _case(rule: RuleResult, root: RuleResult | None) -> Element:
     match rule.outcome:
         case Outcome.NO_ISSUES_FOUND:
             output += findings
-        case Outcome.ISSUES_FOUND if rule.mode == "observe" or rule.is_set_aside:
+        case Outcome.ISSUES_FOUND if rule.mode == "observe" or not rule.has_issues(fail_on):
             output += [verdict(rule), *findings]
         case Outcome.ISSUES_FOUND:
             finding = rule.main_finding

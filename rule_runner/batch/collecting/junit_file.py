@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from rule_core.severity import Severity
 from rule_runner.batch.collecting.results import CollectedTrial
 from rule_runner.batch.collecting.streams import CollectedFile
 from rule_runner.report.junit import (
@@ -20,8 +21,9 @@ from rule_runner.report.junit import (
 class JunitFile(CollectedFile):
     """A JUnit report; a result that is missing or not final is an error of its trial's suite."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, fail_on: Severity = Severity.WARNING) -> None:
         super().__init__(place)
+        self._fail_on = fail_on
         self._counts = Counter(dict.fromkeys(COUNTS, 0))
 
     def add(self, trial: CollectedTrial) -> None:
@@ -30,7 +32,7 @@ class JunitFile(CollectedFile):
         for problem in trial.problems:
             problems.append(new_case("result", "rule-runner"))
             add_outcome(problems[-1], "error", "Missing", problem)
-        suite = rule_suite(trial.as_evaluation(), problems)
+        suite = rule_suite(trial.as_evaluation(), self._fail_on, problems)
         suite.set("name", clean(trial.name))
         for case in suite.iter("testcase"):  # many CI systems show no names of suites
             case.set("classname", f"{suite.get('name')}.{case.get('classname')}")

@@ -79,19 +79,19 @@ def check_trials(
         if request.format == "table":
             print_results(result, stdout, severity, quiet=request.quiet)
         else:
-            print(_document(result, request.format, code), file=stdout)
+            print(_document(result, request, code), file=stdout)
     return code
 
 
-def _document(result: CheckResult, form: str, exit_code: int) -> str:
-    """Return the results in a format for programs."""
-    if form == "json":
+def _document(result: CheckResult, request: EvaluationRequest, exit_code: int) -> str:
+    """Return the results in the requested format for programs."""
+    if request.format == "json":
         return dump_json(result, indent=2)
-    if form == "brief":
+    if request.format == "brief":
         return brief([judged_run(trial) for trial in result.trials], exit_code)
     from rule_runner.commands.check.documents import document
 
-    return document(result, form, exit_code)
+    return document(result, request.format, exit_code, request.fails_on or Severity.WARNING)
 
 
 def judge_trials(

@@ -2,22 +2,21 @@
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Final
 
+from rule_core.severity import Severity
 from rule_runner.batch.collecting.junit_file import JunitFile
 from rule_runner.batch.collecting.results import CollectedTrial
 from rule_runner.batch.collecting.sarif_file import SarifFile
 from rule_runner.commands.check.tables import CheckResult, shown_path
 
-_FILES: Final = {"junit": JunitFile, "sarif": SarifFile}
 
-
-def document(result: CheckResult, form: str, exit_code: int) -> str:
+def document(result: CheckResult, form: str, exit_code: int, fail_on: Severity) -> str:
     """Return the results in the format ``junit`` or ``sarif``, with trials named by their paths.
 
-    What is wrong with the paths is an error of a suite of its own.
+    What is wrong with the paths is an error of a suite of its own. In JUnit, findings that are
+    less serious than `fail_on` are no failures.
     """
-    with closing(_FILES[form]("")) as file:
+    with closing(JunitFile("", fail_on) if form == "junit" else SarifFile("")) as file:
         for trial in _trials(result):
             file.add(trial)
         return b"".join(file.pieces(exit_code)).decode().rstrip()

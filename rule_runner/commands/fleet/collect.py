@@ -32,10 +32,14 @@ class Targets(NamedTuple):
     junit: str | None = None
     sarif: str | None = None
 
-    def files(self) -> list[CollectedFile]:
-        """Return the files."""
-        kinds = ((PageFile, self.report), (JunitFile, self.junit), (SarifFile, self.sarif))
-        return [kind(place) for kind, place in kinds if place is not None]
+    def files(self, fail_on: Severity) -> Iterator[CollectedFile]:
+        """Yield the files; in JUnit, findings that are less serious than `fail_on` do not fail."""
+        if self.report is not None:
+            yield PageFile(self.report)
+        if self.junit is not None:
+            yield JunitFile(self.junit, fail_on)
+        if self.sarif is not None:
+            yield SarifFile(self.sarif)
 
 
 def collect(places: Sequence[str], targets: Targets, fail_on: Severity | None) -> int:
@@ -61,7 +65,7 @@ def collect(places: Sequence[str], targets: Targets, fail_on: Severity | None) -
     codes: set[int] = set()
     problems: list[str] = []
     with ExitStack() as stack:
-        files = targets.files()
+        files = list(targets.files(fail_on or Severity.WARNING))
         for file in files:
             stack.callback(file.close)
         for trial in _once(places):

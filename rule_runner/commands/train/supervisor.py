@@ -242,11 +242,12 @@ class Supervisor:
             verdicts = summary(judged.rules, judged.saved.left_out) or "no verdicts"
             say(f"Training {number}: {verdicts}, in {short(judged.output)}")
         outcomes = {rule.outcome for rule in judged.rules}
-        form = self._config.request.format
-        if form != "table":
+        request = self._config.request
+        if request.format != "table":
             loaded = [rule.loaded for rule in self._config.evaluation.rules]
             code = EXIT_ISSUES if self._fails([judged]) else 0
-            print(document(judged.result, form, loaded, code), flush=True)
+            text = document(judged.result, request.format, loaded, code, request.fails_on)
+            print(text, flush=True)
         elif len(self._trainings) <= PRINTED or not outcomes <= UNREMARKABLE:
             judged.show()
         self._say_problem(judged)

@@ -11,6 +11,7 @@ import reports
 import structlog
 
 from rule_runner.config.defaults import RuleMode
+from rule_runner.config.request import EvaluationRequest
 from rule_runner.containers.results import (
     bring_to_an_end,
     combined,
@@ -245,9 +246,14 @@ def test_of_a_trial_that_no_container_told_of_the_coverage_is_known() -> None:
     ],
 )
 def test_results_are_printed_in_the_form_asked_for(
-    form: str, begins: str, capsys: pytest.CaptureFixture[str]
+    form: Any, begins: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    show(compose("/t", [], [result()]), form, Path("/out"), Path("/out/report.html"))
+    show(
+        compose("/t", [], [result()]),
+        EvaluationRequest(format=form),
+        Path("/out"),
+        Path("/out/report.html"),
+    )
     printed = capsys.readouterr().out
     assert printed.startswith(begins)
     if form == "json":

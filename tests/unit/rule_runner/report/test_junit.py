@@ -7,6 +7,7 @@ import outcomes
 import pytest
 import xmlschema
 
+from rule_core.severity import Severity
 from rule_runner.report.junit import junit
 from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult
 
@@ -59,6 +60,16 @@ def test_what_a_rule_that_is_only_observed_found_is_reported_and_no_failure() ->
     assert [child.tag for child in case] == ["system-out"]
     expected = ["mode observe", "IssuesFound at step 3 (observed)", *FINDINGS.split("\n")]
     assert told(case)[1:] == expected
+
+
+def test_an_issue_less_serious_than_the_limit_is_reported_and_no_failure() -> None:
+    result = outcomes.of(outcomes.mild(), outcomes.met("Broken"))
+    for severity, failed in ((Severity.WARNING, ["Mild", "Broken"]), (Severity.ERROR, ["Broken"])):
+        root = fromstring(junit(result, severity))
+        cases = {case.attrib["name"]: case for case in root.iter("testcase")}
+        assert [name for name in cases if cases[name].find("failure") is not None] == failed
+        assert root.attrib["failures"] == str(len(failed))
+    assert any(line.startswith("IssuesFound") for line in told(cases["Mild"]))
 
 
 def test_findings_that_are_not_listed_are_counted() -> None:

@@ -78,6 +78,25 @@ def test_junit_has_a_suite_for_each_trial_and_a_failure_for_what_still_holds() -
     assert (root.get("failures"), root.get("errors")) == ("1", "0")
 
 
+@pytest.mark.parametrize(
+    ("options", "code", "failures"),
+    [
+        pytest.param([], 0, 1, id="no severity"),
+        pytest.param(["--fail-on", "warning"], 10, 1, id="warning"),
+        pytest.param(["--fail-on", "error"], 0, 0, id="error"),
+    ],
+)
+def test_junit_fails_for_what_the_exit_code_fails_for(
+    options: list[str], code: int, failures: int
+) -> None:
+    path = Path("runs/over.csv")
+    pairs = zip(np.linspace(1.0, 0.1, 40), np.linspace(1.0, 2.0, 40), strict=True)
+    rows = [f"{epoch},{train},{held_out}" for epoch, (train, held_out) in enumerate(pairs)]
+    path.write_text("\n".join(["epoch,loss,val_loss", *rows, ""]))
+    assert junit(str(path), *options)[0] == code
+    assert junit(str(path), "--again", *options)[1].get("failures") == str(failures)
+
+
 def test_sarif_has_the_findings_of_all_trials_with_their_places() -> None:
     code, run = sarif("runs", "--fail-on-issues")
     assert code == run["invocations"][0]["exitCode"] == 10

@@ -86,6 +86,18 @@ def test_trials_whose_issues_have_recovered_count_apart(tmp_path: Path) -> None:
     assert fleets.fleet(*arguments).exit_code == 0
 
 
+@pytest.mark.parametrize(("severity", "failures"), [("warning", "2"), ("error", "1")])
+def test_junit_fails_for_what_the_exit_code_fails_for(
+    tmp_path: Path, severity: str, failures: str
+) -> None:
+    for name in ("warning", "error"):
+        reports.save(tmp_path / "out" / name, reports.fired("A", severity=name))
+    report = tmp_path / "all.xml"
+    targets = ("--junit", report, "--fail-on", severity)
+    assert fleets.fleet("collect", tmp_path / "out", *targets).exit_code == 10
+    assert ET.parse(report).getroot().get("failures") == failures
+
+
 def result_of(trial: str) -> Path:
     return next(Path("out").glob(f"{trial}-*/results.json"))
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -49,6 +49,7 @@ class Verdict(NamedTuple):
     """What was found in a run: the step of the first finding of each rule, and all steps."""
 
     rules: Mapping[str, int | None]
+    roots: Sequence[str]  # the rule that is the root cause of each incident
     first: int
     last: int
 
@@ -125,23 +126,30 @@ def judge(rule_runner: str, run: Path, results: Path) -> Verdict | None:
         if rule["outcome"] == "IssuesFound" and rule["severity"] in {"error", "warning"}
         if rule.get("state") != "recovered"
     }
+    roots = [
+        rule["rule"]
+        for evaluation in evaluations
+        for incident in evaluation["incidents"]
+        for rule in evaluation["rules"]
+        if rule["configuration_name"] == incident["root"]
+    ]
     ends = [evaluation["trial"] for evaluation in evaluations]
     first = min(end["first_step"] or 0 for end in ends)
-    return Verdict(rules, first, max(end["last_step"] or 0 for end in ends))
+    return Verdict(rules, roots, first, max(end["last_step"] or 0 for end in ends))
 
 
-def names(row: Row, verdict: Verdict) -> list[str]:
-    """Return the rules that name the fault of a run."""
+def names(row: Row, rules: Collection[str]) -> list[str]:
+    """Return those of some rules that name the fault of a run."""
     faults = {row["fault"], row["second_fault"]}
-    fitting: set[str] = set().union(*(FITTING.get(fault, set(verdict.rules)) for fault in faults))
-    return sorted(fitting & set(verdict.rules))
+    fitting: set[str] = set().union(*(FITTING.get(fault, set(rules)) for fault in faults))
+    return sorted(fitting & set(rules))
 
 
 def delays(judged: Sequence[tuple[Row, Verdict | None]]) -> Iterator[float]:
     """Yield how late each fault was named, as a share of its run."""
     for row, verdict in judged:
         if verdict is not None and row["from_step"].isdecimal() and verdict.last > verdict.first:
-            steps = [verdict.rules[rule] for rule in names(row, verdict)]
+            steps = [verdict.rules[rule] for rule in names(row, verdict.rules)]
             known = [step for step in steps if step is not None]
             if known and verdict.first <= int(row["from_step"]) <= verdict.last:
                 yield (min(known) - int(row["from_step"])) / (verdict.last - verdict.first)
@@ -156,13 +164,16 @@ def report(judged: Sequence[tuple[Row, Verdict | None]]) -> None:
         read = [verdict for verdict in healthy if verdict is not None]
         accused = [verdict for verdict in read if verdict.rules]
         seen = [(row, verdict) for row, verdict in faulty if verdict is not None]
-        named = [row for row, verdict in seen if names(row, verdict)]
+        named = [row for row, verdict in seen if names(row, verdict.rules)]
         found = [row for row, verdict in seen if verdict.rules]
         print("labels without a doubt:" if sure else "all labels:")
         print(f"  healthy: {len(read)} of {len(healthy)} read, {len(accused)} accused", end=" ")
         print(f"{dict(Counter(rule for verdict in accused for rule in verdict.rules))}")
         print(f"  faulty: {len(seen)} of {len(faulty)} read, {len(named)} named", end=" ")
         print(f"{dict(Counter(row['fault'] for row in named))}, {len(found)} with any finding")
+        right = [row for row, verdict in seen if names(row, verdict.roots[:1])]
+        single = [row for row, verdict in seen if len(verdict.roots) == 1]
+        print(f"  of those: root cause right in {len(right)}, one incident in {len(single)}")
         late = sorted(delays(of))
         if late:
             print(f"  median delay: {statistics.median(late):.0%} of the run ({len(late)} faults)")
@@ -172,11 +183,12 @@ def write(path: Path, judged: Sequence[tuple[Row, Verdict | None]]) -> None:
     """Write the verdict on each run."""
     with path.open("w", newline="") as file:
         table: Any = csv.writer(file, lineterminator="\n")
-        table.writerow(["case", "label", "fault", "read", "rules"])
+        table.writerow(["case", "label", "fault", "read", "rules", "roots"])
         for row, verdict in judged:
             rules = "" if verdict is None else " ".join(sorted(verdict.rules))
+            roots = "" if verdict is None else " ".join(verdict.roots)
             is_read = "no" if verdict is None else "yes"
-            table.writerow([row["case"], row["label"], row["fault"], is_read, rules])
+            table.writerow([row["case"], row["label"], row["fault"], is_read, rules, roots])
 
 
 if __name__ == "__main__":

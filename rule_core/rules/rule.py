@@ -57,9 +57,6 @@ class Rule(ABC):
         By default gradients, a guess.
     NEEDS_VALUES
         Whether reductions of these tensors are not enough.
-    JUDGES_RUN
-        Whether the rule judges the run as a whole, in `invoke_at_end`. Its answer counts even if a
-        log may still grow, since it is judged as it is.
     trials
         The base trial and the other trials.
     required_inputs
@@ -76,7 +73,6 @@ class Rule(ABC):
     SEVERITY: ClassVar[Severity] = Severity.ERROR
     SAVED: ClassVar[tuple[str, ...]] = ("gradients",)
     NEEDS_VALUES: ClassVar[bool] = True
-    JUDGES_RUN: ClassVar[bool] = False
     required_inputs: Sequence[RequiredInput] = ()
     _output_dir: Path | None = None
 

@@ -150,8 +150,7 @@ def _cover(job: RuleJob) -> list[int]:
 
 def _finish(job: RuleJob, steps: Sequence[int]) -> bool:
     """Let a rule finish; return whether the status changed."""
-    has_ended = job.step_source.ended or job.config.loaded.rule_class.JUDGES_RUN
-    complete = has_ended and job.position >= max(steps, default=-1)
+    complete = job.step_source.is_loaded and job.position >= max(steps, default=-1)
     return job.finish(complete=complete)
 
 

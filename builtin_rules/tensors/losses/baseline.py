@@ -39,7 +39,6 @@ class Baseline(DeclaredRule):
     was resumed, the repeated steps count.
     """
 
-    JUDGES_RUN = True
     READS = "the losses, metrics, rewards, gradient norms, speeds and times of the whole run."
     baseline = Declared[str](
         FileParam("", "File of 'rule-runner baseline make' with the bands.", required=True)

@@ -3,6 +3,7 @@
 import gc
 import io
 import json
+import math
 import os
 import re
 import signal
@@ -182,6 +183,20 @@ def test_a_running_trial_is_judged_up_to_its_last_step(runs: Path) -> None:
     assert done.stdout.startswith("runs/a: ")
     assert " (may still grow)\n" in done.stdout
     assert "rules from losses and gradients; learning rates, weights" in done.stdout
+
+
+def test_a_log_that_was_just_written_is_judged_as_if_it_had_ended(tmp_path: Path) -> None:
+    losses = [2.3 + 0.01 * math.sin(7 * step) for step in range(60)]
+    log = tmp_path / "log.csv"
+    log.write_text("step,loss\n" + "".join(f"{step},{loss}\n" for step, loss in enumerate(losses)))
+    done = check(str(log), "--fail-on-issues")
+    assert done.exit_code == 10
+    assert ": suspicious since step 59, judged by " in done.stdout
+    assert " (may still grow)\n" in done.stdout
+    with log.open("a") as file:
+        file.writelines(f"{step},{2.3 * 0.98 ** (step - 60)}\n" for step in range(60, 260))
+    done = check(str(log), "--fail-on-issues")
+    assert (done.exit_code, "looks healthy" in done.stdout) == (0, True)
 
 
 def test_running_trials_are_followed_after_ended_ones(

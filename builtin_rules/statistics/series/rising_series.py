@@ -115,6 +115,11 @@ class RisingSeries:
         least = max(rise, spread(rows), 1e-6 * self.highest, 1e-300)
         return rises([-value for value in blocks], least)
 
+    def is_constant(self) -> bool:
+        """Return whether all rows are equal, but for the latest, which do not fill a block yet."""
+        blocks = self._levels.blocks()
+        return max(blocks) - min(blocks) <= 1e-9 * self.highest
+
     def mean(self) -> float:
         """Return the mean of all rows but the latest, which do not fill a block yet."""
         return mean(self._levels.blocks())

@@ -53,12 +53,13 @@ class MetricNotImproving(DeclaredRule):
     recall, correlation, BLEU, ROUGE or the like, of training or of evaluation. The condition is
     met for a metric of `rows` rows or more if
 
-    - no metric of the run has risen by the Mann-Kendall test, which is exact for few rows;
+    - no metric of its mode has risen by the Mann-Kendall test, which is exact for few rows;
     - this one has certainly not risen by 0.05, or by the spread of a row, in the same test;
     - its mean is within 0.05 of the level of chance: 0.5 for the area under a ROC curve, and 0 for
       all others but accuracies. For accuracies, F1 scores, overlaps, precision and recall it
-      is enough that the mean is below `good`, of 1 or of 100 percent, if no loss of the run has
-      fallen by 20 %, or by 1 % and in the second half of its rows too.
+      is enough that the mean is below `good`, of 1 or of 100 percent, if all rows are equal, as
+      they are if one class is predicted, or if no metric of the other mode has risen and no loss
+      has fallen by 20 %, or by 1 % and in the second half of its rows too.
 
     NaN and infinity are left out. Each metric and worker is judged by itself. Adversarial and
     reinforcement trainings are not judged, nor runs that were resumed, which have learned before,
@@ -104,17 +105,18 @@ class MetricNotImproving(DeclaredRule):
 
     def invoke_at_end(self, step: int) -> bool:
         """Judge what the end of the data tells of each metric."""
-        is_resumed = step_in_segment(step) != step
-        if is_resumed or any(metric.has_risen() for metric in self._metrics.values()):
-            return False
-        learns = any(
+        if step_in_segment(step) != step:
+            return False  # it has learned before
+        risen = {mode for (mode, _), metric in self._metrics.items() if metric.has_risen()}
+        learns = bool(risen) or any(
             loss.total_fall() >= LEARNED_PERCENT or loss.still_falls()
             for loss in self._losses.values()
         )
         answers = [
             self.record(key, step, METRIC, *metric.ends(), met=True, note="Never rose.")
-            for (_, key), metric in self._metrics.items()
-            if metric.rows >= self.rows
+            for (mode, key), metric in self._metrics.items()
+            if mode not in risen
+            and metric.rows >= self.rows
             and self._is_poor(key[0], metric, learns=learns)
             and metric.stays(LEAST_RISE * _scale(metric))
         ]
@@ -125,9 +127,10 @@ class MetricNotImproving(DeclaredRule):
         level = metric.mean() / _scale(metric)
         if _OF_CURVE.search(name):
             return abs(level - 0.5) <= CHANCE_MARGIN
-        if abs(level) <= CHANCE_MARGIN and not _OF_ACCURACY.search(name):
-            return True
-        return level < self.good and not learns and not _OF_ZERO.search(name)
+        if abs(level) <= CHANCE_MARGIN:
+            return not (learns and _OF_ACCURACY.search(name))  # there may be many classes
+        is_poor = level < self.good and (metric.is_constant() or not learns)
+        return is_poor and not _OF_ZERO.search(name)
 
 
 def _scale(metric: RisingSeries) -> float:

@@ -34,6 +34,12 @@ def test_a_series_that_stays_may_rise_by_less_than_asked() -> None:
     assert not series_of(np.ones(4)).stays(rise=0.05)  # too few
 
 
+@pytest.mark.parametrize("last", [0.2, 0.2001])
+def test_a_constant_series_has_equal_rows(last: float) -> None:
+    series = series_of(np.array([0.2] * 30 + [last] * 10))
+    assert series.is_constant() == (last == 0.2)
+
+
 def test_rows_highest_and_means() -> None:
     series = series_of([-3.0, 1.0, 1.0, 1.0])
     assert (series.rows, series.highest, series.mean()) == (4, 3.0, 0.0)

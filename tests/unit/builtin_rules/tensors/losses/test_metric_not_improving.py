@@ -15,6 +15,7 @@ from rule_runner.config.defaults import Isolation
 
 AT = np.arange(20)
 LEVEL = np.ones(20)
+WAVERS = 1.0 + 0.001 * (-1.0) ** AT
 FALLS = 2.0 * 0.9**AT
 
 
@@ -64,8 +65,21 @@ def test_levels(name: str, level: float, *, is_met: bool) -> None:
     ],
 )
 def test_losses_that_fall(name: str, level: float, loss: Sequence[float], *, is_met: bool) -> None:
-    judged = judge_rows(MetricNotImproving, rows_of(**{"loss": loss, name: level * LEVEL}))
+    judged = judge_rows(MetricNotImproving, rows_of(**{"loss": loss, name: level * WAVERS}))
     assert judged.met == ([19] if is_met else [])
+
+
+@pytest.mark.parametrize(("level", "is_met"), [(0.2, True), (0.01, False), (0.9, False)])
+def test_falling_losses_do_not_excuse_an_accuracy_that_is_constant(
+    level: float, *, is_met: bool
+) -> None:
+    rows = rows_of(loss=FALLS, val_acc=level * LEVEL)
+    assert judge_rows(MetricNotImproving, rows).met == ([19] if is_met else [])
+
+
+def test_a_metric_of_training_that_rises_does_not_excuse_one_of_evaluation() -> None:
+    rows = rows_of(loss=FALLS, acc=1.0 - FALLS / 2, val_acc=0.2 * LEVEL)
+    assert judge_rows(MetricNotImproving, rows).met == [19]
 
 
 def test_a_resumed_run_may_have_learned_before() -> None:
@@ -74,7 +88,7 @@ def test_a_resumed_run_may_have_learned_before() -> None:
 
 
 def test_one_metric_that_rises_excuses_the_others() -> None:
-    rows = rows_of(val_acc=0.5 * LEVEL, train_acc=0.5 + 0.01 * AT)
+    rows = rows_of(val_acc=0.5 * WAVERS, train_acc=0.5 + 0.01 * AT)
     assert not judge_rows(MetricNotImproving, rows).met
 
 

@@ -58,8 +58,9 @@ class MetricNotImproving(DeclaredRule):
     - its mean is within 0.05 of the level of chance: 0.5 for the area under a ROC curve, and 0 for
       all others but accuracies. For accuracies, F1 scores, overlaps, precision and recall it
       is enough that the mean is below `good`, of 1 or of 100 percent, if all rows are equal, as
-      they are if one class is predicted, or if no metric of the other mode has risen and no loss
-      has fallen by 20 %, or by 1 % and in the second half of its rows too.
+      they are if one class is predicted, and no loss of its mode falls in the second half of its
+      rows; or if no metric of the other mode has risen and no loss has fallen by 20 %, or by 1 %
+      and in the second half of its rows too.
 
     NaN and infinity are left out. Each metric and worker is judged by itself. Adversarial and
     reinforcement trainings are not judged, nor runs that were resumed, which have learned before,
@@ -108,28 +109,28 @@ class MetricNotImproving(DeclaredRule):
         if step_in_segment(step) != step:
             return False  # it has learned before
         risen = {mode for (mode, _), metric in self._metrics.items() if metric.has_risen()}
-        learns = bool(risen) or any(
-            loss.total_fall() >= LEARNED_PERCENT or loss.still_falls()
-            for loss in self._losses.values()
+        improving = {mode for (mode, _), loss in self._losses.items() if loss.still_falls()}
+        learns = bool(risen or improving) or any(
+            loss.total_fall() >= LEARNED_PERCENT for loss in self._losses.values()
         )
         answers = [
             self.record(key, step, METRIC, *metric.ends(), met=True, note="Never rose.")
             for (mode, key), metric in self._metrics.items()
             if mode not in risen
             and metric.rows >= self.rows
-            and self._is_poor(key[0], metric, learns=learns)
+            and self._is_poor(key[0], metric, learns=learns, improves=mode in improving)
             and metric.stays(LEAST_RISE * _scale(metric))
         ]
         return any(answers)
 
-    def _is_poor(self, name: str, metric: RisingSeries, *, learns: bool) -> bool:
+    def _is_poor(self, name: str, metric: RisingSeries, *, learns: bool, improves: bool) -> bool:
         """Return whether the level is that of chance, or may be and nothing was learned."""
         level = metric.mean() / _scale(metric)
         if _OF_CURVE.search(name):
             return abs(level - 0.5) <= CHANCE_MARGIN
         if abs(level) <= CHANCE_MARGIN:
             return not (learns and _OF_ACCURACY.search(name))  # there may be many classes
-        is_poor = level < self.good and (metric.is_constant() or not learns)
+        is_poor = level < self.good and (not learns or (metric.is_constant() and not improves))
         return is_poor and not _OF_ZERO.search(name)
 
 

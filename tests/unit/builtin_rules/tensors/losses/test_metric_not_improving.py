@@ -77,6 +77,11 @@ def test_falling_losses_do_not_excuse_an_accuracy_that_is_constant(
     assert judge_rows(MetricNotImproving, rows).met == ([19] if is_met else [])
 
 
+def test_a_loss_of_its_mode_that_falls_excuses_an_accuracy_that_is_constant() -> None:
+    rows = rows_of(val_loss=FALLS, val_acc=0.2 * LEVEL)
+    assert not judge_rows(MetricNotImproving, rows).met
+
+
 def test_a_metric_of_training_that_rises_does_not_excuse_one_of_evaluation() -> None:
     rows = rows_of(loss=FALLS, acc=1.0 - FALLS / 2, val_acc=0.2 * LEVEL)
     assert judge_rows(MetricNotImproving, rows).met == [19]

@@ -22,7 +22,7 @@ class RewardTrend:
 
     def rises(self) -> bool:
         """Return whether a reward has risen and not lost half of its gain."""
-        return any(reward.has_gained() and not reward.is_lost for reward in self._rewards.values())
+        return any(reward.has_gained() for reward in self._rewards.values())
 
     def is_of_policy(self, trial: Any) -> bool:
         """Return whether a policy is trained: there are rewards, or names that tell it."""

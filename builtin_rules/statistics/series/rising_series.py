@@ -98,9 +98,9 @@ class RisingSeries:
         return NOISES * max(self._window.noise(), noise(self._levels.blocks()))
 
     def has_gained(self) -> bool:
-        """Return whether the series has risen, or was certainly higher than at the start."""
+        """Return whether the series has risen since the start, and has not lost its gain."""
         gain = self._best - statistics.median(self._first)
-        return self.has_risen() or gain > self._margin()
+        return not self.is_lost and (self.has_risen() or gain > self._margin())
 
     def has_risen(self) -> bool:
         """Return whether the series has risen since the start."""

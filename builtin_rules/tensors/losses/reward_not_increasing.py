@@ -32,7 +32,8 @@ class RewardNotIncreasing(DeclaredRule):
       first five rows, and exceeds four times the noise of a row. It has recovered when the level
       is above that limit again.
     - Never rose: at the end of the data no reward has risen by the Mann-Kendall test, which is
-      exact for few rows, and this one certainly not by the spread of a row. It takes five rows.
+      exact for few rows, or gained anything that it has kept, and this one has certainly not risen
+      by the spread of a row. It takes five rows.
       Rewards of at most 1 that are above 0.8 on average have nothing to gain and are not reported,
       nor is a run that was resumed: it has learned before.
 
@@ -72,7 +73,7 @@ class RewardNotIncreasing(DeclaredRule):
     def invoke_at_end(self, step: int) -> bool:
         """Judge what the end of the data tells of each reward."""
         is_resumed = step_in_segment(step) != step
-        may_rise = is_resumed or any(reward.has_risen() for reward in self._rewards.values())
+        may_rise = is_resumed or any(reward.has_gained() for reward in self._rewards.values())
         answers = [False]
         for (mode, key), reward in self._rewards.items():
             loss = reward.end()

@@ -36,6 +36,8 @@ def test_the_cases_pass() -> None:
         pytest.param(LOSES[:240], 239, id="lost-at-the-end"),
         pytest.param(LOSES[:215], None, id="lost-for-too-few-rows"),
         pytest.param(-LEARNS, 399, id="falls"),
+        # As blocks of rows, most of which are level: no test of a trend sees the rise.
+        pytest.param(np.where(AT < 8, -50.0, 90.0 + 0.1 * (-1.0) ** AT), None, id="rises-early"),
         pytest.param(np.r_[np.zeros(300), LEARNS[:100]], None, id="rises-late"),
     ],
 )

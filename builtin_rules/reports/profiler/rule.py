@@ -13,7 +13,7 @@ from builtin_rules.reports.profiler.step_history import StepHistory
 from builtin_rules.reports.profiler.sub_rules import SUB_RULES, SharedWindow, SubRule
 from builtin_rules.reports.profiler.usage_history import UsageHistory
 from builtin_rules.reports.report_writer import ReportWriter
-from smdebug.rules.extensions import Clock, SystemClock, set_parameters
+from smdebug.rules.extensions import Clock, Quantity, SystemClock, set_parameters
 
 NOTHING: Final = "no profiler data in this window"
 TRIGGERED: Final = "triggered"
@@ -40,6 +40,7 @@ class ProfilerReport(WindowRule):
 
     READS = "the system metrics and framework events that its rules read."
     PARAMS = parameters.declared()
+    QUANTITIES = (Quantity(TRIGGERED, "how often a rule was triggered"),)
     scan_interval_us = MINUTE_US
     met_if_triggered: bool
 
@@ -107,7 +108,7 @@ class ProfilerReport(WindowRule):
             self._writer.finish(self.folder)
         met = [rule for rule in self.rules if self.met_if_triggered and rule.triggered]
         for rule in met:
-            self.found(step, rule.name, measured=rule.triggered, limit=0, note=TRIGGERED)
+            self.found(step, rule.name, measured=rule.triggered, limit=0, quantity=TRIGGERED)
         return bool(met)
 
     def details(self) -> dict[str, Any]:

@@ -405,3 +405,4 @@ def test_a_report_whose_condition_is_met(profile: str, tmp_path: Path) -> None:
     found = rules["ProfilerReport"]
     assert (result.exit_code, found["status"], found["step"]) == (10, "IssuesFound", 10)
     assert [one["tensor"] for one in found["evidence"]] == ["CPUBottleneck", "LowGPUUtilization"]
+    assert found["evidence"][0]["summary"] == "CPUBottleneck found something; the report says what."

@@ -1,6 +1,7 @@
 """The pages on the built-in rules: whole, current, and of what the rules declare."""
 
 import json
+import re
 import runpy
 import shutil
 import subprocess
@@ -14,16 +15,20 @@ import reports
 from rich.console import Console
 
 from builtin_rules import RULES
-from builtin_rules.rule_page import rule_page, rule_summary
+from builtin_rules.rule_page import finding_texts, rule_page, rule_summary
+from rule_core.rules.evidence import Finding
 from rule_core.rules.params import FloatParam, PatternsParam
+from rule_core.severity import Severity
 from rule_runner.commands import rules as catalogue
 from rule_runner.commands.rule_tests import run_rule_tests
 from rule_runner.config.defaults import Isolation
 from rule_runner.errors import UnknownRuleError
+from rule_runner.loading.loader import every_builtin
 from rule_runner.report import rule_pages
 from rule_runner.report.html.series import drawings
 from rule_runner.report.html.svg_chart import COLOURED
-from rule_runner.results.file_names import MEASUREMENTS
+from rule_runner.report.text import evidence
+from rule_runner.results.schema import Evidence, RuleResult
 from smdebug.rules import Rule
 from smdebug.rules.extensions import Page, Quantity
 
@@ -58,6 +63,12 @@ class Bare(Rule):
 @pytest.fixture
 def declared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("builtin_rules.RULES", {"Declared": Declared, "Bare": Bare})
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.syspath_prepend(SCRIPT.parent)  # as when it is run
+    return runpy.run_path(str(SCRIPT))
 
 
 def run(*arguments: object) -> "subprocess.CompletedProcess[str]":
@@ -125,12 +136,15 @@ def test_the_pages_in_docs_are_current() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_pages_show_what_is_printed_of_a_finding() -> None:
-    # These need a file of good runs, a report, several segments, and another trial, which no case
-    # of the examples has.
-    without = {"Baseline", "CreateXgboostReport", "ResumeLostState", "SimilarAcrossRuns"}
-    pages = {name: (FOLDER / f"{name}.md").read_text("utf-8") for name in RULES}
-    assert {name for name in RULES if "prints, for example:\n\n> " not in pages[name]} == without
+# They only write reports: their condition is never met, whatever the data.
+SILENT = {"CreateXgboostReport", "OverallFrameworkMetrics", "OverallSystemUsage"}
+
+
+def test_the_page_of_each_rule_that_can_find_something_shows_what_is_printed() -> None:
+    pages = {name: (FOLDER / f"{name}.md").read_text("utf-8") for name in every_builtin()}
+    shown = {name for name, text in pages.items() if "prints, for example:\n\n> " in text}
+    assert pages.keys() - shown == SILENT
+    assert [name for name in SILENT if "\n\nNever met: " not in pages[name]] == []
 
 
 def test_the_cases_of_the_pages_pass() -> None:
@@ -156,20 +170,49 @@ def test_what_is_not_current_is_named_and_mended(tmp_path: Path) -> None:
     assert not (folder / "Gone.md").exists()
 
 
+def found(quantity: str, where: str, **more: Any) -> RuleResult:
+    """Return the result of a rule of profiler data with a finding in today's words."""
+    finding = Finding(3, "gpu0", "algo-1", 1 / 3, 0.1, quantity=quantity, **more)
+    summary, advice = finding_texts("LowGPUUtilization").explain(finding, where, "window 3")
+    fields = finding.step, finding.tensor, finding.worker, finding.measured, finding.limit
+    note = Evidence(0, None, None, None, None, "Noted.", severity=Severity.NOTE)
+    said = Evidence(*fields, finding.note, summary=summary, advice=advice)
+    return reports.result("LowGPUUtilization", "IssuesFound", evidence=[note, said], unit="window")
+
+
 def test_an_example_becomes_a_picture(tmp_path: Path) -> None:
     output, folder = tmp_path / "out", tmp_path / "rules"
     values = {step: 1 / (3 + step) for step in range(1000)}
-    many = [reports.series(values, met=[997], tensor=f"t{n}") for n in range(9)]
-    reports.save(output, reports.fired(), reports.measurements(*many))
-    done = run("--example", "VanishingGradient", output, "--folder", folder)
+    many = [reports.series(values, met=[997], tensor=f"t{n}", segment=1) for n in range(9)]
+    result = found("p5", "gpu0 of algo-1")
+    reports.save(output, result, reports.measurements(reports.series({3: 1.0}, met=[3]), *many))
+    done = run("--example", "LowGPUUtilization", output, "--folder", folder)
     assert (done.returncode, done.stderr) == (0, "")
-    example = json.loads((folder / "examples" / "VanishingGradient.json").read_text())
+    example = json.loads((folder / "examples" / "LowGPUUtilization.json").read_text())
     assert [one["tensor"] for one in example["series"]] == [f"t{n}" for n in range(6)]
     first = example["series"][0]
     assert (first["steps"][:2], first["measured"][0], first["met"]) == ([0, 5], 0.33333, [997])
-    assert 997 in first["steps"]
-    assert (folder / "VanishingGradient.svg").read_text().startswith("<svg ")
-    assert "(VanishingGradient.svg)" in (folder / "VanishingGradient.md").read_text()
+    assert (997 in first["steps"], first["segment"]) == (True, 1)
+    assert (folder / "LowGPUUtilization.svg").read_text().startswith("<svg ")
+    page = (folder / "LowGPUUtilization.md").read_text()
+    assert "(LowGPUUtilization.svg)" in page
+    printed = evidence(result.evidence[1], "window")
+    assert "(window 3, measured 0.333333, limit 0.1)" in printed
+    assert f"prints, for example:\n\n> {printed}\n" in page
+
+
+@pytest.mark.parametrize("quantity", ["p95", "p5"])
+@pytest.mark.parametrize("where", ["gpu0", "gpu0 of algo-1"])
+def test_the_finding_of_an_example_is_put_into_words_again(
+    tmp_path: Path, script: dict[str, Any], quantity: str, where: str
+) -> None:
+    result = found(quantity, where, note="Fluctuates.")
+    script["take_example"]("LowGPUUtilization", reports.save(tmp_path / "out", result), tmp_path)
+    example = script["read_example"](tmp_path, "LowGPUUtilization")
+    stored = example.finding
+    assert (stored.quantity, stored.where, example.series) == (quantity, where, [])
+    assert not stored.evidence.sentences
+    assert script["explained"]("LowGPUUtilization", stored) == result.evidence[1]
 
 
 def test_a_picture_is_a_file_of_its_own() -> None:
@@ -185,9 +228,13 @@ def test_a_picture_is_a_file_of_its_own() -> None:
     assert sum("script" in (one or "") for one in texts) == COLOURED
 
 
-def test_a_rule_job_that_measured_nothing_is_no_example(tmp_path: Path) -> None:
-    reports.save(tmp_path, reports.result(), reports.measurements())
-    done = run("--example", "AllZero", tmp_path, "--folder", tmp_path / "rules")
-    assert done.returncode == 1
-    assert done.stderr == f"Rule job {str(tmp_path)!r} has no measurements. Choose another one.\n"
-    assert (tmp_path / MEASUREMENTS).exists()
+@pytest.mark.parametrize("summary", [None, "What was said in earlier versions."])
+def test_a_rule_job_without_a_finding_in_todays_words_is_no_example(
+    tmp_path: Path, script: dict[str, Any], summary: str | None
+) -> None:
+    findings = [Evidence(1, None, "worker_0", 1.0, 0.5, None, summary=summary)] if summary else []
+    output = reports.save(tmp_path / "out", reports.result("AllZero", evidence=findings))
+    said = f"Rule job {str(output)!r} has no finding in today's words. Evaluate the rule again."
+    with pytest.raises(SystemExit, match=re.escape(said)):
+        script["take_example"]("AllZero", output, tmp_path)
+    assert not (tmp_path / "examples").exists()

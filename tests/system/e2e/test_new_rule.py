@@ -72,11 +72,13 @@ def test_a_new_rule_passes_its_tests_and_those_of_every_rule(tree: Path) -> None
         *FILES[2:],
         "SEVERITY",
         "PARAMS",
-        "tests/system/evaluation/test_every_rule.py",
+        "builtin_rules/causes.py",
+        "tests/system/evaluation",
     ):
         assert name in done.stdout
     tests = (
         "tests/unit/builtin_rules/tensors/losses/test_loss_too_high.py",
+        "tests/unit/builtin_rules/test_rule_page.py",
         "tests/system/evaluation/test_every_rule.py",
     )
     chosen = "LossTooHigh or loss_too_high or table"

@@ -28,8 +28,7 @@ from rule_runner.loading.loader import every_builtin
 from rule_runner.logs import through_logging
 from rule_runner.notify.delivery import DEADLINE_S
 from rule_runner.notify.event import check_source
-from rule_runner.report.html.notebook import remember_measurements
-from rule_runner.results.schema import EvaluationResult
+from rule_runner.report.html.notebook import ShownResult
 
 Place = str | os.PathLike[str]
 Rules = Iterable[DebuggerRule | ProfilerRule | Mapping[str, Any] | str] | Mapping[str, Any] | Place
@@ -71,7 +70,7 @@ def evaluate(
     tag_run: bool = False,
     measure_on: str | None = None,
     measurements: Place | None = None,
-) -> EvaluationResult:
+) -> ShownResult:
     """Evaluate rules over a trial, and return the result of each rule.
 
     Signal handlers stay as they are: Ctrl-C raises KeyboardInterrupt. Nothing is printed, and log
@@ -110,7 +109,7 @@ def evaluate(
 
     Returns
     -------
-    EvaluationResult
+    ShownResult
         Includes rules with an invalid configuration, with status ``Error`` and the reason.
 
     Raises
@@ -180,8 +179,7 @@ def evaluate(
         tagged(config, outcome.result)
         problems = outcome.sentences(str(config.output), str(config.output))
         result = with_fields(outcome.result, notes=[*outcome.result.notes, *problems])
-        remember_measurements(result, config.output)
-        return result
+        return ShownResult.of(result, config.output)
 
 
 def check(
@@ -234,12 +232,16 @@ def check(
             quiet=True,
         )
         result = judge_trials([os.fspath(root) for root in roots], request, Signals(), again=again)
-        for trial in result.trials:
-            if trial.evaluation is not None:
-                remember_measurements(trial.evaluation, trial.results)
+        trials = [
+            with_fields(
+                trial,
+                evaluation=trial.evaluation and ShownResult.of(trial.evaluation, trial.results),
+                results=trial.results if output is not None else "",
+            )
+            for trial in result.trials
+        ]
     if output is not None:
-        return result
-    trials = [with_fields(trial, results="") for trial in result.trials]
+        return with_fields(result, trials=trials)
     return with_fields(result, trials=trials, results="", report="")
 
 

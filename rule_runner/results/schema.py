@@ -5,13 +5,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from rule_core.model.secret_names import MASK, is_secret
 from rule_core.model.segments import global_step, numbers_of, resumed_at, step_in_segment
-from rule_core.optional_imports import data_frame
 from rule_core.rules.evidence import Finding
 from rule_core.severity import Severity
 from rule_runner.results.acknowledgements import Acknowledgement, AcknowledgementKind
@@ -19,8 +18,6 @@ from rule_runner.results.json_text import JsonScalar, json_scalar, rfc3339, text
 from rule_runner.results.state import Coverage, RuleJobState, SegmentSteps, segment_steps
 from rule_runner.results.status import FindingState, Outcome, RuleStatus
 
-if TYPE_CHECKING:
-    from rule_core.optional_imports import DataFrame
 
 SCHEMA_VERSION: Final = 1
 STEP: Final = "step"
@@ -370,7 +367,7 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     not_saved: list[str] = []
 
 
-class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True):
     """The results of one evaluation: ``results.json``, and what ``--format json`` prints.
 
     Attributes
@@ -401,22 +398,6 @@ class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ended_at: str | None = None
     left_out: dict[str, str] = {}
     incidents: list[IncidentRecord] = []
-
-    def _repr_html_(self) -> str:
-        """Return the results as HTML, which notebooks show."""
-        from rule_runner.report.html.notebook import evaluation_html
-
-        return evaluation_html(self)
-
-    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
-        """Print the results as text in IPython."""
-        from rule_runner.report.text import lines
-
-        printer.text("\n".join(lines(self, folded=True)))
-
-    def to_pandas(self) -> "DataFrame":
-        """Return a frame with a row for each finding, and for each rule without one."""
-        return data_frame(finding_rows(self.rules))
 
 
 def finding_rows(rules: Iterable[RuleResult]) -> list[dict[str, object]]:

@@ -1,30 +1,36 @@
 """The results of runs as HTML for notebooks: a line for each run, its incidents, small curves."""
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import structs
 
 from rule_core.named_texts import NamedTexts
+from rule_core.optional_imports import data_frame
 from rule_runner.escape import printable
 from rule_runner.report.html.markup import NOTHING, Html, html, html_if
 from rule_runner.report.html.page import TEMPLATES, template_text
 from rule_runner.report.html.series import display_name
 from rule_runner.report.html.svg_chart import SvgChart
 from rule_runner.report.saved_results import saved_rule_job
-from rule_runner.report.text import headline, reason, sentence, verdict
+from rule_runner.report.text import headline, lines, reason, sentence, verdict
 from rule_runner.results.evaluations import UNREADABLE, read_measurements
 from rule_runner.results.issues.incidents import Incident, RunState, incidents, run_state
 from rule_runner.results.json_text import json_digest
 from rule_runner.results.measurements import MeasurementsFile
-from rule_runner.results.schema import EvaluationResult, RuleResult, in_order, summary
+from rule_runner.results.schema import EvaluationResult, RuleResult, finding_rows, in_order, summary
 from rule_runner.results.status import Outcome
+
+if TYPE_CHECKING:
+    from rule_core.optional_imports import DataFrame
 
 RUNS_IN_FULL: Final = 20  # of further runs, only the line is shown
 LINES_DRAWN: Final = 5
 CONSEQUENCES: Final = 8
-_MEASUREMENTS: Final = "_measurements"
 _FORMS: Final = NamedTexts(TEMPLATES / "notebook.html")
 
 
@@ -49,15 +55,31 @@ class NotebookRun(NamedTuple):
     left_out: Collection[str] = ()
 
 
-def remember_measurements(result: EvaluationResult, folder: str | Path) -> None:
-    """Let a result keep what its rules with issues measured, which its folder holds."""
-    try:
-        saved = read_measurements(str(folder))
-    except UNREADABLE:
-        return
-    names = {rule.configuration_name for rule in result.rules if rule.has_issues()}
-    kept = {name: record for name, record in saved.rules.items() if name in names}
-    vars(result)[_MEASUREMENTS] = MeasurementsFile(rules=kept)
+class ShownResult(EvaluationResult, frozen=True, kw_only=True, dict=True):
+    """Results of an evaluation that notebooks show, and that pandas takes."""
+
+    @classmethod
+    def of(cls, result: EvaluationResult, folder: str | Path) -> "ShownResult":
+        """Return a result with what its rules with issues measured, if its folder holds that."""
+        shown = cls(**structs.asdict(result))
+        with suppress(*UNREADABLE):
+            saved = read_measurements(str(folder))
+            names = {rule.configuration_name for rule in result.rules if rule.has_issues()}
+            kept = {name: record for name, record in saved.rules.items() if name in names}
+            vars(shown)["measurements"] = MeasurementsFile(rules=kept)  # no field: not in JSON
+        return shown
+
+    def _repr_html_(self) -> str:
+        """Return the results as HTML, which notebooks show."""
+        return evaluation_html(self)
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        """Print the results as text in IPython."""
+        printer.text("\n".join(lines(self, folded=True)))
+
+    def to_pandas(self) -> "DataFrame":
+        """Return a frame with a row for each finding, and for each rule without one."""
+        return data_frame(finding_rows(self.rules))
 
 
 def evaluation_html(result: EvaluationResult) -> str:
@@ -93,7 +115,7 @@ def _lines(sentences: Iterable[str]) -> list[Html]:
 
 def _run(run: NotebookRun, *, is_full: bool) -> Html:
     rules = run.evaluation.rules if run.evaluation and is_full else []
-    measurements = vars(run.evaluation).get(_MEASUREMENTS) if run.evaluation else None
+    measurements = getattr(run.evaluation, "measurements", None)
     return html(
         _FORMS["run"],
         tone=run.state.replace(" ", "-"),

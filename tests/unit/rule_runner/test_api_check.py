@@ -86,7 +86,7 @@ def test_what_it_shows_adds_nothing_to_its_json(runs: Path) -> None:
     assert "may still grow" in page
     assert "<svg" in page
     assert msgspec.json.encode(result) == before
-    assert b"_measurements" not in before
+    assert b"measurements" not in before
     evaluation = result.trials[0].evaluation
     assert evaluation is not None
     same = msgspec.json.decode(msgspec.json.encode(evaluation), type=type(evaluation))

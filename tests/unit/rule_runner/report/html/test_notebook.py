@@ -13,8 +13,8 @@ from rule_core.severity import Severity
 from rule_runner.report.html.notebook import (
     RUNS_IN_FULL,
     NotebookRun,
+    ShownResult,
     evaluation_html,
-    remember_measurements,
     runs_html,
 )
 from rule_runner.results.file_names import MEASUREMENTS
@@ -62,15 +62,14 @@ def said(name: str, sentence: str, advice: str, **more: Any) -> RuleResult:
     return reports.result(name, "IssuesFound", step=20, evidence=[finding], **more)
 
 
-def measured(result: EvaluationResult, folder: Path, tensor: str = "fc") -> EvaluationResult:
-    """Return a result that remembers a curve of each of its rules."""
+def measured(result: EvaluationResult, folder: Path, tensor: str = "fc") -> ShownResult:
+    """Return a result with a curve of each of its rules."""
     record = reports.measurements(
         reports.series({0: 1.0, 10: 0.1, 20: 1e-8}, met=[20], tensor=tensor)
     )
     rules = {rule.configuration_name: record for rule in result.rules}
     (folder / MEASUREMENTS).write_text(dump_json(MeasurementsFile(rules=rules)))
-    remember_measurements(result, folder)
-    return result
+    return ShownResult.of(result, folder)
 
 
 def test_a_run_is_its_line_and_its_incidents_with_curves(tmp_path: Path) -> None:
@@ -89,8 +88,7 @@ def test_a_run_is_its_line_and_its_incidents_with_curves(tmp_path: Path) -> None
 
 
 def test_without_measurements_the_findings_are_drawn(tmp_path: Path) -> None:
-    result = evaluation(reports.fired("Mine"))
-    remember_measurements(result, tmp_path)  # which holds none
+    result = ShownResult.of(evaluation(reports.fired("Mine")), tmp_path)  # which holds none
     assert "measured, where the rule reported something" in evaluation_html(result)
     nothing = evaluation(reports.result("Mine"))
     assert "<svg" not in evaluation_html(nothing)
@@ -98,14 +96,13 @@ def test_without_measurements_the_findings_are_drawn(tmp_path: Path) -> None:
 
 def test_measurements_that_cannot_be_read_cost_the_curve_only(tmp_path: Path) -> None:
     (tmp_path / MEASUREMENTS).write_text("{")
-    result = evaluation(reports.fired("Mine"))
-    remember_measurements(result, tmp_path)
+    result = ShownResult.of(evaluation(reports.fired("Mine")), tmp_path)
     assert "Mine" in evaluation_html(result)
 
 
 def test_only_measurements_of_issues_are_kept(tmp_path: Path) -> None:
     result = measured(evaluation(reports.result("Fine"), reports.fired("Bad")), tmp_path)
-    assert [*vars(result)["_measurements"].rules] == ["Bad"]
+    assert [*vars(result)["measurements"].rules] == ["Bad"]
 
 
 @pytest.mark.parametrize("hostile", [MARKUP, outcomes.HOSTILE], ids=["markup", "controls"])
@@ -113,10 +110,8 @@ def test_nothing_from_a_trial_is_html(tmp_path: Path, hostile: str) -> None:
     finding = Evidence(20, hostile, hostile, 1e-8, 1e-7, hostile, summary=hostile, advice=hostile)
     bad = reports.result(hostile, "IssuesFound", step=20, evidence=[finding], notes=[hostile])
     wrong = reports.result(f"x{hostile}", "Error", status_details=hostile)
-    result = evaluation(bad, wrong, name=hostile, notes=[hostile])
-    (tmp_path / MEASUREMENTS).write_bytes(b"")
-    remember_measurements(result, tmp_path)
-    vars(result)["_measurements"] = MeasurementsFile(
+    result = ShownResult.of(evaluation(bad, wrong, name=hostile, notes=[hostile]), tmp_path)
+    vars(result)["measurements"] = MeasurementsFile(
         rules={hostile: reports.measurements(reports.series({20: 1e-8}, met=[20], tensor=hostile))}
     )
     page = runs_html(

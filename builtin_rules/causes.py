@@ -2,7 +2,8 @@
 
 from typing import Final
 
-# What a group finds may bring about what every later group finds.
+# What a group finds may bring about what every later group finds. A rule in no group stands apart:
+# its findings neither bring about those of another rule nor follow from them.
 CAUSES: Final = (
     (
         "ResumeLostState",
@@ -39,19 +40,6 @@ CAUSES: Final = (
     ),
     ("LossNotDecreasing", "RewardNotIncreasing", "MetricNotImproving"),
     ("Confusion", "Overfit", "Overtraining", "ClassImbalance"),
-)
-# What these find neither brings about a finding of another rule nor follows from one.
-APART: Final = frozenset(
-    {
-        "Baseline",
-        "CheckInputImages",
-        "FeatureImportanceOverweight",
-        "NLPSequenceRatio",
-        "SimilarAcrossRuns",
-        "StalledTrainingRule",
-        "ThroughputDrop",
-        "TreeDepth",
-    }
 )
 _RANKS: Final = {name: rank for rank, group in enumerate(CAUSES) for name in group}
 

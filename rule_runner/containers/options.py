@@ -16,10 +16,9 @@ from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.rule_options import parse_modes, parse_parameters
 from rule_runner.errors import UsageError
 from rule_runner.notify.actions.spec import split_id
-from rule_runner.notify.sinks.spec import ON_STDOUT
+from rule_runner.notify.sinks.spec import sink_kind
 
 _OTHER_TRIALS: Final = re.compile(r"(?:.*\.)?other_trial(s|_\d+)?")
-_LOCAL_SINKS: Final = ON_STDOUT | {"file"}
 # Mounts at these paths would hide files of the image.
 _OF_THE_IMAGE: Final = (
     *map(Path, ("/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys")),
@@ -106,10 +105,11 @@ class _Paths:
         return f"{key}={','.join(paths)}"
 
     def sink(self, text: str) -> str:
-        """Return a sink; the path of a file becomes absolute, and writable."""
-        if not text.startswith("file:"):
+        """Return a sink; if its target is a path, it becomes absolute, and writable."""
+        if not sink_kind(text).is_path:
             return text
-        return f"file:{self.absolute(text.removeprefix('file:'), writable=True)}"
+        name, _, path = text.partition(":")
+        return f"{name}:{self.absolute(path, writable=True)}"
 
     def _mount(self, folder: Path, writable: bool = False) -> None:
         self.writable[folder] = writable or self.writable.get(folder, False)
@@ -150,7 +150,7 @@ def translate(request: EvaluationRequest, home: Path) -> ContainerRequest:
     return ContainerRequest(
         request=request,
         mounts=tuple(sorted(Mount(*mount) for mount in paths.writable.items())),
-        network=cloud or bool(request.actions) or not _LOCAL_SINKS.issuperset(_sink_kinds(request)),
+        network=cloud or bool(request.actions) or bool(_services(request)),
         cloud=cloud,
     )
 
@@ -177,16 +177,17 @@ def _local(text: str) -> Path | None:
 
 
 def kind_of(text: str) -> str:
-    """Return the kind of a sink, or of an action without the ID of a rule job.
+    """Return the kind of an action without the ID of a rule job.
 
-    >>> kind_of("sns:arn:aws:sns"), kind_of("eventbridge,region=eu-west-1")
-    ('sns', 'eventbridge')
+    >>> kind_of("stop-training:"), kind_of("Command: ls")
+    ('stop-training', 'command')
     """
     return re.split("[:,]", text, maxsplit=1)[0].strip().lower()
 
 
-def _sink_kinds(request: EvaluationRequest) -> set[str]:
-    return set(map(kind_of, request.sinks))
+def _services(request: EvaluationRequest) -> set[str]:
+    """Return the kinds of services that sinks send events to."""
+    return {sink_kind(text).service for text in request.sinks} - {""}
 
 
 def _action_kinds(request: EvaluationRequest) -> set[str]:
@@ -200,7 +201,7 @@ def _needs_cloud(request: EvaluationRequest) -> bool:
     return (
         any(address_of(place or "").is_in_s3 for place in places)
         or any(map(_names_cloud, request.parameters))
-        or not (_LOCAL_SINKS | {"webhook"}).issuperset(_sink_kinds(request))
+        or "aws" in _services(request)
         or not _action_kinds(request) <= {"webhook"}
     )
 

@@ -12,6 +12,7 @@ from rule_runner.config.defaults import STOP_FILE, WINDOW
 from rule_runner.containers.entry_point import HOME
 from rule_runner.containers.options import ContainerRequest, Mount
 from rule_runner.errors import UsageError
+from rule_runner.notify.sinks.spec import sink_variable
 from rule_runner.notify.webhook import SECRET
 
 LABEL: Final = "rule-runner.output"
@@ -128,6 +129,7 @@ def environment(
         names += [PROFILE] if profile else []
     if translated.network:
         names.append(SECRET)
+    names += filter(None, map(sink_variable, translated.request.sinks))
     return {name: environ[name] for name in names if environ.get(name)}
 
 

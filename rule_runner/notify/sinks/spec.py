@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final, Literal, TextIO
 
 from rule_core.rules.params import did_you_mean
 from rule_runner.errors import UsageError
@@ -49,8 +49,8 @@ class SinkSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class _SinkKind:
-    """The options of a kind of sink.
+class SinkKind:
+    """A kind of sink: its options, and what it needs.
 
     Attributes
     ----------
@@ -60,53 +60,65 @@ class _SinkKind:
         Pattern of that text; it is optional if the pattern matches "".
     regional
         Whether ``,region=R`` may follow.
+    is_path
+        Whether that text is a path of this machine.
+    service
+        ``aws`` if it sends events to AWS, ``other`` if to another service; "" if to this machine.
     """
 
     make: Callable[[SinkSpec], EventSink]
     target: str = ""
     pattern: str = ""
     regional: bool = False
+    is_path: bool = False
+    service: Literal["", "aws", "other"] = ""
 
 
 _NAMESPACE: Final = (
     "a namespace that does not begin with 'AWS/'",
     r"(?!AWS/)[A-Za-z0-9._/#-][A-Za-z0-9._/#:-]{0,254}|",
 )
-_KINDS: Final[Mapping[str, _SinkKind]] = {
-    "stdout": _SinkKind(lambda spec: StdoutSink(spec.stream)),
-    "file": _SinkKind(lambda spec: FileSink(Path(spec.target)), "a path", r"[^\0]+"),
-    "eventbridge": _SinkKind(
+_KINDS: Final[Mapping[str, SinkKind]] = {
+    "stdout": SinkKind(lambda spec: StdoutSink(spec.stream)),
+    "file": SinkKind(lambda spec: FileSink(Path(spec.target)), "a path", r"[^\0]+", is_path=True),
+    "eventbridge": SinkKind(
         lambda spec: EventBridgeSink(spec.target, spec.region),
         "the name or ARN of an event bus",
         r"[A-Za-z0-9._/:-]{0,1600}",
         regional=True,
+        service="aws",
     ),
-    "cloudwatch-metrics": _SinkKind(
+    "cloudwatch-metrics": SinkKind(
         lambda spec: CloudWatchMetricsSink(spec.target or NAMESPACE, spec.region),
         *_NAMESPACE,
         regional=True,
+        service="aws",
     ),
-    "emf": _SinkKind(lambda spec: EmfSink(spec.target or NAMESPACE, spec.stream), *_NAMESPACE),
-    "cloudwatch-logs": _SinkKind(
+    "emf": SinkKind(lambda spec: EmfSink(spec.target or NAMESPACE, spec.stream), *_NAMESPACE),
+    "cloudwatch-logs": SinkKind(
         lambda spec: CloudWatchLogsSink(spec.target or GROUP, spec.region),
         "a log group that does not begin with 'aws/'",
         r"(?!aws/)[A-Za-z0-9._/#-]{0,512}",
         regional=True,
+        service="aws",
     ),
-    "webhook": _SinkKind(
+    "webhook": SinkKind(
         lambda spec: WebhookSink(spec.target, secret_of_environment()),
         "an https:// address",
         r"(?s:.+)",
+        service="other",
     ),
-    "sns": _SinkKind(
+    "sns": SinkKind(
         lambda spec: SnsSink(spec.target, spec.region),
         "the ARN of a topic",
         r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}(\.fifo)?",
+        service="aws",
     ),
-    "apprise": _SinkKind(
+    "apprise": SinkKind(
         lambda spec: AppriseSink(spec.target),
         "an address of Apprise, or $ and the name of the variable that has it",
         r"\$[A-Za-z_][A-Za-z0-9_]*|[^$](?s:.*)",
+        service="other",
     ),
 }
 
@@ -132,6 +144,35 @@ def parse_sinks(texts: Sequence[str], stdout: TextIO | None = None) -> list[Even
     return sinks
 
 
+def sink_kind(text: str) -> SinkKind:
+    """Return the kind of a sink.
+
+    Raises
+    ------
+    UsageError
+        If there is no such kind.
+    """
+    name, _ = _split_kind(text)
+    check_kind("sink", name, _KINDS)
+    return _KINDS[name]
+
+
+def sink_variable(text: str) -> str | None:
+    """Return the name of the environment variable that has the target of a sink.
+
+    >>> sink_variable("apprise:$ALERTS"), sink_variable("file:$ALERTS")
+    ('ALERTS', None)
+    """
+    _, target = _split_kind(text)
+    is_variable = target.startswith("$") and not sink_kind(text).is_path
+    return target[1:] if is_variable else None
+
+
+def _split_kind(text: str) -> tuple[str, str]:
+    name = re.split("[:,]", text, maxsplit=1)[0]
+    return name, text[len(name) :].removeprefix(":")
+
+
 def sinks_in(environment: Mapping[str, str]) -> list[str]:
     """Return the sinks in variable `SINKS`, which are separated by white space."""
     return environment.get(SINKS, "").split()
@@ -144,15 +185,13 @@ def writes_to_stdout(texts: Sequence[str]) -> str | None:
 
 
 def _sink(text: str, stdout: TextIO) -> EventSink:
-    kind = re.split("[:,]", text, maxsplit=1)[0]
-    target_text = text[len(kind) :].removeprefix(":")
-    check_kind("sink", kind, _KINDS)
+    kind, target_text = _split_kind(text)
+    options = sink_kind(text)
     if kind == "webhook":
         check_webhook(target_text)
         text = f"webhook:{masked(target_text)}"
     if kind == "apprise":
         text = f"apprise:{masked_service(target_text)}"
-    options = _KINDS[kind]
     target, region = _split_region(target_text, kind) if options.regional else (target_text, None)
     if not re.fullmatch(options.pattern, target):
         expected = f"needs {options.target}" if options.target else "takes no value"

@@ -142,6 +142,7 @@ def test_other_fields_are_passed_on_as_they_are(fields: dict[str, Any]) -> None:
         ({"sinks": ("emf:Rules",)}, False, False),
         ({"sinks": ("eventbridge,region=eu-west-1",)}, True, True),
         ({"sinks": ("webhook:https://example.org/x",)}, True, False),
+        ({"sinks": ("apprise:$ALERTS",)}, True, False),
         ({"actions": ("a=webhook:https://example.org/x",)}, True, False),
         ({"actions": ("stop-training:",)}, True, True),
         ({"actions": ("email:a=b@example.org",)}, True, True),

@@ -146,6 +146,13 @@ def test_only_variables_that_are_needed_are_passed(
     assert found == {name: ENVIRON[name] for name in expected}
 
 
+def test_the_variable_that_has_the_address_of_a_sink_is_passed() -> None:
+    request = EvaluationRequest(sinks=("apprise:$GITHUB_TOKEN", "file:$HOME"))
+    found = environment(ContainerRequest(request, (), True, False), ENVIRON, profile=False)
+    assert found["GITHUB_TOKEN"] == "hidden"
+    assert "HOME" not in found
+
+
 @pytest.mark.parametrize("text", ["", "x", "4t", "-1g", "1m", "nan"])
 def test_a_size_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=f"^Memory must be a size of at least 64m, .* '{text}'"):

@@ -18,7 +18,6 @@ from rule_runner.results.json_text import JsonScalar, json_scalar, rfc3339, text
 from rule_runner.results.state import Coverage, RuleJobState, SegmentSteps, segment_steps
 from rule_runner.results.status import FindingState, Outcome, RuleStatus
 
-
 SCHEMA_VERSION: Final = 1
 STEP: Final = "step"
 WINDOW: Final = "window"

@@ -285,7 +285,9 @@ def _runs(
     if not kinds:
         return [SourceRun(folder, checkpoints)] if checkpoints else []
     first, *later = kinds
-    aside = [item for kind in later for item in recognized[kind]]
+    read = {item.key for item in recognized[first]}
+    candidates = (item for kind in later for item in recognized[kind])
+    aside = [item for item in candidates if item.key not in read]
     groups: dict[object, list[Read]] = {}
     for item in recognized[first]:
         groups.setdefault(_group(item.key.removeprefix(folder)), []).append((by_kind[first], item))

@@ -187,7 +187,7 @@ def kind_of(text: str) -> str:
 
 def _services(request: EvaluationRequest) -> set[str]:
     """Return the kinds of services that sinks send events to."""
-    return {sink_kind(text).service for text in request.sinks} - {""}
+    return {*filter(None, (sink_kind(sink).service for sink in request.sinks))}
 
 
 def _action_kinds(request: EvaluationRequest) -> set[str]:

@@ -144,7 +144,7 @@ def parse_sinks(texts: Sequence[str], stdout: TextIO | None = None) -> list[Even
     return sinks
 
 
-def sink_kind(text: str) -> SinkKind:
+def sink_kind(sink: str) -> SinkKind:
     """Return the kind of a sink.
 
     Raises
@@ -152,25 +152,25 @@ def sink_kind(text: str) -> SinkKind:
     UsageError
         If there is no such kind.
     """
-    name, _ = _split_kind(text)
+    name, _ = _split_kind(sink)
     check_kind("sink", name, _KINDS)
     return _KINDS[name]
 
 
-def sink_variable(text: str) -> str | None:
+def sink_variable(sink: str) -> str | None:
     """Return the name of the environment variable that has the target of a sink.
 
     >>> sink_variable("apprise:$ALERTS"), sink_variable("file:$ALERTS")
     ('ALERTS', None)
     """
-    _, target = _split_kind(text)
-    is_variable = target.startswith("$") and not sink_kind(text).is_path
+    _, target = _split_kind(sink)
+    is_variable = target.startswith("$") and not sink_kind(sink).is_path
     return target[1:] if is_variable else None
 
 
-def _split_kind(text: str) -> tuple[str, str]:
-    name = re.split("[:,]", text, maxsplit=1)[0]
-    return name, text[len(name) :].removeprefix(":")
+def _split_kind(sink: str) -> tuple[str, str]:
+    name = re.split("[:,]", sink, maxsplit=1)[0]
+    return name, sink[len(name) :].removeprefix(":")
 
 
 def sinks_in(environment: Mapping[str, str]) -> list[str]:

@@ -82,6 +82,14 @@ def test_one_format_of_numbers_is_read_and_the_others_are_set_aside() -> None:
     assert [item.key for item in run.set_aside] == ["log.jsonl", "metrics.csv"]
 
 
+def test_a_file_that_is_read_is_not_set_aside_for_another_format() -> None:
+    store = MemoryStore({"train.log": b"", "old.log": b""})
+    formats = {"own": NamedFormat("own", ending="train.log"), "text-log": FORMATS["text-log"]}
+    (run,) = recognize(source_folder(store, ""), formats).runs
+    assert read(run) == ["train.log"]
+    assert [item.key for item in run.set_aside] == ["old.log"]
+
+
 @pytest.mark.parametrize(
     "names",
     [

@@ -226,6 +226,10 @@ class PassingValues:
         # Workers that saved parameters, all of which are finite.
         sound = {worker for name, worker in finite if order.place(name) == _PARAMETER}
         sound -= {worker for (_, worker), place in places.items() if place == _PARAMETER}
+        # Workers with losses, all of which are finite.
+        losing = {worker for name, worker in finite if order.place(name) == _LOSS}
+        losing -= {worker for (name, worker) in places if order.place(name) == _LOSS}
+        norms = trial.tensor_names(step=step, collection=CollectionKeys.GRADIENT_NORMS)
         skips = {worker: is_skipped(trial, step, worker) for worker in {key[1] for key in places}}
         metrics = _metrics(trial, step)
         modes = modes_by_name(trial, step, [name for name, _ in places])
@@ -238,6 +242,8 @@ class PassingValues:
                 self._record(item, row, step, is_metric=True, may_pass=key in self._finite)
             elif place < _LOSS:
                 lasting.add(key)
+            elif key[0] in norms and key[1] in losing and key not in self._finite:
+                self._record(item, row, step, is_metric=False, may_pass=False)
             elif self._passes(row, place, skipped=skipped, sound=key[1] in sound):
                 may_pass = not skipped or row in self._skipped
                 self._record(item, row, step, is_metric=False, may_pass=may_pass)

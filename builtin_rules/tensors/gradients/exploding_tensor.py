@@ -64,7 +64,8 @@ class ExplodingTensor(SelectingRule):
     and in evaluation separately.
     Gradients and their norms are an exception while a gradient scaler skips the update
     (`optimizer/skipped`, or a falling loss scale) and, for at most 20 saved steps in a row, if the
-    saved weights stay finite or the gradient has not been finite yet.
+    saved weights stay finite or the gradient has not been finite yet. A gradient norm that has
+    never been finite, beside losses that are, is undefined, as loggers write it: a note.
 
     Any other logged number is a metric, such as a reward, which may be undefined for a while: a
     note. It is a warning if a metric that has been finite is broken in its last row.

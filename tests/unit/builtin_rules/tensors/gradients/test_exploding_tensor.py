@@ -317,6 +317,21 @@ def test_the_last_row_of_each_mode_does_not_pass(
     assert [one.step for one in judge_to_the_end(ExplodingTensor, tmp_path).findings] == steps
 
 
+@pytest.mark.parametrize(
+    ("norms", "losses", "met"),
+    [
+        pytest.param([NAN] * 30, [1.0] * 30, [], id="never-defined"),
+        pytest.param([1.0, *[NAN] * 3], [1.0] * 4, [2, 3], id="defined-before"),
+        pytest.param([NAN] * 4, [1.0, NAN, NAN, NAN], [2, 3], id="losses-break-too"),
+    ],
+)
+def test_a_norm_that_was_never_finite_beside_finite_losses_is_undefined(
+    norms: list[float], losses: list[float], met: list[int]
+) -> None:
+    judged = judge_rows(ExplodingTensor, rows_of(grad_norm=norms, loss=losses))
+    assert sorted({*judged.met}) == met
+
+
 def test_a_gradient_has_passed_once_the_training_goes_on(tmp_path: Path) -> None:
     steps = [{GRADIENT: [1.0]}, {GRADIENT: [NAN]}, {"loss": [1.0]}]
     assert judge_to_the_end(ExplodingTensor, written(tmp_path, steps)).met == []

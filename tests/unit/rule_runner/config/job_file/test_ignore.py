@@ -20,8 +20,6 @@ from rule_runner.engine.outcome import exit_code
 from rule_runner.errors import JobError
 from smdebug.rules import Rule
 
-TODAY = datetime.now(UTC).date()
-
 
 class Finds(Rule):
     """Finds tensor a at each step, and tensor b at step 2."""
@@ -62,13 +60,16 @@ def test_muted_findings_are_evidence_only(
         ({"run": "mn.st"}, True),
         ({"run": "^other"}, False),
         ({"rule": "Zeros", "run": "^other"}, False),
-        ({"tensor": "x", "until": str(TODAY)}, True),
-        ({"tensor": "x", "until": str(TODAY - timedelta(1))}, False),
+        ({"tensor": "x", "until": "today"}, True),
+        ({"tensor": "x", "until": "yesterday"}, False),
     ],
 )
 def test_entries_apply_to_rules_and_runs_until_they_expire(
     tmp_path: Path, entry: dict[str, str], applies: bool
 ) -> None:
+    if "until" in entry:  # days of the test, not of the start of a run that passes midnight
+        days = 1 if entry["until"] == "yesterday" else 0
+        entry = entry | {"until": str(datetime.now(UTC).date() - timedelta(days))}
     parameters = {"rule_to_invoke": "AllZero", "tensor_regex": "x"}
     job = {
         "DebugRuleConfigurations": [

@@ -41,8 +41,6 @@ from rule_core.rules.wants import WantedMeasure
 from rule_core.severity import Severity
 from rule_core.storage.local_output import LocalOutput
 from rule_core.storage.publish import publish
-from rule_core.trials.number_series import NumberSeries, number_series
-from rule_core.trials.run_configuration import run_configuration
 from rule_core.trials.snapshot_view import snapshot
 
 if TYPE_CHECKING:
@@ -57,6 +55,8 @@ if TYPE_CHECKING:
     )
     from rule_core.profiler.system.samples import SeriesKey, SystemSamples
     from rule_core.profiler.traces.intervals import union
+    from rule_core.trials.number_series import NumberSeries, number_series
+    from rule_core.trials.run_configuration import run_configuration
 
 __all__ = [
     "Activity",
@@ -117,20 +117,22 @@ __all__ = [
     "union",
 ]
 
-# What rules over tensors do not need is imported when it is asked for.
+# What few rules need is imported when it is asked for.
 _LATE: Final = {
-    "rule_helpers.framework_times": ("FrameworkTimes", "is_step", "shares"),
-    "traces.intervals": ("union",),
-    "rule_helpers.series": (
+    "profiler.rule_helpers.framework_times": ("FrameworkTimes", "is_step", "shares"),
+    "profiler.traces.intervals": ("union",),
+    "profiler.rule_helpers.series": (
         *("aggregate_framework_metrics", "box_statistics", "histogram", "percentiles", "summary"),
     ),
-    "system.samples": ("SeriesKey", "SystemSamples"),
-    "files.time_units": ("is_on_host",),
+    "profiler.system.samples": ("SeriesKey", "SystemSamples"),
+    "profiler.files.time_units": ("is_on_host",),
+    "trials.number_series": ("NumberSeries", "number_series"),
+    "trials.run_configuration": ("run_configuration",),
 }
 
 
 def __getattr__(name: str) -> Any:
     for module, names in _LATE.items():
         if name in names:
-            return getattr(import_module(f"rule_core.profiler.{module}"), name)
+            return getattr(import_module(f"rule_core.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

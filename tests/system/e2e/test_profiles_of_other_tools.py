@@ -235,7 +235,7 @@ def test_the_rank_that_did_not_join_is_the_finding(tmp_path: Path) -> None:
     assert results["CollectiveNotJoined"]["outcome"] == "IssuesFound"
     assert (evidence["worker"], evidence["measured"]) == ("rank-2", 1)
     page = next(tmp_path.rglob("profiler-report.html")).read_text()
-    assert "rank-2 did not join 1 collectives that other ranks joined" in page
+    assert "rank-2 did not join all collectives that other ranks joined: it lacks 1" in page
 
 
 @pytest.mark.nightly

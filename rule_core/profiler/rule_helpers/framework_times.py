@@ -2,11 +2,12 @@
 
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from math import ulp
 from typing import Any, Final
 
 import numpy as np
 
-from rule_core.profiler.traces.event import TraceEvent
+from rule_core.profiler.traces.event import Id, TraceEvent
 from rule_core.profiler.traces.intervals import Floats, union
 
 STEP: Final = "Step:ModeKeys"
@@ -16,6 +17,8 @@ NAMES_KEPT: Final = 10_000  # per table; further names are counted together
 _SIBLINGS_KEPT: Final = 1 << 16  # per thread; of more operators in one, the first are lost
 _SUBMODULES: Final = ("Forward-SubModuleInternal", "Backward-SubModuleInternal")
 _COLLECTIVES: Final = ("horovod", "smdataparallel")
+
+Thread = tuple[str | None, str, Id | None]  # node, phase and thread
 
 
 def is_step(event: TraceEvent) -> bool:
@@ -73,7 +76,7 @@ class FrameworkTimes:
         self._spans: dict[str, tuple[float, float]] = {}
         self._intervals = 0
         # Starts and durations of ended operators that are not yet known to be in another one.
-        self._ended: dict[tuple[str | None, str, Any], deque[tuple[float, float]]] = {}
+        self._ended: dict[Thread, deque[tuple[float, float]]] = {}
         self._before = np.empty((0, 2))
 
     @property
@@ -115,16 +118,21 @@ class FrameworkTimes:
             self._count(*own_times[index], float(overlapped[index]))
 
     def _own_times(self, events: Sequence[TraceEvent]) -> Iterator[tuple[TraceEvent, float]]:
-        """Yield events by their ends, each with its duration without the operators inside it."""
-        for event in sorted(events, key=lambda event: (event.end_time, -event.start_time)):
-            own_time = event.duration
+        """Yield each event with its duration without the operators inside it."""
+        operators: dict[Thread, list[TraceEvent]] = defaultdict(list)
+        for event in events:
             if table_of(event) == "CPU":
-                thread = event.node_id, event.event_phase, event.phase_tid
-                ended = self._ended.setdefault(thread, deque(maxlen=_SIBLINGS_KEPT))
+                operators[event.node_id, event.event_phase, event.phase_tid].append(event)
+            else:
+                yield event, event.duration
+        for thread, calls in operators.items():
+            ended = self._ended.setdefault(thread, deque(maxlen=_SIBLINGS_KEPT))
+            for event in _inner_first(calls):
+                own_time = event.duration
                 while ended and ended[-1][0] >= event.start_time:
                     own_time -= ended.pop()[1]
                 ended.append((event.start_time, event.duration))
-            yield event, max(own_time, 0.0)
+                yield event, max(own_time, 0.0)
 
     def _count(self, event: TraceEvent, own_time: float, weight: float) -> None:
         """Add an event to its table; `weight` is for steps."""
@@ -167,6 +175,20 @@ class FrameworkTimes:
         for start, end in self._spans.values():
             whole += end - (start if self._since is None else min(self._since, start))
         return {**steps, OTHERS: max(0.0, whole - sum(steps.values()))}
+
+
+def _inner_first(calls: Sequence[TraceEvent]) -> Iterator[TraceEvent]:
+    """Yield the operators of one thread in the order in which they returned.
+
+    Epoch microseconds with fractions are rounded to quarters, by which an operator may seem to
+    end after its caller.
+    """
+    running: list[TraceEvent] = []
+    for event in sorted(calls, key=lambda event: (event.start_time, -event.duration)):
+        while running and event.end_time > running[-1].end_time + 2 * ulp(event.end_time):
+            yield running.pop()
+        running.append(event)
+    yield from reversed(running)
 
 
 def _counted_name(table: Mapping[str, float], name: str) -> str:

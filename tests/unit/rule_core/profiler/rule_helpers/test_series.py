@@ -138,6 +138,17 @@ def test_nested_operators_are_not_each_charged_with_the_same_time() -> None:
     assert details["phase_time"] == {"cpu_functions": 10_000_000}
 
 
+def test_a_caller_that_is_rounded_to_end_before_what_it_called() -> None:
+    caller, called = (event(name, 0, 0, phase="cpu_functions") for name in ("linear", "addmm"))
+    for operator, start_us, duration in ((caller, 0.12, 100.1), (called, 10.13, 90.0)):
+        operator.start_time += start_us
+        operator.duration = duration
+        operator.end_time = operator.start_time + duration
+    assert called.end_time > caller.end_time
+    own_times = aggregate_framework_metrics([caller, called])["CPU_total"]
+    assert own_times == pytest.approx({"addmm": 90.0, "linear": 10.1})
+
+
 def test_steps_count_by_the_moments_they_overlap() -> None:
     events = [event(TRAIN, 0, 2), event(EVAL, 3, 1)]
     found = aggregate_framework_metrics(events, at(0.5, 1.0, 2.5, 3.5))["phase"]

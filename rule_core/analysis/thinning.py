@@ -33,12 +33,14 @@ def thinned(
     sections = np.repeat(np.arange(len(starts)), np.diff([*starts, len(array)]))
     lows = np.where(is_finite, array, np.inf)
     highs = np.where(is_finite, array, -np.inf)
-    kept = [np.array([0, len(array) - 1])]
-    for is_kept in (
+    is_kept = np.zeros(len(array), dtype=np.bool_)
+    is_kept[[0, -1]] = True
+    for may_be_kept in (
         lows == np.minimum.reduceat(lows, starts)[sections],
         highs == np.maximum.reduceat(highs, starts)[sections],
         ~is_finite,
     ):
-        indices = np.flatnonzero(is_kept)
-        kept.append(indices[np.unique(sections[indices], return_index=True)[1]])
-    return np.unique(np.concatenate(kept))
+        indices = np.flatnonzero(may_be_kept)
+        is_first = np.diff(sections[indices], prepend=-1) > 0  # np.unique would import numpy.ma
+        is_kept[indices[is_first]] = True
+    return np.flatnonzero(is_kept)

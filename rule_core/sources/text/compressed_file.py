@@ -1,7 +1,5 @@
 """CompressedFile: the content of a compressed file that may grow, in bounded memory."""
 
-import bz2
-import lzma
 import zlib
 from collections.abc import Callable
 from typing import Any, Final
@@ -11,7 +9,20 @@ from rule_core.storage.base import ByteRange, TrialStore
 from rule_core.storage.growing_file import PIECE_BYTES, GrowingFile, NewBytes
 
 MEMORY_BYTES: Final = 256 << 20  # that xz may use
-_ERRORS: Final[set[type[Exception]]] = {zlib.error, lzma.LZMAError, OSError}
+_ERRORS: Final[set[type[Exception]]] = {zlib.error, OSError}  # and those of the methods in use
+
+
+def _bz2_decompressor() -> Any:
+    from bz2 import BZ2Decompressor
+
+    return BZ2Decompressor()
+
+
+def _xz_decompressor() -> Any:
+    from lzma import LZMADecompressor, LZMAError
+
+    _ERRORS.add(LZMAError)
+    return LZMADecompressor(memlimit=MEMORY_BYTES)
 
 
 def _zstd_decompressor() -> Any:
@@ -26,8 +37,8 @@ def _zstd_decompressor() -> Any:
 # The decompressor of one member.
 _METHODS: Final[dict[str, Callable[[], Any]]] = {
     ".gz": lambda: zlib.decompressobj(31),
-    ".bz2": bz2.BZ2Decompressor,
-    ".xz": lambda: lzma.LZMADecompressor(memlimit=MEMORY_BYTES),
+    ".bz2": _bz2_decompressor,
+    ".xz": _xz_decompressor,
     ".zst": _zstd_decompressor,
 }
 

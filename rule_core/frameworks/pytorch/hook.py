@@ -242,7 +242,7 @@ class Hook(CoreHook):
         self._record_all(f"{name}_output", outputs, "recorded output")
 
     def close(self) -> None:
-        """Write all pending steps, end the trial and remove all callbacks from the model."""
+        """Write all pending steps, end the trial, and let go of the models and their callbacks."""
         remove_all(self._handles)
         remove_all([handle for _, handle in self._with_gradient.values()])
         self._with_gradient.clear()
@@ -253,7 +253,8 @@ class Hook(CoreHook):
             self._profile.close()
         super().close()
         self._optimizers.unwatch()
-        self._measured.clear()
+        for held in (self._measured, self._models, self._losses, self._probed, self.module_maps):
+            held.clear()
 
     def _begin_forward(self) -> None:
         if not modules.in_backward():

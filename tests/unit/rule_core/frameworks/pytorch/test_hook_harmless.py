@@ -1,8 +1,10 @@
 """A PyTorch hook changes nothing: not the weights, not the copies, not what comes after it."""
 
 import copy
+import gc
 import io
 import logging
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +97,17 @@ def test_nothing_is_left_behind_by_a_closed_hook(tmp_path: Path) -> None:
     assert hooks_of(model) == hooks_of(loss) == []
     model(images(1))
     assert opened(watching).steps() == [0]
+
+
+@pytest.mark.parametrize("options", [{}, {"save_all": True}, {"preset": "auto"}])
+def test_a_closed_hook_keeps_no_model_alive(tmp_path: Path, options: dict[str, Any]) -> None:
+    model = net()
+    trained(model, BATCHES, watched=(watching := hook(tmp_path, **options)))
+    watching.close()
+    reference = weakref.ref(model)
+    del model
+    gc.collect()
+    assert reference() is None
 
 
 def test_a_copy_of_a_model_is_not_watched(tmp_path: Path) -> None:

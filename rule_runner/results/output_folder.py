@@ -1,6 +1,5 @@
 """OutputFolder: the crash-safe output folder of an evaluation."""
 
-import shutil
 import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
@@ -209,10 +208,12 @@ def remove_evaluation(folder: Path) -> None:
     OutputError
         If one cannot be removed.
     """
+    from shutil import rmtree  # which imports bz2 and lzma
+
     old = {Path(path) for run in _old_evaluations(folder) for path in run.folders.values()}
     for path in {folder, *old}:
         remove_files(evaluation_files(path))
     for path in old - {folder}:
-        shutil.rmtree(path / SCRATCH, ignore_errors=True)
+        rmtree(path / SCRATCH, ignore_errors=True)
         with suppress(OSError):  # it holds what the rule wrote
             path.rmdir()

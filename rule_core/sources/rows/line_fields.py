@@ -59,9 +59,10 @@ _WRAPPED: Final = re.compile(
 _DECIMAL_COMMA: Final = re.compile(r"(?<![\d.,])(\d+),(\d+(?:[eE][-+]?\d+)?)(?![\d,.])")
 _NUMBER: Final = re.compile(
     r"""(?<![\w.@\#/^])(?<!\w-)(?<!(?<![A-Za-z\d])\d:)(?<!(?<![A-Za-z\d])\d\d:)
-        (?P<number>[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+|\.(?=[\s,;)\]|]|$))?|\.\d+)(?:[eE][-+]?\d+|f-?\d+|D[-+]\d+)?
+        (?P<number>[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:(?P<long>\.\d{5,})|\.\d+|\.(?=[\s,;)\]|]|$))?|\.\d+)(?:[eE][-+]?\d+|f-?\d+|D[-+]\d+)?
         |(?:[-+]?(?:inf(?:inity)?|Infinity|INF)|nan|NaN|NAN|n/a|N/A|None|null))
-        (?P<unit>\s?%|(?:[kKMGT]i?)?B\b|ms\b|s\b|us\b|[kKM]\b)?(?![\w/]|\.\d)""",
+        (?P<unit>\s?%|(?:[kKMGT]i?)?B\b|[mu]?s(?:\b|(?=[A-Z][a-z]))|[kKM]\b)?
+        (?:(?![\w/]|\.\d)|(?(long)(?=[A-Z][a-z])|(?!)))""",
     re.VERBOSE,
 )
 _PLURALS: Final = frozenset(("epochs", "steps", "iters", "iterations", "batches", "episodes"))
@@ -446,6 +447,8 @@ def _pairs(plain: str) -> tuple[list[_PairPlace], int, str]:
             continue  # number of nan iterations
         if _INDEXED.search(gap) and _WORD_AFTER.match(plain, match.end()):
             continue  # class 0 accuracy
+        if "|" in gap and _is_of_table(gap):
+            return [], len(_WORDS.findall(plain)), ""
         start, end = end, match.end()
         if pairs and gap.strip() == "(" and plain[end : end + 1] in ")%":
             is_change = match["number"][0] in "+-" and plain[pairs[-1].digits[0]] != "-"
@@ -463,6 +466,17 @@ def _pairs(plain: str) -> tuple[list[_PairPlace], int, str]:
     ending = plain[end:]
     mode = pairs[0].mode if pairs else next(mode_words(ending), mode)
     return pairs, words + len(_WORDS.findall(ending)), mode
+
+
+def _is_of_table(gap: str) -> bool:
+    """Return whether several cells with words precede a number, the first naming no mode.
+
+    >>> _is_of_table(" | layer | Linear | "), _is_of_table(" | test | loss | ")
+    (True, False)
+    """
+    *cells, last = gap.split("|")
+    cells = [cell for cell in cells[1:] if _LETTERS.search(cell)]
+    return len(cells) > 1 and not (_LETTERS.search(last) or any(mode_words(cells[0])))
 
 
 def name_before(gap: str, *, is_first: bool = False) -> _Span:

@@ -244,3 +244,21 @@ def test_a_rounded_count_with_separators() -> None:
 def test_a_total_of_any_length() -> None:
     (count,) = line_fields(f"step 3/{'9' * 400} loss 0.5").counts
     assert (count.value, count.total) == (3, SEGMENT_STEPS)
+
+
+@pytest.mark.parametrize(
+    ("line", "pairs"),
+    [
+        ("Pi loss 1.28305806Val V loss 0.5", [("Pi loss", "1.28305806"), ("Val V loss", "0.5")]),
+        ("Time: 2.4709106sReturn: 5.0", [("Time", "2.4709106"), ("Return", "5.0")]),
+        ("0 | model | Adversarial | 26.8 K | train | 0", []),
+        ("| epoch 1 | loss 0.5 | ppl 3.2 |", [("loss", "0.5"), ("ppl", "3.2")]),
+        ("| valid | loss | 0.5", [("loss", "0.5")]),
+        ("epoch | 1 | loss | 0.5", [("epoch", "1"), ("loss", "0.5")]),
+        ("layer 0.5Conv 3DConv", []),
+    ],
+)
+def test_where_names_and_numbers_touch_or_are_cells(
+    line: str, pairs: list[tuple[str, str]]
+) -> None:
+    assert [(pair.name, pair.digits) for pair in line_fields(line).pairs] == pairs

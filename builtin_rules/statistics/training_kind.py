@@ -1,9 +1,12 @@
-"""training_kind: what kind of training a trial holds, judged by the names of its tensors."""
+"""training_kind: what kind of training a trial holds, and whether it was resumed."""
 
 import enum
 import functools
 import re
+from itertools import pairwise
 from typing import Any, Final
+
+from smdebug.rules.extensions import step_in_segment
 
 
 class TrainingKind(enum.StrEnum):
@@ -68,6 +71,18 @@ def training_kind(trial: Any) -> TrainingKind:
     if kind is TrainingKind.UNKNOWN and trial.tensor_names(collection="losses"):
         return TrainingKind.SUPERVISED
     return kind
+
+
+def is_resumed(trial: Any) -> bool:
+    """Return whether a training went on from an earlier one.
+
+    Its steps went back, but not to the start: its first step is further from 0 than any two of its
+    steps are from each other. Logs to which several trainings were appended begin anew.
+    """
+    steps = trial.steps()
+    first = step_in_segment(steps[0])
+    gaps = (later - earlier for earlier, later in pairwise(steps))
+    return bool(first != steps[0] and first > max(gaps, default=0))
 
 
 @functools.lru_cache(maxsize=16)

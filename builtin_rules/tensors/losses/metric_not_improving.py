@@ -10,10 +10,10 @@ from builtin_rules.statistics.losses.objective import objectives
 from builtin_rules.statistics.parameters import count, share
 from builtin_rules.statistics.series.rising_series import RisingSeries
 from builtin_rules.statistics.tensor_selection import LOSSES, TensorKey
-from builtin_rules.statistics.training_kind import TrainingKind
+from builtin_rules.statistics.training_kind import TrainingKind, is_resumed
 from builtin_rules.statistics.training_scalars import finite_scalars
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import Quantity, TensorInput, step_in_segment
+from smdebug.rules.extensions import Quantity, TensorInput
 
 METRIC: Final = "metric"
 LEAST_RISE: Final = 0.05
@@ -106,7 +106,7 @@ class MetricNotImproving(DeclaredRule):
 
     def invoke_at_end(self, step: int) -> bool:
         """Judge what the end of the data tells of each metric."""
-        if step_in_segment(step) != step:
+        if is_resumed(self.base_trial):
             return False  # it has learned before
         risen = {mode for (mode, _), metric in self._metrics.items() if metric.has_risen()}
         improving = {mode for (mode, _), loss in self._losses.items() if loss.still_falls()}

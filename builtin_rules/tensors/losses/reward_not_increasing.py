@@ -7,10 +7,10 @@ from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count, share
 from builtin_rules.statistics.series.rising_series import LostGain, RisingSeries
 from builtin_rules.statistics.tensor_selection import TensorKey, any_met
-from builtin_rules.statistics.training_kind import TrainingKind, training_kind
+from builtin_rules.statistics.training_kind import TrainingKind, is_resumed, training_kind
 from builtin_rules.statistics.training_scalars import REWARDS, SCORE, finite_scalars
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import Quantity, step_in_segment
+from smdebug.rules.extensions import Quantity
 
 REWARD: Final = "reward"
 MONITORED: Final = "r"  # in the files of Gym's Monitor, beside the length and the time
@@ -72,8 +72,9 @@ class RewardNotIncreasing(DeclaredRule):
 
     def invoke_at_end(self, step: int) -> bool:
         """Judge what the end of the data tells of each reward."""
-        is_resumed = step_in_segment(step) != step
-        may_rise = is_resumed or any(reward.has_gained() for reward in self._rewards.values())
+        may_rise = is_resumed(self.base_trial) or any(
+            reward.has_gained() for reward in self._rewards.values()
+        )
         answers = [False]
         for (mode, key), reward in self._rewards.items():
             loss = reward.end()

@@ -4,7 +4,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from builtin_rules.statistics.training_kind import TrainingKind, training_kind
+from builtin_rules.statistics.training_kind import TrainingKind, is_resumed, training_kind
+from rule_core.model.segments import global_step
+
+
+class Steps:
+    """A trial that has the steps of one segment."""
+
+    def __init__(self, segment: int, steps: Sequence[int]) -> None:
+        self._steps = [global_step(segment, step) for step in steps]
+
+    def steps(self) -> list[int]:
+        return self._steps
 
 
 class Names:
@@ -58,3 +69,21 @@ def test_without_a_loss_the_kind_is_unknown() -> None:
 def test_signs_of_an_adversarial_training_come_first() -> None:
     names = ["generator.embed_tokens.weight", "discriminator.lm_head.weight", "policy_loss"]
     assert training_kind(Names(names)) is TrainingKind.ADVERSARIAL
+
+
+@pytest.mark.parametrize(
+    ("segment", "steps", "expected"),
+    [
+        (0, [40, 41, 42], False),
+        (1, [40, 41, 42], True),
+        (1, [0, 1, 2], False),
+        (1, [1, 2, 3], False),
+        (2, [500, 1000, 1500], False),
+        (1, [3000, 3500, 4000], True),
+        (1, [1], True),  # which may go on from anywhere
+    ],
+)
+def test_a_run_that_begins_anew_is_not_resumed(
+    segment: int, steps: Sequence[int], expected: bool
+) -> None:
+    assert is_resumed(Steps(segment, steps)) is expected

@@ -88,8 +88,13 @@ def test_a_metric_of_training_that_rises_does_not_excuse_one_of_evaluation() -> 
 
 
 def test_a_resumed_run_may_have_learned_before() -> None:
-    rows = [(global_step(1, row), {"val_accuracy": 0.5}) for row in range(20)]
+    rows = [(global_step(1, 20 + row), {"val_accuracy": 0.5}) for row in range(20)]
     assert judge_rows(MetricNotImproving, rows).met == []
+
+
+def test_a_run_that_begins_anew_in_one_log_is_judged() -> None:
+    rows = [(global_step(1, 20 * row), {"val_accuracy": 0.5}) for row in range(1, 20)]
+    assert judge_rows(MetricNotImproving, rows).met == [global_step(1, 380)]
 
 
 def test_one_metric_that_rises_excuses_the_others() -> None:

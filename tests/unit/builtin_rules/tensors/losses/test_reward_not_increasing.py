@@ -48,10 +48,15 @@ def test_verdicts(values: Sequence[float], first: int | None) -> None:
 
 def test_a_resumed_run_may_have_learned_before_and_can_lose_its_gain() -> None:
     def resumed(values: Sequence[float]) -> list[Row]:
-        return [(global_step(1, row), {"reward": value}) for row, value in enumerate(values)]
+        return [(global_step(1, 100 + row), {"reward": value}) for row, value in enumerate(values)]
 
     assert first_of(judge_rows(RewardNotIncreasing, resumed(-LEARNS))) is None
-    assert first_of(judge_rows(RewardNotIncreasing, resumed(LOSES))) == global_step(1, 273)
+    assert first_of(judge_rows(RewardNotIncreasing, resumed(LOSES))) == global_step(1, 373)
+
+
+def test_a_run_that_begins_anew_in_one_log_is_judged() -> None:
+    anew = [(global_step(1, row), {"reward": value}) for row, value in enumerate(-LEARNS)]
+    assert first_of(judge_rows(RewardNotIncreasing, anew)) == global_step(1, len(LEARNS) - 1)
 
 
 def test_the_note_counts_the_rows_without_the_gain() -> None:

@@ -25,6 +25,7 @@ _METRIC: Final = re.compile(  # XGBoost's <set>-<metric>
     r"([^/]+?)-((?:(?:poisson|gamma|cox|aft|tweedie|interval-regression)-)?[^/-]+)"
 )
 MIN_NOISE_LOSSES: Final = 3
+START_LOSSES: Final = 3  # the first, of which the highest is the level at the start
 _SINGLE: Final = SingleNumber()
 _TRAINING_SET: Final = re.compile(r"^d?train(ing)?$", re.IGNORECASE)
 _VALIDATION: Final = re.compile(r"(^|/)val_")  # Keras saves it with a step of training
@@ -185,14 +186,17 @@ def _of_sets(metrics: dict[str, float]) -> StepLosses:
 
 @dataclass(slots=True)
 class PhaseLosses:
-    """The losses of one phase: count, mean and noise, in bounded memory."""
+    """The losses of one phase: count, mean and noise, in bounded memory; and how they started."""
 
     count: int = 0
     mean: float = 0.0
+    first: list[float] = field(default_factory=list)
     latest: deque[float] = field(default_factory=lambda: deque(maxlen=NOISE_WINDOW + 1))
 
     def add(self, value: float) -> None:
         """Add a loss of the phase."""
+        if len(self.first) < START_LOSSES:
+            self.first.append(value)
         self.count += 1
         self.mean += (value - self.mean) / self.count
         self.latest.append(value)
@@ -215,7 +219,8 @@ class PhaseLosses:
 class EvaluationPhase(NamedTuple):
     """A completed evaluation phase, and the training before it.
 
-    `training` is None if there was none since the previous phase.
+    `training` is None if there was none since the previous phase. `start` is the highest of the
+    first training losses of the run, infinite without any.
     """
 
     key: LossKey
@@ -223,6 +228,7 @@ class EvaluationPhase(NamedTuple):
     validation: float
     training_error: float
     validation_error: float
+    start: float = math.inf
 
 
 class EvaluationPhases:
@@ -286,6 +292,6 @@ class EvaluationPhases:
         training = whole if is_whole else self._training.get(key.metric)
         if training is None or not training.count:
             return EvaluationPhase(key, None, validation.mean, 0.0, validation.error())
-        return EvaluationPhase(
-            key, training.mean, validation.mean, training.error(), validation.error(training)
-        )
+        means = training.mean, validation.mean
+        errors = training.error(), validation.error(training)
+        return EvaluationPhase(key, *means, *errors, max(training.first))

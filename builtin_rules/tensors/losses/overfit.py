@@ -38,6 +38,7 @@ MIN_PHASES: Final = 4  # that tell a trend from its noise
 TINY_LOSS: Final = 1e-300
 STRICT_RATE: Final = 0.01  # errors of tests whose phases are not chosen beforehand
 MIN_PATIENCE: Final = 10  # phases; a hump of the first epochs is shorter
+LEARNED_SHARE: Final = 0.3  # of the training loss at the start, which is left of it
 
 
 @dataclass(slots=True)
@@ -82,6 +83,13 @@ class _Watched:
         is_large = self.exceeded > 0 and rise > LARGE_RISE
         return (risen or is_large) and falls(self.training)
 
+    def exceeds_start(self) -> bool:
+        """Return whether validation is worse than training was at first, and does not fall."""
+        start = self.latest.start if self.latest else math.inf
+        has_learned = 0 <= self.training[-1] < LEARNED_SHARE * start
+        is_worse = min(self.window.latest(SMOOTHED_PHASES)) > start
+        return has_learned and is_worse and not falls(self.window.latest(NOISE_ROWS))
+
 
 class Overfit(DeclaredRule):
     """Met when the validation loss rises while it is ``ratio_threshold`` above the training loss.
@@ -99,7 +107,9 @@ class Overfit(DeclaredRule):
     loss falls and the mean of three is 10 % above the best. So are four phases, if validation rises
     by the Mann-Kendall test, which is exact for few phases: over the latest half (all of fewer than
     ten) at 5 %, and the mean of three is 5 % above the best; or over all or those since the best at
-    1 % (four since the best: all rise), and it is 1 % above. So a validation loss that starts high
+    1 % (four since the best: all rise), and it is 1 % above. And so is any number of phases, if the
+    training loss has fallen below 30 % of the highest of its first three, which each of the last
+    three phases exceeds, and validation does not fall. So a validation loss that starts high
     and falls, however large the gap, is healthy, and so are a hump of the first epochs and one that
     is level for long. It has recovered with a new best mean of three.
 
@@ -188,25 +198,34 @@ class Overfit(DeclaredRule):
 
     def _gap(self, phase: EvaluationPhase) -> float:
         """Return the relative gap, less two standard errors unless the sentence decides."""
-        training = float(phase.training or 0.0)
-        gap = phase.validation - training
-        if not self._literal:
-            margin = phase.training_error * (1 + self.ratio_threshold)
-            gap -= GAP_DEVIATIONS * math.hypot(margin, phase.validation_error)
-        return gap / max(abs(training), TINY_LOSS)
+        if self._literal:
+            return _ratio(phase)
+        training = max(abs(float(phase.training or 0.0)), TINY_LOSS)
+        margin = phase.training_error * (1 + self.ratio_threshold)
+        error = math.hypot(margin, phase.validation_error)
+        return _ratio(phase) - GAP_DEVIATIONS * error / training
 
     def _record(self, step: int, phase: EvaluationPhase, watched: _Watched) -> bool:
         """Record a phase and return whether the condition is met."""
         key, gap = (phase.key.name or None, None), self._gap(phase)
         met = watched.exceeded >= (self.patience if self._literal else MIN_PATIENCE)
-        met = met or (self._at_end and gap > self.ratio_threshold and watched.rises())
+        if self._at_end:
+            met = met or (gap > self.ratio_threshold and watched.rises())
+            if not met and watched.exceeds_start():
+                met, gap = True, _ratio(phase)
         if watched.is_reported and not met and (watched.is_best or self._literal):
             watched.is_reported = False
             self.found(step, *key, recovers=True)
         watched.is_reported |= met
         training, phases = float(phase.training or 0.0), watched.exceeded
-        note = (
-            f"Validation loss {phase.validation:.4g}, training loss {training:.4g}, "
-            f"for {phases} phase{'s' * (phases != 1)}."
+        since = (
+            f"for {phases} phase{'s' * (phases != 1)}" if phases else f"{phase.start:.4g} at first"
         )
+        note = f"Validation loss {phase.validation:.4g}, training loss {training:.4g}, {since}."
         return self.record(key, step, GAP, gap, self.ratio_threshold, met=met, note=note)
+
+
+def _ratio(phase: EvaluationPhase) -> float:
+    """Return how far validation is above training, as a share of training."""
+    training = float(phase.training or 0.0)
+    return (phase.validation - training) / max(abs(training), TINY_LOSS)

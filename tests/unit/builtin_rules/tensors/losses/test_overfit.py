@@ -147,12 +147,23 @@ def test_a_rising_validation_loss_meets_it(
         pytest.param([*FALL[:8], *[1.0, 1.1, 0.95] * 4], False, id="level-for-long"),
         pytest.param([*FALL[:8], *[1.6] * 8, *FALL[9:13]], False, id="a-hump-of-eight-phases"),
         pytest.param([1.0, 1.1, 0.95, 1.08, 0.93, 1.05, 0.97, 1.1], False, id="noise"),
+        pytest.param([*[3.5] * 20], True, id="worse-than-untrained"),
+        pytest.param([*[FALL[0] * 0.99] * 20], False, id="as-good-as-untrained"),
+        pytest.param([8.0 - 0.1 * phase for phase in range(20)], False, id="worse-but-falls"),
+        pytest.param([3.5] * 4, False, id="worse-but-little-was-learned"),
     ],
 )
 def test_the_end_decides_by_exact_tests(validation: list[float], met: bool, tmp_path: Path) -> None:
     losses = pairs(validation)[:-1]
     root = saved(tmp_path, losses)
     assert judge_to_the_end(Overfit, root).met == [len(losses) - 1] * met
+
+
+def test_one_evaluation_that_is_worse_than_the_start_is_enough(tmp_path: Path) -> None:
+    losses = [*(("T", loss) for loss in (4.1, 0.5, 0.2, 0.1)), ("E", 8.4)]
+    judged = judge_to_the_end(Overfit, saved(tmp_path, losses))
+    assert judged.findings[0].note == "Validation loss 8.4, training loss 1.225, 4.1 at first."
+    assert judged.findings[0].measured == pytest.approx((8.4 - 1.225) / 1.225)
 
 
 @pytest.mark.parametrize("given", [{"patience": 1}, {"ratio_threshold": "0.1"}])

@@ -153,4 +153,7 @@ PROVIDERS: Final[dict[str, Provide]] = {
     "server 8000": partial(_serving, 8000, _http),
     "server 9090": partial(_serving, 9090, _http),
     "PyTorch": partial(_module, "torch"),
+    "Lightning": partial(_module, "lightning"),
+    "Transformers": partial(_module, "transformers"),
+    "Keras": partial(_module, "keras"),
 }

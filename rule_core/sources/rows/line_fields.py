@@ -26,6 +26,7 @@ _NOISE: Final = re.compile(
     r"""
       ^[IWEFD]\d{4}\ [\d:.]+\s+\d+\ \S+:\d+\]               # glog
     | ^(?:INFO|DEBUG|WARNING):[\w.]+:                       # logging
+    | \b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),?\ [A-Z][a-z]{2}\ +\d\d?(?:\ [\d:]{5,8})?(?:\ \d{4})?\b
     | \d{4}[-/.]\d\d?[-/.]\d\d?(?:[T_\s]\s*\d\d?:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)?
     | \b\d\d?/\d\d?(?:/\d{4})?(?=\s\d\d:\d\d)
     | (?<![\w.])(?:\d+\ days?,\ )?\d+:\d\d(?::\d\d)?(?:[.,]\d+)?(?![\w.:])
@@ -62,14 +63,14 @@ _NUMBER: Final = re.compile(
         (?P<number>[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:(?P<long>\.\d{5,})|\.\d+|\.(?=[\s,;)\]|]|$))?|\.\d+)(?:[eE][-+]?\d+|f-?\d+|D[-+]\d+)?
         |(?:[-+]?(?:inf(?:inity)?|Infinity|INF)|nan|NaN|NAN|n/a|N/A|None|null))
         (?P<unit>\s?%|(?:[kKMGT]i?)?B\b|[mu]?s(?:\b|(?=[A-Z][a-z]))|[kKM]\b)?
-        (?:(?![\w/]|\.\d)|(?(long)(?=[A-Z][a-z])|(?!)))""",
+        (?:(?![\w/]|\.\w)|(?(long)(?=[A-Z][a-z])|(?!)))""",
     re.VERBOSE,
 )
 _PLURALS: Final = frozenset(("epochs", "steps", "iters", "iterations", "batches", "episodes"))
 _AFTER_WORD: Final = re.compile(r"\s*(?:[,;|()\]}'\"]|$)|\s\s|\s+[\w./@-]+\s+[-+]?[\d.n]")
 _EPOCHS: Final = r"epochs?|epoche|époque|[ée]poca|эпоха|ep|e(?=\s*\d+\s*/\s*\d)"
 _INNER: Final = (
-    r"global[ _]steps?|steps?|timesteps|env_steps?|total_timesteps|iterations?|iters?|"
+    r"global[ _]steps?|steps?|timesteps?|env_steps?|total_timesteps|iterations?|iters?|"
     r"it(?=\s?(?:[:=\[]|\d+/))|batch(?:es|_idx|_index)?|minibatch|(?:\w+_)?num_updates|updates?|up|"
     r"episodes?|rounds?|runde|schritt|étape|paso|шаг|tick"
 )
@@ -131,7 +132,6 @@ _PROSE: Final = frozenset(
         "than",
         "until",
         "improved",
-        "reached",
         "did",
         "not",
         "after",
@@ -142,7 +142,7 @@ _PROSE: Final = frozenset(
 # What surrounds a counter between a name and its number, such as in "loss after epoch 3: 0.5".
 _BEFORE_COUNT: Final = re.compile(r"\s(?:at|after|for|in|of|on)\Z")
 _BEHIND_COUNT: Final = re.compile(r"[\s)\]|,:=]{0,8}(?:(?:is|was)\b)?[\s:=]{0,8}")
-_END_OF_NAME: Final = re.compile(r"\s+(?:is|was|of|at|now)\Z", re.IGNORECASE)
+_END_OF_NAME: Final = re.compile(r"\s+(?:is|was|of|at|now|reached)\Z", re.IGNORECASE)
 _ARTICLE: Final = re.compile(r"(?:the|a)\s+", re.IGNORECASE)
 _AROUND: Final = " \t\v.'\"*#>-_|=/:"
 _INDEXED: Final = re.compile(
@@ -498,6 +498,8 @@ def name_before(gap: str, *, is_first: bool = False) -> _Span:
     unit = None if is_first else _UNITS.match(gap)
     start = unit.end() if unit else 0
     end = len(gap.rstrip(" :=~>-–<([{'\"|→*+±\t\v"))  # noqa: RUF001 - looked for
+    while ending := _END_OF_NAME.search(gap, start, max(start, end)):
+        end = len(gap[: ending.start()].rstrip("'\""))
     for match in _SPLIT.finditer(gap, start, end):
         start = match.end()
     piece = gap[start:end]
@@ -507,8 +509,6 @@ def name_before(gap: str, *, is_first: bool = False) -> _Span:
     end -= len(piece) - len(piece.rstrip(_AROUND))
     if article := _ARTICLE.match(gap, start, end):
         start = article.end()
-    while ending := _END_OF_NAME.search(gap, start, max(start, end)):
-        end = ending.start()
     words = gap[start:end].lower().split()
     if not 0 < len(words) <= _MAX_WORDS or end - start > _MAX_NAME:
         return 0, 0

@@ -1,5 +1,7 @@
 """RowReader: gives rows of any shape their steps and modes, and passes them to a record."""
 
+import math
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import starmap
 from typing import Final, NamedTuple
@@ -26,6 +28,9 @@ from rule_core.sources.rows.row_steps import (
 )
 
 MAX_NAMES: Final = 10_000  # of one file; later names are skipped
+ROWS_OF_COPIES: Final = 8  # the latest, which another process may write again
+_FEWEST_COPIES: Final = 3  # at the step of the latest row, which tell that two processes write
+_TOLERANCE: Final = 0.01  # of the numbers of copies
 
 
 class RowFields(NamedTuple):
@@ -75,6 +80,8 @@ class RowReader:
         self._last: dict[str, int] = {}  # the last step of each name
         self._values: dict[str, float] = {}  # and its number
         self._lags = False  # whether some names are behind others
+        self._latest: deque[tuple[int, Mapping[str, float]]] = deque(maxlen=ROWS_OF_COPIES)
+        self._copies = 0
 
     def add_fields(
         self,
@@ -158,6 +165,8 @@ class RowReader:
         is_training = not self._are_evaluated(values)
         last = self.steps.last
         step = self.steps.step_of(counts, is_training=is_training)
+        if self._is_copy(step, last, values):
+            return
         self._lags |= step <= last and self._is_behind(values, step, last, record)
         new = {name: value for name, value in values.items() if self._last.get(name, -1) < step}
         self._last.update(dict.fromkeys(new, step))
@@ -167,6 +176,24 @@ class RowReader:
                 record.point(name, step, value, time)
         elif new:
             record.row(step, new, time)
+
+    def _is_copy(self, step: int, last: int, values: Mapping[str, float]) -> bool:
+        """Return whether another process has written one of the latest rows again, nearly."""
+        is_alike = (
+            step <= last
+            and not self.may_begin
+            and any(
+                step == other
+                and values.keys() <= row.keys()
+                and all(
+                    math.isclose(values[name], row[name], rel_tol=_TOLERANCE) for name in values
+                )
+                for other, row in self._latest
+            )
+        )
+        self._copies += is_alike and step == last
+        self._latest.append((step, values))
+        return is_alike and self._copies >= _FEWEST_COPIES
 
     def _is_behind(
         self, values: Mapping[str, float], step: int, last: int, record: SourceRecord

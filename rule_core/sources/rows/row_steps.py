@@ -20,12 +20,13 @@ COUNTERS: Final = (
     (0, "training_iteration"),
     (1, "total_timesteps, timesteps_total, num_env_steps, env_step, env_steps, timesteps"),
     (1, "frame, frames, env_frames"),
-    (0, "iteration, iterations, iter, iters, it, itr, niter, n_iter, tick, #"),
+    (0, "iteration, iterations, iter, iters, it, itr, niter, n_iter, global_iter, tick, #"),
     (0, "update, updates, up, upd"),
     (0, "batch_idx, batch_index, minibatch"),
     (0, "batch, batches"),
     (2, "samples, tokens"),
     (3, "round, rounds, gen, generation, episode, episodes"),
+    (3, "timestep"),
     (4, "epoch, epochs, ep, epoche, époque, época, epoca, эпоха"),
 )
 _RANKS: Final = {name: rank for rank, row in enumerate(COUNTERS) for name in row[1].split(", ")}

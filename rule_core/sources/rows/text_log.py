@@ -505,7 +505,8 @@ class TextLines:
             return
         has_fraction = not all(value.is_integer() for value in values.values())
         is_loss = is_sure and has_fraction and self.has_loss(names)
-        is_named = any(count.rank < UNNAMED for count in counts) and self._has_metric(names)
+        has_name = any(count.rank not in {UNNAMED, EPOCH} for count in counts)
+        is_named = has_name and self._has_metric(names)
         if is_loss or is_named or (has_fraction and self._are_of_training(names, counts)):
             self._last = step
             self.evidence[() if is_loss else names] += 1

@@ -230,3 +230,21 @@ def test_compressed_lines_are_recognized() -> None:
     lines = gzip.compress(b'{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.5}\n')
     folder = source_folder(MemoryStore({"metrics.jsonl.gz": lines}), "")
     assert [item.key for item in FORMAT.recognize(folder)] == ["metrics.jsonl.gz"]
+
+
+def test_rows_that_two_processes_write_are_one_run() -> None:
+    steps = [step for step in range(0, 200, 10) for _ in range(2)]
+    steps[20:] = [100, 110, 100, 120, 110, 130, 120, 140, 130, 140, 150, 160, 150, 170, 160, 170]
+    lines = [
+        json.dumps({"step": step, "loss": 1 / (1 + step) + 1e-6 * at})
+        for at, step in enumerate(steps)
+    ]
+    read_steps = [int(step) for step, _ in read(FORMAT, "\n".join(lines).encode())["loss"]]
+    assert read_steps == [*range(0, 180, 10)]
+
+
+def test_a_step_that_another_process_repeats_much_later_begins_a_segment() -> None:
+    steps = [*(step for step in range(0, 100, 10) for _ in range(2)), 0, 10, 20]
+    lines = [json.dumps({"step": step, "loss": 1 / (1 + step)}) for step in steps]
+    loss = read(FORMAT, "\n".join(lines).encode())["loss"]
+    assert [step for step, _ in loss][-3:] == [f"{step} of segment 2" for step in (0, 10, 20)]

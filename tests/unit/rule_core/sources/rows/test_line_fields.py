@@ -256,6 +256,9 @@ def test_a_total_of_any_length() -> None:
         ("| valid | loss | 0.5", [("loss", "0.5")]),
         ("epoch | 1 | loss | 0.5", [("epoch", "1"), ("loss", "0.5")]),
         ("layer 0.5Conv 3DConv", []),
+        ("===== Training Loss (Thu Sep  4 01:02:03 2020) =====", []),
+        ("Tue Apr 26: loss 0.5", [("loss", "0.5")]),
+        ("'val/acc' reached 0.162, saving 'val_acc=0.1620.ckpt'", [("val/acc", "0.162")]),
     ],
 )
 def test_where_names_and_numbers_touch_or_are_cells(

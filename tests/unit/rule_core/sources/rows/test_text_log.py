@@ -11,7 +11,7 @@ from rule_core.exceptions import SMDebugValueError
 from rule_core.sources.format import Recognized
 from rule_core.sources.options import LogPattern, SourceOptions
 from rule_core.sources.rows import json_lines, line_reader, row_reader, text_log
-from rule_core.sources.rows.text_log import FORMAT
+from rule_core.sources.rows.text_log import FORMAT, what_counts
 
 NANOGPT = (
     b"iter 0: loss 4.25, time 9.00ms, mfu -100.00%\niter 1: loss 4.00, time 9.00ms, mfu 1.00%\n"
@@ -506,3 +506,16 @@ def test_lists_in_the_cells_of_a_table() -> None:
         "Test loss": [("0", 0.025), ("100", 0.0075)],
         "Test loss.1": [("0", 0.225), ("100", 0.075)],
     }
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Episode {0}    Reward  -{1}", "episode:{0},reward_sum:{1}.0", "TIMESTEP {0} / REWARD {1}"],
+)
+def test_rewards_without_fractions_are_those_of_a_training(line: str) -> None:
+    assert what_counts("\n".join(line.format(row, 90 - row) for row in range(1, 9)))
+
+
+def test_options_of_commands_count_nothing() -> None:
+    command = "python train.py --epochs {0} --gradient_penalty_mode wgan --loss_weight {0}"
+    assert not what_counts("\n".join(command.format(row) for row in (25, 200, 300, 500)))

@@ -62,7 +62,7 @@ def main() -> int:
     source.add_argument("--mirrors", type=Path)
     parser.add_argument("--rule-runner", default=str(Path(sys.executable).parent / "rule-runner"))
     parser.add_argument(
-        "--set", choices=["first", "second", "third"], help="only the runs of this set"
+        "--set", choices=["first", "second", "third", "fourth"], help="only the runs of this set"
     )
     parser.add_argument("--csv", type=Path, help="write the verdict on each run to this file")
     options = parser.parse_args()

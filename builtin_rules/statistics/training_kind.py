@@ -50,7 +50,9 @@ _ADVERSARIAL: Final = re.compile(
 )
 _REINFORCEMENT: Final = re.compile(
     r" (policy( gradient)? loss|pg loss|actor( \d+)? loss|loss actor|loss policy|td error|td loss"
-    r"|(qf?\d?|q value) loss|ep rew mean|ep len mean|episod(e|ic) (reward|return)s?"
+    r"|(qf?\d?|q value) loss|loss (pi|q)|ep ?(rew|len) ?mean"
+    r"|((ep(isod(e|ic))?|avg|average|mean|total|cumulative|test|eval) )+(rew(ard)?s?|ret(urn)?s?)"
+    r"|reward(?! (chosen|rejected|margin|accurac))"
     r"|approx ?kl|clip ?frac(tion)?|clip ratio|policy entropy|explained variance|rollout"
     r"|advantages?|value loss|ent coef|reward std|completions?( mean)? length) "
 )
@@ -73,16 +75,17 @@ def training_kind(trial: Any) -> TrainingKind:
     return kind
 
 
-def is_resumed(trial: Any) -> bool:
-    """Return whether a training went on from an earlier one.
+def is_resumed(trial: Any, step: int) -> bool:
+    """Return whether the training at a global step went on from an earlier one.
 
     Its steps went back, but not to the start: its first step is further from 0 than any two of its
     steps are from each other. Logs to which several trainings were appended begin anew.
     """
+    if step_in_segment(step) == step:
+        return False
     steps = trial.steps()
-    first = step_in_segment(steps[0])
     gaps = (later - earlier for earlier, later in pairwise(steps))
-    return bool(first != steps[0] and first > max(gaps, default=0))
+    return step_in_segment(steps[0]) > max(gaps, default=0)
 
 
 @functools.lru_cache(maxsize=16)

@@ -28,6 +28,7 @@ from builtin_rules.statistics.tensor_selection import (
     TENSOR_REGEX,
     any_met,
 )
+from builtin_rules.statistics.training_kind import is_resumed
 from smdebug.core.modes import ModeKeys
 from smdebug.rules.extensions import ChoiceParam, Quantity, Severity, TensorInput
 
@@ -73,7 +74,8 @@ class LossNotDecreasing(DeclaredRule):
     a lack of decrease. Of several losses at a step, the objective is judged: the one that is the
     sum of the others, else the one called ``loss`` or ``total_loss``, else their sum; XGBoost's
     metrics each by itself. Validation losses are judged with mode ``EVAL``; otherwise they have
-    diverged at ten times the limit. A loss that is below zero in a tenth of its rows, and above in
+    diverged at ten times the limit. A run that was resumed has learned before: it is neither called
+    never learned nor a plateau. A loss that is below zero in a tenth of its rows, and above in
     another, is a difference that need not fall. A loss has recovered when it is back at its best
     level, within what is tolerated, or has learned after all. Adversarial and reinforcement
     trainings are not judged, since their losses need not fall.
@@ -128,6 +130,7 @@ class LossNotDecreasing(DeclaredRule):
         self._evaluated: dict[str, LossJudge] = {}  # by objective of the evaluations
         self._reported: dict[LossJudge, LossState] = {}  # of what has not recovered
         self._warm_up = WarmUp()
+        self._is_resumed: bool | None = None
         self._rates = TensorInput(RATES, (RATES,))
 
     def invoke_at_step(self, step: int) -> bool:
@@ -233,7 +236,7 @@ class LossNotDecreasing(DeclaredRule):
         self._recover(step, name, judge, state)
         if state in UNJUDGED:  # compared with the rows before, if there are any
             return None if judge.rows == 1 or state is LossState.NON_FINITE_PASSING else False
-        met = state in ERRORS or state in WARNINGS
+        met = state in ERRORS or (state in WARNINGS and not self._goes_on(step))
         if state is LossState.DEAD_AT_ZERO and is_metric(name):  # no row of the data is wrong
             met = False
         tensor = None if name == SUM else name
@@ -246,6 +249,12 @@ class LossNotDecreasing(DeclaredRule):
                 step, LOSS, measured, limit, met=met, tensor=tensor, note=note, severity=severity
             )
         return met and self.found(step, tensor, None, measured, None, note, severity)
+
+    def _goes_on(self, step: int) -> bool:
+        """Return whether the run was resumed, and has learned before."""
+        if self._is_resumed is None:
+            self._is_resumed = is_resumed(self.base_trial, step)
+        return self._is_resumed
 
     def _recover(self, step: int, name: str, judge: LossJudge, state: LossState) -> None:
         """Record that a reported loss is back at its best level, or has learned after all."""

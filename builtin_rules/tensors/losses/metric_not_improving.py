@@ -106,7 +106,7 @@ class MetricNotImproving(DeclaredRule):
 
     def invoke_at_end(self, step: int) -> bool:
         """Judge what the end of the data tells of each metric."""
-        if is_resumed(self.base_trial):
+        if is_resumed(self.base_trial, step):
             return False  # it has learned before
         risen = {mode for (mode, _), metric in self._metrics.items() if metric.has_risen()}
         improving = {mode for (mode, _), loss in self._losses.items() if loss.still_falls()}

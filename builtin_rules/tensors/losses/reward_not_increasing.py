@@ -72,7 +72,7 @@ class RewardNotIncreasing(DeclaredRule):
 
     def invoke_at_end(self, step: int) -> bool:
         """Judge what the end of the data tells of each reward."""
-        may_rise = is_resumed(self.base_trial) or any(
+        may_rise = is_resumed(self.base_trial, step) or any(
             reward.has_gained() for reward in self._rewards.values()
         )
         answers = [False]

@@ -47,6 +47,13 @@ class Names:
         (["reward", "reward_std", "num_tokens"], TrainingKind.REINFORCEMENT),  # GRPO of TRL
         (["policy/approxkl_avg", "policy/clipfrac_avg"], TrainingKind.REINFORCEMENT),  # its PPO
         (["rewards/chosen", "rewards/margins"], TrainingKind.SUPERVISED),  # its DPO
+        (["reward", "loss"], TrainingKind.REINFORCEMENT),
+        (["AverageEpRet", "LossPi"], TrainingKind.REINFORCEMENT),  # Spinning Up
+        (["eprewmean", "entloss"], TrainingKind.REINFORCEMENT),  # OpenAI Baselines
+        (["avg_return", "loss"], TrainingKind.REINFORCEMENT),
+        (["daily_return", "loss"], TrainingKind.SUPERVISED),
+        (["loss", "loss_q0", "loss_q3"], TrainingKind.SUPERVISED),  # of guided-diffusion
+        (["reward_accuracy", "loss"], TrainingKind.SUPERVISED),  # of a model of rewards
         (["model.embed_tokens.weight", "lm_head.weight"], TrainingKind.LANGUAGE_MODEL),
         (["transformer.wte.weight"], TrainingKind.LANGUAGE_MODEL),
         (["eval_perplexity"], TrainingKind.LANGUAGE_MODEL),
@@ -86,4 +93,5 @@ def test_signs_of_an_adversarial_training_come_first() -> None:
 def test_a_run_that_begins_anew_is_not_resumed(
     segment: int, steps: Sequence[int], expected: bool
 ) -> None:
-    assert is_resumed(Steps(segment, steps)) is expected
+    trial = Steps(segment, steps)
+    assert is_resumed(trial, trial.steps()[-1]) is expected

@@ -31,7 +31,7 @@ def trial_of(**columns: Sequence[float]) -> Trial:
     ],
 )
 def test_rewards(reward: Sequence[float], *, rises: bool) -> None:
-    trial = trial_of(reward=reward)
+    trial = trial_of(score=reward)
     trend = RewardTrend()
     assert not trend.is_of_policy(trial)
     for step in trial.steps():

@@ -7,6 +7,7 @@ from judging_rows import judge_rows, rows_of
 from numpy.typing import NDArray
 
 from builtin_rules import LossNotDecreasing, LossSpike, Overfit, Overtraining, RewardNotIncreasing
+from rule_core.model.segments import global_step
 from smdebug.core.modes import ModeKeys
 from smdebug.rules import Rule
 
@@ -91,3 +92,11 @@ def test_a_lost_reward_until_it_is_back(lasts: int, back: list[int]) -> None:
     rewards = np.where((AT < 200) | (lasts < AT), LEARNS, 20.0)
     judged = judge_rows(RewardNotIncreasing, rows_of(reward=rewards))
     assert recoveries(judged) == (273, back)
+
+
+@pytest.mark.parametrize(("first", "is_met"), [(0, True), (1000, False)])
+def test_a_level_loss_of_a_resumed_run_has_learned_before(first: int, is_met: bool) -> None:
+    level = [
+        (global_step(1, first + row), {"loss": 1.0 + 0.001 * (-1.0) ** row}) for row in range(40)
+    ]
+    assert bool(judge_rows(LossNotDecreasing, level).met) == is_met

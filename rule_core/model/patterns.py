@@ -17,8 +17,11 @@ TIME_LIMIT_S: Final = 0.5
 MOST_PARTS: Final = 1_000_000
 BRIEF: Final = 200
 Pattern: TypeAlias = "regex.Pattern[str]"
-# Patterns that cannot take long, for which `re` says what `regex` does.
-_PLAIN: Final = re.compile(r"\^?[A-Za-z0-9_/ :-]*(?:\.\*)?")
+# Patterns that cannot take long in names of `PLAIN_NAME` characters, for which `re` says what
+# `regex` does, such as those of hooks; importing `regex` takes longer than most evaluations wait.
+_CHARACTER: Final = r"(?:[A-Za-z0-9_/ :-]|\\\.|\[[A-Za-z]+\]|\(\?![A-Za-z0-9_]+\))"
+_PLAIN: Final = re.compile(rf"\^?{_CHARACTER}*(?:(?:\.\*|\\d\+){_CHARACTER}*)?\$?")
+PLAIN_NAME: Final = 1000
 _COUNT: Final = re.compile(r"\{([0-9]{1,18})")
 # `regex` reads braces without a count as fuzzy matching; `re` and users as literals.
 _BRACE: Final = re.compile(r"(\\N\{[^}]*\}|\\.)|\{(?![0-9]*,?[0-9]*\})", re.DOTALL)
@@ -55,7 +58,7 @@ def _brief(pattern: str) -> str:
 
 @lru_cache(maxsize=1 << 17)
 def _search(pattern: str, name: str) -> bool | None:
-    if _PLAIN.fullmatch(pattern):
+    if len(name) <= PLAIN_NAME and _PLAIN.fullmatch(pattern):
         return re.search(pattern, name) is not None
     try:
         return compiled(pattern).search(name, timeout=TIME_LIMIT_S) is not None

@@ -96,9 +96,19 @@ def test_what_is_no_pattern_is_refused(given: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["", "^", "gradient/", "^gradient/.*", "loss.*", "a b-c:", ".*"]
+    "pattern",
+    [
+        *("", "^", "gradient/", "^gradient/.*", "loss.*", "a b-c:", ".*", "^loss$"),
+        *(r"^layer\d+\.weight$", "[Ll]oss_(?!input).*output", r"\.weight$"),
+    ],
 )
-@pytest.mark.parametrize("name", ["", "gradient/a", "x gradient/", "loss\nloss", "a b-c:", "LOSS"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "gradient/a", "x gradient/", "loss\nloss", "a b-c:", "LOSS", "loss", "loss\n"),
+        *("layer1.weight", "layer12xweight", "Loss_input_output", "loss_1_output_0", "a.weight"),
+    ],
+)
 def test_plain_patterns_match_what_regex_matches(pattern: str, name: str) -> None:
     expected = patterns.compiled(pattern).search(name) is not None
     assert patterns.search(pattern, name) == expected
@@ -107,7 +117,23 @@ def test_plain_patterns_match_what_regex_matches(pattern: str, name: str) -> Non
 def test_plain_patterns_need_no_regex() -> None:
     code = (
         "import sys\nfrom rule_core.model.patterns import search\n"
-        "assert search('^gradient/.*', 'gradient/a') and 'regex' not in sys.modules\n"
+        "assert search('^gradient/.*', 'gradient/a') and search('[Ll]oss_(?!input).*t', 'loss_t')\n"
+        "assert 'regex' not in sys.modules\n"
         "assert search('gradient|loss', 'loss') and 'regex' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        *((pattern, "a") for pattern in ("a.*a.*b", r"\d+\d+", "(a|a)+", "a?a?a", "(a+)+", "a{9}")),
+        ("a.*b", (patterns.PLAIN_NAME + 1) * "a"),
+    ],
+)
+def test_what_may_take_long_is_not_plain(pattern: str, name: str) -> None:
+    code = (
+        "import sys\nfrom rule_core.model.patterns import search\n"
+        f"search({pattern!r}, {name!r})\nassert 'regex' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

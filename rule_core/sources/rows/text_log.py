@@ -11,6 +11,7 @@ from rule_core.exceptions import SMDebugValueError
 from rule_core.model.patterns import TIME_LIMIT_S, Pattern, compiled
 from rule_core.reading.source_record import SourceRecord, is_step
 from rule_core.sources.format import HEAD_BYTES, SourceFolder
+from rule_core.sources.names import with_training_set
 from rule_core.sources.options import DEFAULT, LogPattern, SourceOptions
 from rule_core.sources.rows.drawn_table import DrawnTable, is_ruler
 from rule_core.sources.rows.json_lines import json_head
@@ -81,7 +82,7 @@ _WIDEST: Final = 400  # characters of a line that names columns
 _BAR: Final = re.compile(r".*?\d{1,3}%\|[^|]*\|[^\[\]]*\[[^\[\]]*\](?=[^\s\]])")
 # A line of the summary of COCO, of which only the first row of precision and of recall is read.
 _COCO: Final = re.compile(
-    r"\s*Average (\w+)\s+\((\w+)\) @\[ IoU=(\S+)\s+\| area=\s*(\w+) \| maxDets=\s*(\d+) \] = (\S+)"
+    r"\s*Average \w+\s+\((\w+)\) @\[ IoU=(\S+)\s+\| area=\s*(\w+) \| maxDets=\s*(\d+) \] = (\S+)"
 )
 _COCO_ROW: Final = ("0.50:0.95", "all", "100")
 _SHORT: Final = 3  # words of a line that belong to no number
@@ -414,6 +415,9 @@ class TextLines:
                 value = to_number(content.translate(_EXPONENTS))
             if value is not None:
                 values.setdefault(pair.name, value)
+        if next(iter(values), "").startswith("validation_"):  # as XGBoost calls its sets
+            new = with_training_set(values)
+            values = {new.get(name, name): value for name, value in values.items()}
         return values
 
     def _wait(
@@ -700,9 +704,7 @@ def _of_coco(content: str) -> str:
     match = _COCO.match(content) if "IoU=" in content else None
     if match is None:
         return content
-    return (
-        f"Average {match[1]} ({match[2]}): {match[6]}" if match.group(3, 4, 5) == _COCO_ROW else ""
-    )
+    return f"{match[1]}: {match[5]}" if match.group(2, 3, 4) == _COCO_ROW else ""
 
 
 def _split_at_bar(content: str) -> tuple[str, ...]:

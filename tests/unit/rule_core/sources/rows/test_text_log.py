@@ -359,8 +359,8 @@ def test_the_first_rows_of_the_summary_of_coco() -> None:
     )
     assert read(FORMAT, log.encode()) == {
         "loss": [("3", 0.5)],
-        "Average Precision (AP)": [("3", 0.1)],
-        "Average Recall (AR)": [("3", 0.4)],
+        "AP": [("3", 0.1)],
+        "AR": [("3", 0.4)],
     }
 
 
@@ -519,3 +519,11 @@ def test_rewards_without_fractions_are_those_of_a_training(line: str) -> None:
 def test_options_of_commands_count_nothing() -> None:
     command = "python train.py --epochs {0} --gradient_penalty_mode wgan --loss_weight {0}"
     assert not what_counts("\n".join(command.format(row) for row in (25, 200, 300, 500)))
+
+
+def test_the_first_set_of_xgboost_is_the_training_set() -> None:
+    line = "[0]\tvalidation_0-rmse:3.14\tvalidation_0-mae:2.5\tvalidation_1-rmse:3.37\n"
+    assert [*read(FORMAT, line.encode())] == [
+        *("train/validation_0-rmse", "train/validation_0-mae", "validation_1-rmse")
+    ]
+    assert [*read(FORMAT, b"[0]\tvalidation_0-rmse:3.14\n")] == ["validation_0-rmse"]

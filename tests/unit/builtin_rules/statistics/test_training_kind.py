@@ -51,7 +51,9 @@ class Names:
         (["AverageEpRet", "LossPi"], TrainingKind.REINFORCEMENT),  # Spinning Up
         (["eprewmean", "entloss"], TrainingKind.REINFORCEMENT),  # OpenAI Baselines
         (["avg_return", "loss"], TrainingKind.REINFORCEMENT),
-        (["daily_return", "loss"], TrainingKind.SUPERVISED),
+        (["AverageTestEpRet", "LossQ"], TrainingKind.REINFORCEMENT),
+        (["total_return", "loss"], TrainingKind.SUPERVISED),  # of a portfolio
+        (["reward_model_loss"], TrainingKind.SUPERVISED),
         (["loss", "loss_q0", "loss_q3"], TrainingKind.SUPERVISED),  # of guided-diffusion
         (["reward_accuracy", "loss"], TrainingKind.SUPERVISED),  # of a model of rewards
         (["model.embed_tokens.weight", "lm_head.weight"], TrainingKind.LANGUAGE_MODEL),

@@ -51,10 +51,10 @@ _ADVERSARIAL: Final = re.compile(
 _REINFORCEMENT: Final = re.compile(
     r" (policy( gradient)? loss|pg loss|actor( \d+)? loss|loss actor|loss policy|td error|td loss"
     r"|(qf?\d?|q value) loss|loss (pi|q)|ep ?(rew|len) ?mean"
-    r"|(ep(isod(e|ic))?|avg|average|mean)( ep)? (rew(ard)?s?|ret(urn)?s?)"
-    r"|(total|cumulative|test|eval) rewards?|reward(?! (chosen|rejected|margin|accurac|model|loss))"
+    r"|(ep(isod(e|ic))?|avg|average|mean)( ep)? (rews?|ret(urn)?s?)"
+    r"|rewards?(?! (chosen|rejected|margin|accurac|model|loss))"
     r"|approx ?kl|clip ?frac(tion)?|clip ratio|policy entropy|explained variance|rollout"
-    r"|advantages?|value loss|ent coef|reward std|completions?( mean)? length) "
+    r"|advantages?|value loss|ent coef|completions?( mean)? length) "
 )
 _LANGUAGE: Final = re.compile(
     r" (lm head|embed tokens|wte|word embeddings?|tok(en)? emb(ed(ding)?s?)?|perplexity|ppl"

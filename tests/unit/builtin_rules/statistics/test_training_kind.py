@@ -47,6 +47,8 @@ class Names:
         (["reward", "reward_std", "num_tokens"], TrainingKind.REINFORCEMENT),  # GRPO of TRL
         (["policy/approxkl_avg", "policy/clipfrac_avg"], TrainingKind.REINFORCEMENT),  # its PPO
         (["rewards/chosen", "rewards/margins"], TrainingKind.SUPERVISED),  # its DPO
+        (["eval_rewards/chosen", "eval/rewards/accuracies"], TrainingKind.SUPERVISED),
+        (["test rewards", "loss"], TrainingKind.REINFORCEMENT),
         (["reward", "loss"], TrainingKind.REINFORCEMENT),
         (["AverageEpRet", "LossPi"], TrainingKind.REINFORCEMENT),  # Spinning Up
         (["eprewmean", "entloss"], TrainingKind.REINFORCEMENT),  # OpenAI Baselines

@@ -236,9 +236,10 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
                 self._scalars[name] = (self.access.copy(value), time.time())
 
     def close(self) -> None:
-        """Write all pending steps, end the trial and stop watching the model."""
+        """Write all pending steps, end the trial, and let go of the model."""
         self._end_watching()
         super().close()
+        self.set_model(None)
 
     def _end_profiled_step(self) -> None:
         """End the step in a profile, which has no time between batches."""

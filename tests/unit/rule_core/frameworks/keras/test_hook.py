@@ -1,9 +1,11 @@
 """The Keras hook: modes and steps, what each collection holds, and the model left as it was."""
 
+import gc
 import itertools
 import json
 import os
 import subprocess
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -260,6 +262,16 @@ def test_the_result_is_the_same_with_and_without_the_hook(tmp_path: Path) -> Non
     assert seen == [True] * 4
     for one, other in zip(plain.get_weights(), watched.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_closed_hook_keeps_no_model_alive(tmp_path: Path) -> None:
+    made = model()
+    with smd.KerasHook(tmp_path, save_config=EACH, save_all=True, on_error="raise") as hook:
+        fit(made, hook)
+    reference = weakref.ref(made)
+    del made
+    gc.collect()
+    assert reference() is None
 
 
 def test_an_error_turns_the_hook_off_and_leaves_the_training_running(

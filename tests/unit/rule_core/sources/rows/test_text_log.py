@@ -517,7 +517,7 @@ def test_rewards_without_fractions_are_those_of_a_training(line: str) -> None:
 
 
 def test_options_of_commands_count_nothing() -> None:
-    command = "python train.py --epochs {0} --gradient_penalty_mode wgan --loss_weight {0}"
+    command = "python train.py --epoch={0} --loss_mode=wgan --n_d=5"
     assert not what_counts("\n".join(command.format(row) for row in (25, 200, 300, 500)))
 
 

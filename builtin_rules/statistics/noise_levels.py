@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
@@ -88,17 +89,19 @@ class Levels:
         self._blocks: list[float] = []
         self._length = 1  # values in each block
         self._open: list[float] = []  # values of the block that is not full yet: at most _length
-        self._latest: deque[float] = deque(maxlen=NOISE_WINDOW + 1)
+        self._latest = NoiseWindow(NOISE_WINDOW + 1)
+        self._block_noise: float | None = None  # once it was asked for
 
     def add(self, value: float) -> None:
         """Add the next value."""
-        self._latest.append(value)
+        self._latest.add(value)
         self.first = value if self.first is None else self.first
         self._open.append(value)
         if len(self._open) < self._length:
             return
         self._blocks.append(mean(self._open))
         self._open.clear()
+        self._block_noise = None
         if len(self._blocks) == self._most:
             self._blocks = [
                 mean(self._blocks[index : index + 2]) for index in range(0, self._most, 2)
@@ -116,8 +119,10 @@ class Levels:
             return None
         blocks = self._blocks[len(self._blocks) - _PARTS * width :]
         means = [mean(blocks[start : start + width]) for start in range(0, len(blocks), width)]
-        single = noise(self._latest) / math.sqrt(self._length)
-        spread = max(single, noise(blocks))  # blocks differ by more if the noise is correlated
+        if self._block_noise is None:
+            self._block_noise = noise(blocks)
+        single = self._latest.noise() / math.sqrt(self._length)
+        spread = max(single, self._block_noise)  # blocks differ by more if the noise is correlated
         doubt = 1 + _DOUBT / len(self._latest)
         return Quarters(tuple(means), spread * doubt * math.sqrt(2 / width))
 
@@ -131,9 +136,41 @@ class Levels:
         level = mean(self._blocks[count - width :])
         ends = range(count - width, before - 1, -before)
         best = min(mean(self._blocks[end - before : end]) for end in ends)
-        deviation = noise(self._latest) * (1 + _DOUBT / len(self._latest))
+        deviation = self._latest.noise() * (1 + _DOUBT / len(self._latest))
         averaged = math.sqrt((1 / width + 1 / before) / self._length)
         return LevelProgress(level, best, deviation * averaged, deviation)
+
+
+class NoiseWindow:
+    """The latest values of a series, and the robust deviation of a value; see `noise`.
+
+    Parameters
+    ----------
+    size
+        The number of values that count.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.values: deque[float] = deque(maxlen=size)
+        self._differences: list[float] | None = None  # ascending, once the noise was asked for
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def add(self, value: float) -> None:
+        """Add the next value, which must be finite."""
+        values, differences = self.values, self._differences
+        if differences is not None and values:
+            if len(values) == values.maxlen:
+                del differences[bisect_left(differences, values[1] - values[0])]
+            insort(differences, value - values[-1])
+        values.append(value)
+
+    def noise(self) -> float:
+        """Return the robust deviation of a value, from differences; 0 below three values."""
+        if self._differences is None:
+            self._differences = sorted(after - before for before, after in pairwise(self.values))
+        return _deviation(self._differences)
 
 
 class RobustWindow:
@@ -147,16 +184,18 @@ class RobustWindow:
 
     def __init__(self, level: int = LEVEL_ROWS, spread: int = NOISE_ROWS) -> None:
         self._level = level
-        self._values: deque[float] = deque(maxlen=max(level, spread))
-        self._noise: float | None = None  # of these values, once it was asked for
+        self._window = NoiseWindow(max(level, spread))
+        self._values = self._window.values
+        self._latest_level: float | None = None  # of these values, once it was asked for
+        self._noise: float | None = None
 
     def __len__(self) -> int:
         return len(self._values)
 
     def add(self, value: float) -> None:
         """Add the next value, which must be finite."""
-        self._values.append(value)
-        self._noise = None
+        self._window.add(value)
+        self._latest_level = self._noise = None
 
     def latest(self, count: int) -> list[float]:
         """Return at most `count` latest values, oldest first."""
@@ -164,7 +203,9 @@ class RobustWindow:
 
     def level(self) -> float:
         """Return the median of the latest values; there must be one."""
-        return statistics.median(self.latest(self._level))
+        if self._latest_level is None:
+            self._latest_level = statistics.median(self.latest(self._level))
+        return self._latest_level
 
     def earlier_level(self) -> float | None:
         """Return the median of as many values before those, or None if there are too few."""
@@ -174,7 +215,7 @@ class RobustWindow:
     def noise(self) -> float:
         """Return the robust deviation of a value, from differences; 0 below three values."""
         if self._noise is None:
-            self._noise = noise(self._values)
+            self._noise = self._window.noise()
         return self._noise
 
     def noise_about_trend(self) -> float:
@@ -191,10 +232,32 @@ def noise(latest: Iterable[float]) -> float:
 
     A trend does not affect it. It is 0 for fewer than three values.
     """
-    differences = [after - before for before, after in pairwise(latest)]
-    middle = statistics.median(differences or [0.0])
-    deviation = statistics.median([abs(value - middle) for value in differences] or [0.0])
-    return _MAD_TO_DEVIATION * deviation / math.sqrt(2)
+    return _deviation(sorted(after - before for before, after in pairwise(latest)))
+
+
+def _deviation(differences: Sequence[float]) -> float:
+    """Return the robust deviation of a value from differences between neighbours, ascending."""
+    count = len(differences)
+    if not count:
+        return 0.0
+    half = count // 2
+    if count % 2:
+        return _MAD_TO_DEVIATION * _nearest(differences, differences[half], half + 1) / math.sqrt(2)
+    middle = (differences[half - 1] + differences[half]) / 2
+    nearest = _nearest(differences, middle, half) + _nearest(differences, middle, half + 1)
+    return _MAD_TO_DEVIATION * (nearest / 2) / math.sqrt(2)
+
+
+def _nearest(ascending: Sequence[float], middle: float, count: int) -> float:
+    """Return the largest distance from the middle among the `count` numbers nearest to it."""
+    first, end = 0, len(ascending) - count
+    while first < end:
+        start = (first + end) // 2
+        if middle - ascending[start] > ascending[start + count] - middle:
+            first = start + 1
+        else:
+            end = start
+    return max(middle - ascending[first], ascending[first + count - 1] - middle)
 
 
 def rises(values: Sequence[float], fall: float = 0.0, error_rate: float = ERROR_RATE) -> bool:

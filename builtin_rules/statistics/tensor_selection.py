@@ -197,6 +197,9 @@ def numbers(saved: SavedTensor, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> 
 
 def only_number(saved: SavedTensor, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> float | None:
     """Return the saved value if it is a single real number, otherwise None."""
+    logged: float | None = saved.tensor.trial.number(saved.name, step, mode, saved.worker)
+    if logged is not None:
+        return logged
     array = numbers(saved, step, mode)
     return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
 

@@ -2,9 +2,9 @@
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import is_
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
 from rule_core.format.index_file import Files, Span, shared_names
@@ -35,20 +35,6 @@ CACHED_NAMES: Final = 64  # lists of names
 _NOTHING: Final = ByteRange(0, 0)
 
 
-class RowValues(Protocol):
-    """The values of the parts of steps that have no event file."""
-
-    def row_value(
-        self, name: str, step: int, part: str, reduction: tuple[str, bool] | None
-    ) -> Array:
-        """Return a value, of shape (1,) for a number, or a reduction; read-only."""
-        ...
-
-    def row_time(self, step: int, part: str) -> float:
-        """Return when a step was written, in seconds since the epoch; NaN if unknown."""
-        ...
-
-
 class SavedTensors:
     """The tensors of the steps of a trial: where they are, their values and their measures.
 
@@ -64,8 +50,6 @@ class SavedTensors:
         Global step -> part -> index file; it may grow.
     ahead
         The growing files and steps to read in advance.
-    rows
-        The values of parts without event files; None if there are no such parts.
 
     Attributes
     ----------
@@ -81,12 +65,10 @@ class SavedTensors:
         pool: ReadPool[memoryview] | None,
         files: Files,
         ahead: tuple[Files, Sequence[int]],
-        rows: RowValues | None = None,
     ) -> None:
         self._store = store
         self._files = files
         self._ahead = ahead
-        self._rows = rows
         self.failures = FailedReads()
         self._results: OrderedDict[tuple[str, int, str, StreamingStatistic, int | None], Any] = (
             OrderedDict()
@@ -134,6 +116,9 @@ class SavedTensors:
     def names_at(self, step: int, mode: ModeKeys) -> tuple[str, ...]:
         """Return the sorted names saved at a global step in a mode; see `shared_names`."""
         files = self._files.get(step, {}).values()
+        if len(files) == 1 and mode is ModeKeys.GLOBAL:  # as in most trials
+            (file,) = files
+            return file.layout.names
         entries = [file.entries for file in files if mode in {ModeKeys.GLOBAL, file.mode}]
         key = tuple(map(id, entries))
         cached = self._names_of.get(key)
@@ -175,15 +160,35 @@ class SavedTensors:
                     return original_name
         return None
 
+    def number(self, name: str, step: int, mode: ModeKeys, worker: str | None) -> float | None:
+        """Return a number in a row of a source; see `TrialView.number`."""
+        del name, step, mode, worker
+        return None
+
+    def numbers(self, step: int) -> Mapping[str, float]:
+        """Return the numbers in the rows of a source, by name; see `TrialView.numbers`."""
+        del step
+        return {}
+
+    def row_value(
+        self, name: str, step: int, part: str, reduction: tuple[str, bool] | None = None
+    ) -> Array:
+        """Raise ObjectNotFoundError: a part without an event file has no values."""
+        del name, reduction
+        raise ObjectNotFoundError(self._files[step][part].key)
+
+    def row_time(self, step: int, part: str) -> float:
+        """Return NaN: a part without an event file has no time."""
+        del step, part
+        return math.nan
+
     def value(
         self, name: str, step: int, worker: str, reduction: tuple[str, bool] | None = None
     ) -> Array:
         """Return a read-only view of a saved value or reduction; see `EventReader.tensor`."""
         file = self._files[step][worker]
         if file.event_key is None:
-            if self._rows is None:
-                raise ObjectNotFoundError(file.key)
-            return self._rows.row_value(name, step, worker, reduction)
+            return self.row_value(name, step, worker, reduction)
         entry = file.entries[name]
         span = (entry.raw if reduction is None else entry.reductions[reduction]) or Span(0, 0)
         known_layout = entry.layout if reduction is None else None
@@ -214,7 +219,7 @@ class SavedTensors:
         It does exist if the store fails: reading the file then raises the reason.
         """
         key = self._files[step][worker].event_key
-        if key is None or self._rows is not None:  # other formats are read before their index
+        if key is None:
             return False
         try:
             if not (self._plan and self._plan.exists(step, worker)):
@@ -232,7 +237,7 @@ class SavedTensors:
         """
         file = self._files[step][worker]
         if span is None or file.event_key is None:
-            return math.nan if self._rows is None else self._rows.row_time(step, worker)
+            return self.row_time(step, worker)
         with self.failures.remembered(file.event_key, WALL_TIME):
             if self._plan is not None:
                 self._plan.before(step, worker, WALL_TIME, beginning(span))

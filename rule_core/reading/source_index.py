@@ -6,18 +6,15 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
-from heapq import merge
-from itertools import chain, groupby
-from typing import Any, Final
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rule_core.environment import number
-from rule_core.exceptions import CorruptFileError
 from rule_core.format import paths
-from rule_core.format.index_file import Entry, IndexFile, Layout, Span, shared_names
 from rule_core.model.collection import Collection
 from rule_core.model.parameter_names import parameter_collection
 from rule_core.model.segments import (
@@ -29,31 +26,31 @@ from rule_core.model.segments import (
 )
 from rule_core.modes import ModeKeys
 from rule_core.reading.file_problems import TrialFileProblems
-from rule_core.reading.saved_tensors import SavedTensors
 from rule_core.reading.source import DecidingSource, FinishingSource, Source
 from rule_core.reading.source_record import (
-    NUMBER,
     WORKER,
     Lane,
     SourceRecord,
     TensorName,
     position_in,
 )
+from rule_core.reading.source_tensors import SourceFiles, SourceTensors
 from rule_core.storage.base import ObjectNotFoundError, TrialStore
 from rule_core.storage.read_pool import read_pool
+
+if TYPE_CHECKING:
+    from rule_core.reading.saved_tensors import SavedTensors
 
 WAIT_S: Final = 150.0  # for slower sources; writers of TensorBoard files flush after two minutes
 QUIET_VARIABLE: Final = "RULE_RUNNER_SOURCE_QUIET_S"
 QUIET_S: Final = 600.0  # without a write, after which a run counts as ended
 PAUSES: Final = 3.0  # of the longest pause that was seen, after which a run counts as ended
-STEPS_CACHED: Final = 256
 SEARCH_EVERY_S: Final = 1.0  # for sources that appear later
 SEARCH_SHARE: Final = 50.0  # ratio of a pause to the search before
 _NO_STEPS: Final = np.empty(0, np.int64)
 _NO_VALUES: Final = np.empty(0, np.float64)
 
 Array = NDArray[Any]
-SourceFiles = Mapping[str, IndexFile]
 KeyedSource = tuple[str, Source, ModeKeys | None]
 
 
@@ -129,8 +126,6 @@ class SourceIndex:
         self._searched = -1  # the last step that was known at the last search
         self._names = 0
         self._members_collected = 0  # number of them in `collections`
-        self._files = _FilesByStep(self._lanes)
-        self.files: Mapping[int, SourceFiles] = self._files
         self.mode_steps: Mapping[ModeKeys, Mapping[int, int]] = {}
         self.names: Mapping[str, Sequence[int]] = {}
         self.names_by_mode: Mapping[ModeKeys, Mapping[str, Sequence[int]]] = {}
@@ -146,7 +141,9 @@ class SourceIndex:
         self._step_files: dict[int, SourceFiles] = {}
         self._steps_with_files: list[int] = []
         ahead = self._step_files, self._steps_with_files
-        self.tensors = SavedTensors(store, pool, self._files, ahead, self)
+        self._tensors = SourceTensors(store, pool, ahead, self._lanes)
+        self.tensors: SavedTensors = self._tensors
+        self.files: Mapping[int, SourceFiles] = self._tensors.files
 
     def _add(self, sources: Sequence[KeyedSource]) -> None:
         for key, source, mode in sources:
@@ -254,7 +251,7 @@ class SourceIndex:
 
     def _update(self) -> bool:
         """Take over what the sources have read; return whether there are new steps or names."""
-        self._files.forget()
+        self._tensors.forget_steps()
         self._update_files()
         counts = tuple(len(lane.steps) + len(lane.columns) + lane.changes for lane in self._lanes())
         if counts == self._counts:
@@ -400,6 +397,8 @@ class SourceIndex:
         if horizon is None:
             return self.mode_steps.get(mode, {}).get(mode_step)
         step = first_of_segment(horizon) + mode_step
+        if step == horizon:  # as nearly always
+            return step if mode in self.tensors.modes_at(step) else None
         return step if position_in(self._positions(mode), step) >= 0 else None
 
     def mode_step_at(self, step: int, mode: ModeKeys) -> int:
@@ -417,31 +416,6 @@ class SourceIndex:
         steps = self.mode_steps.get(mode)
         return steps.positions() if isinstance(steps, _StepsByModeStep) else array("q")
 
-    def row_time(self, step: int, part: str) -> float:
-        """Return when a step was written, in seconds since the epoch; NaN if unknown."""
-        lane = self._lane(part)
-        position = position_in(lane.steps, step) if lane else -1
-        return (lane.times[position] or math.nan) if lane and position >= 0 else math.nan
-
-    def row_value(
-        self, name: str, step: int, part: str, reduction: tuple[str, bool] | None = None
-    ) -> Array:
-        """Return a value, of shape (1,) for a number, or a reduction; read-only."""
-        lane = self._lane(part)
-        column = lane.columns.get(name) if lane else None
-        key = self.files[step][part].key
-        if column is None:
-            raise ObjectNotFoundError(key)
-        position = position_in(column.steps, step)
-        if position < 0:
-            raise CorruptFileError(key, f"a value of {name!r}", "none")
-        if column.reductions is not None:
-            width = len(column.reductions)
-            position = position * width + column.reductions.index(reduction or ("", False))
-        result = np.array([column.values[position]])
-        result.flags.writeable = False
-        return result
-
     def numbers(self, name: str, mode: ModeKeys) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the global steps of a tensor that is a number, ascending, and its values."""
         lanes = [lane for lane in self._lanes() if lane.mode is mode and name in lane.columns]
@@ -454,13 +428,25 @@ class SourceIndex:
             values = values[first]
         return steps, values
 
+    def kinds(self, steps: NDArray[np.int64]) -> dict[str, int]:
+        """Return how many of ascending global steps have which modes, such as ``EVAL+TRAIN``."""
+        modes = sorted(self.mode_steps, key=lambda mode: mode.name)
+        codes = np.zeros(len(steps), np.int64)
+        for bit, mode in enumerate(modes):
+            codes += (
+                np.isin(steps, self._positions(mode), assume_unique=True).astype(np.int64) << bit
+            )
+        names = (
+            "+".join(mode.name for bit, mode in enumerate(modes) if code >> bit & 1)
+            for code in range(1 << len(modes))
+        )
+        counts = np.bincount(codes, minlength=1 << len(modes))
+        return dict(zip(names, counts.tolist(), strict=True))
+
     @property
     def source_keys(self) -> list[str]:
         """The files or folders that are read, relative to the root of the store."""
         return [record.key for record in self._records]
-
-    def _lane(self, part: str) -> Lane | None:
-        return next((lane for lane in self._lanes() if part.startswith(lane.part)), None)
 
     @property
     def source_files(self) -> list[str]:
@@ -484,61 +470,6 @@ def _read(source: Source, record: SourceRecord) -> None:
 def _finish(source: Source, record: SourceRecord) -> None:
     if isinstance(source, FinishingSource):
         source.finish(record)
-
-
-class _FilesByStep(Mapping[int, SourceFiles]):
-    """Global step -> part -> what it holds, made when it is asked for."""
-
-    def __init__(self, lanes: Any) -> None:
-        self._lanes = lanes
-        self._at = lru_cache(STEPS_CACHED)(self._files_at)
-        self.forget = self._at.cache_clear  # for all steps, when the sources were read again
-        self._layout = lru_cache(STEPS_CACHED)(_layout_of)
-
-    def __getitem__(self, step: int) -> SourceFiles:
-        return self._at(step)
-
-    def _files_at(self, step: int) -> SourceFiles:
-        files: dict[str, IndexFile] = {}
-        mode_step = step_in_segment(step)
-        for lane in self._lanes():
-            if position_in(lane.steps, step) < 0:
-                continue
-            columns = lane.columns.values()
-            names = tuple(column.name for column in columns if position_in(column.steps, step) >= 0)
-            if names:
-                layout = self._layout(lane, names)
-                files[lane.part] = IndexFile(
-                    step, WORKER, lane.key, lane.mode, mode_step, None, layout, layout.entries
-                )
-            files.update(lane.files.get(step, {}))
-        if not files:
-            raise KeyError(step)
-        return files
-
-    def __iter__(self) -> Iterator[int]:
-        every = merge(*(lane.steps for lane in self._lanes()))
-        return (step for step, _ in groupby(every))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __contains__(self, step: object) -> bool:
-        return isinstance(step, int) and any(
-            position_in(lane.steps, step) >= 0 for lane in self._lanes()
-        )
-
-
-def _layout_of(lane: Lane, names: tuple[str, ...]) -> Layout:
-    """Return the layout of steps at which these columns of a lane have values."""
-    entries = {
-        name: NUMBER
-        if (reductions := lane.columns[name].reductions) is None
-        else Entry(reductions=dict.fromkeys(reductions, Span(0, 0)))
-        for name in names
-    }
-    names = shared_names(tuple(sorted(names)))
-    return Layout(entries, names, {}, has_records=False, first_record=None, end=0)
 
 
 class _StepsByName(Mapping[str, Sequence[int]]):
@@ -573,13 +504,16 @@ class _StepsByName(Mapping[str, Sequence[int]]):
                     steps.setdefault(name, set()).add(step)
         return {name: sorted(its_steps) for name, its_steps in steps.items()}
 
+    @cached_property
+    def _names(self) -> list[str]:
+        in_rows = chain.from_iterable(lane.columns for lane in self._lanes)
+        return [*dict.fromkeys(chain(in_rows, self._in_files))]
+
     def __iter__(self) -> Iterator[str]:
-        names = dict.fromkeys(name for lane in self._lanes for name in lane.columns)
-        names.update(dict.fromkeys(self._in_files))
-        return iter(names)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._names)
 
 
 class _StepsByModeStep(Mapping[int, int]):

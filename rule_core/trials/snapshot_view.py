@@ -407,6 +407,26 @@ class TrialView(Refreshing):
             raise StepUnavailable(step, mode)
         raise StepNotYetAvailable(step, mode)
 
+    def number(
+        self, name: str, step: int, mode: ModeKeys, worker: str | None = None
+    ) -> float | None:
+        """Return a number in a row of a source at a step of `mode`; None for other tensors.
+
+        It is None too if no `worker` is given and the tensor was saved more than once.
+        """
+        global_step = self._global(step, mode)
+        if global_step is None:
+            return None
+        number = self.index.tensors.number(name, global_step, mode, worker)
+        self.reads += number is not None
+        return number
+
+    def numbers(self, step: int) -> Mapping[str, float]:
+        """Return what `number` returns for each tensor at a global step, without None."""
+        numbers = self.index.tensors.numbers(step) if self._is_visible(step) else {}
+        self.reads += len(numbers)
+        return numbers
+
     def read(
         self, name: str, location: TensorLocation, reduction: tuple[str, bool] | None = None
     ) -> Array:

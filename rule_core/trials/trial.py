@@ -4,7 +4,7 @@ Several trials can share one `TrialIndex`: each rule has its own trial, with its
 and horizon, over the same data.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple, Self
 
@@ -38,6 +38,19 @@ class _Selection(NamedTuple):
     selected: list[str]
 
 
+class _AllNames(NamedTuple):
+    """All names of a mode, sorted, since which step all are there, and where their steps are."""
+
+    first_steps: Mapping[str, Sequence[int]]
+    since: int
+    names: tuple[str, ...]
+
+    def covers(self, first_steps: Mapping[str, Sequence[int]], horizon: int) -> bool:
+        """Return whether these are still all names."""
+        is_same = self.first_steps is first_steps and self.since <= horizon
+        return is_same and len(self.names) == len(first_steps)
+
+
 class Trial(TrialView):
     """The tensors that one training job saved, opened by `create_trial`.
 
@@ -66,7 +79,7 @@ class Trial(TrialView):
         self._copied_versions: dict[str, int] = {}  # by name of a collection
         # By the identity of the names, and the name of a collection or patterns.
         self._selections: dict[tuple[int, str | tuple[str, ...]], _Selection] = {}
-        self._all_names: dict[ModeKeys, tuple[int, tuple[str, ...]]] = {}  # and since which step
+        self._all_names: dict[ModeKeys, _AllNames] = {}
 
     @classmethod
     def over(cls, name: str, path: str, index: TrialIndex, clock: Clock | None = None) -> Self:
@@ -196,24 +209,19 @@ class Trial(TrialView):
             global_step = self._global(step, mode)
             if global_step is None:
                 return ()
-            files = index.files.get(global_step, {})
-            if len(files) == 1 and mode is ModeKeys.GLOBAL:  # as in most trials
-                (file,) = files.values()
-                return file.layout.names
             return index.tensors.names_at(global_step, mode)
         first_steps = self._steps_by_name(mode)
         horizon = self.horizon
         if horizon is None:
             return shared_names(tuple(sorted(first_steps)))
-        # Names in index files are never forgotten.
-        keeps = horizon < SEGMENT_STEPS and isinstance(first_steps, dict)
-        since, names = self._all_names.get(mode, (0, ())) if keeps else (0, ())
-        if names and since <= horizon and len(names) == len(first_steps):
-            return names
+        keeps = horizon < SEGMENT_STEPS  # names are not forgotten
+        kept = self._all_names.get(mode) if keeps else None
+        if kept is not None and kept.covers(first_steps, horizon):
+            return kept.names
         visible = (name for name, steps in first_steps.items() if self._shows_any(steps))
         names = shared_names(tuple(sorted(visible)))
         if keeps and len(names) == len(first_steps):
-            self._all_names[mode] = horizon, names
+            self._all_names[mode] = _AllNames(first_steps, horizon, names)
         return names
 
     def _matching(self, names: tuple[str, ...], regex: Any) -> list[str]:
@@ -332,9 +340,11 @@ class Trial(TrialView):
         Most steps have one mode. A training and an evaluation of one step have a global step in
         common; `mode` is TRAIN then. The dictionary is empty if the step is unknown.
         """
-        if global_step not in self.index.files:
+        modes = self.index.tensors.modes_at(global_step)
+        if not modes:
             self._look()
-        return self.index.tensors.modes_at(global_step) if self._is_visible(global_step) else {}
+            modes = self.index.tensors.modes_at(global_step)
+        return modes.copy() if self._is_visible(global_step) else {}
 
     @property
     def _global_to_mode(self) -> "StepModes":

@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, assert_never
 
+import numpy as np
 from msgspec import UNSET
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from rule_core.clock import Clock
 from rule_core.model.segments import SEGMENT_STEPS
@@ -306,9 +308,10 @@ class RuleJob:
         for finding in map(evidence, self.state.kept):
             self._folder.append_finding(name, self._finding_ids.next(finding), finding)
 
-    def expected(self, steps: Sequence[int]) -> int:
+    def expected(self, steps: NDArray[np.int64]) -> int:
         """Return how many of `steps` are of a kind, such as a mode, that the rule judges."""
-        return sum(self.step_source.kind(step) in self._judged_kinds for step in steps)
+        counts = self.step_source.kinds(steps)
+        return sum(count for kind, count in counts.items() if kind in self._judged_kinds)
 
     def actions_changed(self) -> bool:
         """Return whether actions have made progress since the last call."""

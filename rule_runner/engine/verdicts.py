@@ -4,8 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rule_core.exceptions import SMDebugError
-from rule_core.model.segments import step_in_segment
+from rule_core.model.segments import SEGMENT_STEPS
 from rule_runner.engine.evaluation_context import EvaluationContext
 from rule_runner.engine.invocation import LATE
 from rule_runner.engine.observer import Observer
@@ -89,7 +92,7 @@ class Verdicts:
         with self.noting_failures():
             self._context.record(changed)
 
-    def _decide(self, job: RuleJob, steps: Sequence[int]) -> bool:
+    def _decide(self, job: RuleJob, steps: NDArray[np.int64]) -> bool:
         """Give a rule job its verdict if it has none; return whether the status changed."""
         if job.state.done and job.state.ended_at is not None:
             return False
@@ -136,27 +139,29 @@ class Verdicts:
         return f"It looked for {patterns}. {hint}"
 
 
-def _cover(job: RuleJob) -> list[int]:
+def _cover(job: RuleJob) -> NDArray[np.int64]:
     """Note unreadable and late data in the result; return the known steps in range."""
     for note in job.step_source.notes():
         job.state.note(note)
-    steps = [step for step in job.step_source.all_steps if _in_range(job, step)]
+    steps = _in_range(job, job.step_source.all_steps)
     job.state.coverage.known = len(steps)
-    for step in job.step_source.late_steps():
-        if step <= job.position and _in_range(job, step):
-            job.state.step_skipped(step, LATE)
+    for step in _in_range(job, job.step_source.late_steps()):
+        if step <= job.position:
+            job.state.step_skipped(int(step), LATE)
     return steps
 
 
-def _finish(job: RuleJob, steps: Sequence[int]) -> bool:
+def _finish(job: RuleJob, steps: NDArray[np.int64]) -> bool:
     """Let a rule finish; return whether the status changed."""
-    complete = job.step_source.is_loaded and job.position >= max(steps, default=-1)
+    complete = job.step_source.is_loaded and job.position >= (steps[-1] if len(steps) else -1)
     return job.finish(complete=complete)
 
 
-def _in_range(job: RuleJob, step: int) -> bool:
-    end, own = job.config.end_step, step_in_segment(step)
-    return own >= (job.config.start_step or 0) and (end is None or own < end)
+def _in_range(job: RuleJob, steps: Sequence[int]) -> NDArray[np.int64]:
+    """Return the ones of global steps that a rule job is to judge."""
+    array, start, end = np.asarray(steps, np.int64), job.config.start_step, job.config.end_step
+    own = array % SEGMENT_STEPS
+    return array[(own >= (start or 0)) & (own < (SEGMENT_STEPS if end is None else end))]
 
 
 def _log_end(job: RuleJob) -> None:

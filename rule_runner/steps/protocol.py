@@ -1,7 +1,11 @@
 """StepSource: the steps of a trial that are ready to be judged, and those still awaited."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rule_core.model.segments import step_text
 from rule_runner.results.schema import WindowTimes
@@ -95,6 +99,10 @@ class StepSource(ABC):
         """
         del step, tensor
         return ""
+
+    def kinds(self, steps: NDArray[np.int64]) -> Mapping[str, int]:
+        """Return how many of ascending steps are of each kind."""
+        return Counter(map(self.kind, steps.tolist()))
 
     def step_name(self, step: int) -> str:
         """Return a step for people, with its number in its mode if that is another one.

@@ -4,17 +4,22 @@ The steps and their contents do not depend on the order in which files arrive: a
 no more files of it, or of an earlier step, can arrive.
 """
 
-from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from array import array
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rule_core.clock import Clock, pause_after
 from rule_core.format.paths import END_OF_JOB
 from rule_core.model.segments import step_in_segment, step_text, steps_text
 from rule_core.modes import ModeKeys
 from rule_core.reading.source_index import SourceIndex
+from rule_core.reading.source_record import position_in
 from rule_core.reading.trial_index import TrialIndex, all_steps, missing_workers
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.wait_budget import WaitEndedError
@@ -114,7 +119,7 @@ class TensorSteps(StepSource):
         self._once = once
         self._as_it_is = as_it_is
         self._missed: dict[int, float] = {}
-        self._visited: set[int] = set()
+        self._visited = array("q")  # ascending
 
     @property
     def steps(self) -> Sequence[int]:
@@ -259,7 +264,8 @@ class TensorSteps(StepSource):
         for step in steps[bisect_right(steps, after) :]:
             if self._why_not(step):
                 return
-            self._visited.add(step)
+            if position_in(self._visited, step) < 0:
+                insort(self._visited, step)
             yield step
 
     def kind(self, step: int, tensor: str | None = None) -> str:
@@ -272,6 +278,11 @@ class TensorSteps(StepSource):
             file.mode.name for file in files.values() if tensor is None or tensor in file.entries
         }
         return "+".join(sorted(modes))
+
+    def kinds(self, steps: NDArray[np.int64]) -> Mapping[str, int]:
+        """Return how many of ascending steps are of each kind; see `StepSource`."""
+        base = self.base
+        return base.kinds(steps) if isinstance(base, SourceIndex) else super().kinds(steps)
 
     def step_name(self, step: int) -> str:
         """Return a step for people; see `StepSource`."""
@@ -318,8 +329,9 @@ class TensorSteps(StepSource):
 
     def late_steps(self) -> list[int]:
         """Return the steps that arrived after a later one was ready, ascending."""
-        last = max(self._visited, default=-1)
-        return [step for step in self.all_steps if step < last and step not in self._visited]
+        visited, steps = self._visited, self.all_steps
+        before = steps[: bisect_left(steps, visited[-1])] if visited else ()
+        return [] if len(before) == len(visited) - 1 else sorted({*before}.difference(visited))
 
     def _why_not(self, step: int) -> str:
         """Return what a step is still waiting for; "" if it is ready."""
@@ -368,7 +380,9 @@ class TensorSteps(StepSource):
             caveats = index.caveats() if isinstance(index, SourceIndex) else ()
             for note in (*index.file_problems.notes(), *problems, *caveats):
                 yield f"{whose}{note}"
-        late_parts = sorted(self._visited.intersection(self.base.late_parts))
+        late_parts = sorted(
+            step for step in self.base.late_parts if position_in(self._visited, step) >= 0
+        )
         if late_parts:
             others = f", and of {len(late_parts) - 1} later ones" if len(late_parts) > 1 else ""
             yield (

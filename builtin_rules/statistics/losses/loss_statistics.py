@@ -2,12 +2,11 @@
 
 import math
 import re
-from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
 
-from builtin_rules.statistics.noise_levels import NOISE_WINDOW, noise
+from builtin_rules.statistics.noise_levels import NOISE_WINDOW, NoiseWindow
 from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     names_in_mode,
@@ -79,18 +78,21 @@ def single_number(saved: SavedTensor, step: int, mode: ModeKeys = ModeKeys.GLOBA
 
 
 def measured_number(saved: SavedTensor, step: int, mode: ModeKeys) -> float | None:
-    """Return the only element of a tensor that is measured at this step for other rules.
+    """Return the only element of a tensor that is known without reading it.
 
-    It is None for other tensors, and for NaN and zeros, whose sign is not measured.
+    That is a number in a row of a source, or one that is measured at this step for other rules.
+    It is None for other tensors. What is measured is None for NaN and zeros too, whose sign is
+    unknown.
 
     Parameters
     ----------
     step
         The step of the mode.
     """
-    if mode is not ModeKeys.GLOBAL:
-        return None
     trial: Any = saved.tensor.trial
+    logged: float | None = trial.number(saved.name, step, mode, saved.worker)
+    if logged is not None or mode is not ModeKeys.GLOBAL:
+        return logged
     shape = trial.prefetched_shapes(step, saved.worker, [saved.name]).get(saved.name)
     if shape is None or math.prod(shape) != 1:
         return None
@@ -124,6 +126,9 @@ def loss(
     number_of
         Returns the loss of a worker, by default the mean of its elements.
     """
+    logged: float | None = trial.number(name, step, mode)
+    if logged is not None:
+        return logged
     losses = [
         value
         for saved in tensors_of_mode(trial, step, [name], mode)
@@ -191,7 +196,7 @@ class PhaseLosses:
     count: int = 0
     mean: float = 0.0
     first: list[float] = field(default_factory=list)
-    latest: deque[float] = field(default_factory=lambda: deque(maxlen=NOISE_WINDOW + 1))
+    latest: NoiseWindow = field(default_factory=lambda: NoiseWindow(NOISE_WINDOW + 1))
 
     def add(self, value: float) -> None:
         """Add a loss of the phase."""
@@ -199,7 +204,7 @@ class PhaseLosses:
             self.first.append(value)
         self.count += 1
         self.mean += (value - self.mean) / self.count
-        self.latest.append(value)
+        self.latest.add(value)
 
     def begin(self) -> None:
         """Start the next phase; the noise is estimated across phases."""
@@ -213,7 +218,7 @@ class PhaseLosses:
         latest = self.latest
         if substitute is not None and len(latest) < MIN_NOISE_LOSSES:
             latest = substitute.latest
-        return noise(latest) / math.sqrt(self.count)
+        return latest.noise() / math.sqrt(self.count)
 
 
 class EvaluationPhase(NamedTuple):

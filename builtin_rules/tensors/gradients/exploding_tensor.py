@@ -107,10 +107,14 @@ class ExplodingTensor(SelectingRule):
         order = ExecutionOrder(trial, step)
         examined: dict[TensorKey, BrokenTensor | None] = {}  # None if finite
         saved = trial.saved_by(step, self._names(step))
-        counts = statistics(trial, step, saved, _NOT_FINITE)
+        logged = {name for name, number in trial.numbers(step).items() if math.isfinite(number)}
+        unknown = [key for key in saved if key[0] not in logged] if logged else saved
+        counts = statistics(trial, step, unknown, _NOT_FINITE)
         for key in saved:
             count = counts.get(key)
-            if count is None or count.nan or count.infinite:
+            if key[0] in logged:
+                examined[key] = None
+            elif count is None or count.nan or count.infinite:
                 item = self._examine(saved_tensor(trial, key), count, order, step)
                 if item is not None:
                     examined[key] = item if item.elements else None

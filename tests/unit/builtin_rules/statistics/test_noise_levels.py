@@ -1,12 +1,22 @@
 """Levels: means of the latest quarter of a series, the best before, and their noise."""
 
 import math
-from itertools import permutations
+import random
+import statistics
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
 
-from builtin_rules.statistics.noise_levels import LevelProgress, Levels, falls, noise, rises
+from builtin_rules.statistics.noise_levels import (
+    LevelProgress,
+    Levels,
+    NoiseWindow,
+    RobustWindow,
+    falls,
+    noise,
+    rises,
+)
 
 
 def levels_of(values: "list[float] | np.ndarray", shortest: int) -> Levels:
@@ -140,3 +150,37 @@ def test_a_fall_is_refuted_by_rows_that_do_not_show_it() -> None:
     assert np.mean([rises(rows, fall=0.1) for rows in level]) > 0.95
     assert np.mean([rises(rows, fall=0.1) for rows in falling]) < 0.06
     assert np.mean([falls(rows) for rows in falling]) > 0.95
+
+
+def deviation(values: list[float]) -> float:
+    """Return the noise of values, from its definition."""
+    differences = [after - before for before, after in pairwise(values)] or [0.0]
+    middle = statistics.median(differences)
+    absolute = statistics.median([abs(difference - middle) for difference in differences])
+    return 1.4826 * absolute / math.sqrt(2)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 8, 41])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_window_has_the_noise_of_its_values(size: int, seed: int) -> None:
+    rng = random.Random(seed)
+    window, values = NoiseWindow(size), [0.0]
+    window.add(0.0)
+    for _ in range(120):
+        values.append(rng.choice([rng.gauss(0, 1), float(rng.randint(0, 3)), values[-1]]))
+        window.add(values[-1])
+        assert noise(values) == deviation(values)
+        if rng.random() < 0.8:
+            assert window.noise() == deviation(values[-size:])
+    assert len(window) == size
+
+
+def test_a_robust_window_forgets_what_it_answered() -> None:
+    window, values = RobustWindow(3, 5), [5.0, 1.0, 4.0, 2.0, 8.0, 3.0]
+    for count, value in enumerate(values, start=1):
+        window.add(value)
+        latest = values[max(0, count - 5) : count]
+        assert (window.level(), window.noise()) == (
+            statistics.median(latest[-3:]),
+            deviation(latest),
+        )

@@ -75,7 +75,7 @@ def test_scalars_are_numbers_of_their_steps() -> None:
     assert trial.tensor("loss").steps() == steps
     for step in steps:
         assert trial.tensor("loss").value(step)[0] == np.float32(1 / (step + 1))
-    assert index.row_time(16384, "worker_0@TRAIN") == 1000.0 + 16384
+    assert index.tensors.row_time(16384, "worker_0@TRAIN") == 1000.0 + 16384
     assert not index.file_problems.problems
 
 

@@ -191,13 +191,14 @@ def test_names_of_steps_alike_are_sorted_once_for_all_views(
 
 
 def test_names_do_not_depend_on_identities_that_a_copy_took_over() -> None:
-    original = trial(collections() | step(0, a=1) | step(1, b=1) | {END: b""})
+    steps = step(0, mode="TRAIN", a=1) | step(1, mode="TRAIN", b=1)
+    original = trial(collections() | steps | {END: b""})
     original.steps()
     tensors = original.index.tensors
-    assert [tensors.names_at(number, ModeKeys.GLOBAL) for number in (0, 1)] == [("a",), ("b",)]
+    assert [tensors.names_at(number, ModeKeys.TRAIN) for number in (0, 1)] == [("a",), ("b",)]
     keys, values = zip(*tensors._names_of.items(), strict=True)
     tensors._names_of = dict(zip(keys, reversed(values), strict=True))  # ids of others
-    assert [tensors.names_at(number, ModeKeys.GLOBAL) for number in (0, 1)] == [("a",), ("b",)]
+    assert [tensors.names_at(number, ModeKeys.TRAIN) for number in (0, 1)] == [("a",), ("b",)]
 
 
 def test_names_are_selected_anew_once_a_collection_has_changed() -> None:

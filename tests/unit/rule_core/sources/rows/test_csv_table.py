@@ -113,7 +113,7 @@ def test_writings(content: bytes, expected: Content) -> None:
 def test_a_time_is_that_of_its_step() -> None:
     table = Followed(FORMAT, "a.csv", {"a.csv": b"Wall time,Step,Value\n1700000000.5,3,4\n"})
     table.end()
-    assert table.index.row_time(3, "worker_0@TRAIN") == 1700000000.5
+    assert table.index.tensors.row_time(3, "worker_0@TRAIN") == 1700000000.5
 
 
 @pytest.mark.parametrize(

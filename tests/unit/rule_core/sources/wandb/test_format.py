@@ -47,7 +47,7 @@ def test_a_run_is_a_trial() -> None:
     }
     trial = Trial.over("run", "memory", followed.index)
     assert trial.collection("losses").tensor_names == {"train/loss", "val/loss"}
-    assert followed.index.row_time(20, "worker_0@TRAIN") == 1.7e9 + 20
+    assert followed.index.tensors.row_time(20, "worker_0@TRAIN") == 1.7e9 + 20
     assert not followed.problems
 
 

@@ -70,7 +70,7 @@ class OneLoss:
     def saved_by(self, _step: int, names: list[str]) -> dict[tuple[str, str], None]:
         return {(name, "worker_0"): None for name in names}
 
-    def number(self, *_: object) -> None:
+    def scalar(self, *_: object) -> None:
         return None
 
     def prefetched_shapes(self, *_: object) -> dict[str, tuple[int, ...]]:

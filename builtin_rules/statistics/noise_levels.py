@@ -153,6 +153,8 @@ class NoiseWindow:
     def __init__(self, size: int) -> None:
         self.values: deque[float] = deque(maxlen=size)
         self._differences: list[float] | None = None  # ascending, once the noise was asked for
+        self._noise: float | None = None  # of these values, likewise
+        self._latest_level: float | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -165,15 +167,18 @@ class NoiseWindow:
                 del differences[bisect_left(differences, values[1] - values[0])]
             insort(differences, value - values[-1])
         values.append(value)
+        self._noise = self._latest_level = None
 
     def noise(self) -> float:
         """Return the robust deviation of a value, from differences; 0 below three values."""
         if self._differences is None:
-            self._differences = sorted(after - before for before, after in pairwise(self.values))
-        return _deviation(self._differences)
+            self._differences = sorted([after - before for before, after in pairwise(self.values)])
+        if self._noise is None:
+            self._noise = _deviation(self._differences)
+        return self._noise
 
 
-class RobustWindow:
+class RobustWindow(NoiseWindow):
     """The latest values of a series; single outliers affect neither its level nor its noise.
 
     Parameters
@@ -183,23 +188,12 @@ class RobustWindow:
     """
 
     def __init__(self, level: int = LEVEL_ROWS, spread: int = NOISE_ROWS) -> None:
+        super().__init__(max(level, spread))
         self._level = level
-        self._window = NoiseWindow(max(level, spread))
-        self._values = self._window.values
-        self._latest_level: float | None = None  # of these values, once it was asked for
-        self._noise: float | None = None
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def add(self, value: float) -> None:
-        """Add the next value, which must be finite."""
-        self._window.add(value)
-        self._latest_level = self._noise = None
 
     def latest(self, count: int) -> list[float]:
         """Return at most `count` latest values, oldest first."""
-        return list(self._values)[-count:]
+        return list(self.values)[-count:]
 
     def level(self) -> float:
         """Return the median of the latest values; there must be one."""
@@ -212,18 +206,12 @@ class RobustWindow:
         before = self.latest(2 * self._level)[: -self._level]
         return statistics.median(before) if len(before) == self._level else None
 
-    def noise(self) -> float:
-        """Return the robust deviation of a value, from differences; 0 below three values."""
-        if self._noise is None:
-            self._noise = self._window.noise()
-        return self._noise
-
     def noise_about_trend(self) -> float:
         """Return the robust deviation of a value, which a trend that turns does not affect.
 
         It is from differences of differences; 0 below four values.
         """
-        differences = [after - before for before, after in pairwise(self._values)]
+        differences = [after - before for before, after in pairwise(self.values)]
         return noise(differences) / math.sqrt(3)
 
 
@@ -232,7 +220,7 @@ def noise(latest: Iterable[float]) -> float:
 
     A trend does not affect it. It is 0 for fewer than three values.
     """
-    return _deviation(sorted(after - before for before, after in pairwise(latest)))
+    return _deviation(sorted([after - before for before, after in pairwise(latest)]))
 
 
 def _deviation(differences: Sequence[float]) -> float:

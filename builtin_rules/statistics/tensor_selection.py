@@ -197,7 +197,7 @@ def numbers(saved: SavedTensor, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> 
 
 def only_number(saved: SavedTensor, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> float | None:
     """Return the saved value if it is a single real number, otherwise None."""
-    logged: float | None = saved.tensor.trial.number(saved.name, step, mode, saved.worker)
+    logged: float | None = saved.tensor.trial.scalar(saved.name, step, mode, saved.worker)
     if logged is not None:
         return logged
     array = numbers(saved, step, mode)

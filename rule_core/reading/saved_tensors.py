@@ -15,9 +15,9 @@ from rule_core.model.streaming_statistics import Array, StreamingStatistic, meas
 from rule_core.modes import ModeKeys
 from rule_core.reading.event_reader import EventReader
 from rule_core.reading.file_problems import UNREADABLE, FailedReads
-from rule_core.reading.local_prefetch import LocalPrefetch
 from rule_core.reading.measuring.arrived import ArrivedMeasures
 from rule_core.reading.measuring.large_tensors import LARGE, LargeTensor, LargeTensors
+from rule_core.reading.measuring.local_prefetch import LocalPrefetch
 from rule_core.reading.measuring.measurer import Measurer
 from rule_core.reading.prefetching_reader import PrefetchingReader
 from rule_core.reading.remote_prefetch import WALL_TIME, RemotePrefetch, beginning
@@ -116,9 +116,6 @@ class SavedTensors:
     def names_at(self, step: int, mode: ModeKeys) -> tuple[str, ...]:
         """Return the sorted names saved at a global step in a mode; see `shared_names`."""
         files = self._files.get(step, {}).values()
-        if len(files) == 1 and mode is ModeKeys.GLOBAL:  # as in most trials
-            (file,) = files
-            return file.layout.names
         entries = [file.entries for file in files if mode in {ModeKeys.GLOBAL, file.mode}]
         key = tuple(map(id, entries))
         cached = self._names_of.get(key)
@@ -160,13 +157,13 @@ class SavedTensors:
                     return original_name
         return None
 
-    def number(self, name: str, step: int, mode: ModeKeys, worker: str | None) -> float | None:
-        """Return a number in a row of a source; see `TrialView.number`."""
+    def scalar(self, name: str, step: int, mode: ModeKeys, worker: str | None) -> float | None:
+        """Return a number in a row of a source; see `TrialView.scalar`."""
         del name, step, mode, worker
         return None
 
-    def numbers(self, step: int) -> Mapping[str, float]:
-        """Return the numbers in the rows of a source, by name; see `TrialView.numbers`."""
+    def scalars(self, step: int) -> Mapping[str, float]:
+        """Return the numbers in the rows of a source, by name; see `TrialView.scalars`."""
         del step
         return {}
 

@@ -431,17 +431,16 @@ class SourceIndex:
     def kinds(self, steps: NDArray[np.int64]) -> dict[str, int]:
         """Return how many of ascending global steps have which modes, such as ``EVAL+TRAIN``."""
         modes = sorted(self.mode_steps, key=lambda mode: mode.name)
-        codes = np.zeros(len(steps), np.int64)
-        for bit, mode in enumerate(modes):
-            codes += (
-                np.isin(steps, self._positions(mode), assume_unique=True).astype(np.int64) << bit
-            )
-        names = (
-            "+".join(mode.name for bit, mode in enumerate(modes) if code >> bit & 1)
-            for code in range(1 << len(modes))
-        )
-        counts = np.bincount(codes, minlength=1 << len(modes))
-        return dict(zip(names, counts.tolist(), strict=True))
+        columns = [np.isin(steps, self._positions(mode), assume_unique=True) for mode in modes]
+        weights = 1 << np.arange(len(modes))
+        codes = np.asarray(columns).T @ weights if modes else np.zeros(len(steps), np.int64)
+        counts = np.bincount(codes, minlength=1 << len(modes)).tolist()
+        return {
+            "+".join(
+                mode.name for mode, weight in zip(modes, weights, strict=True) if code & weight
+            ): count
+            for code, count in enumerate(counts)
+        }
 
     @property
     def source_keys(self) -> list[str]:
@@ -506,8 +505,8 @@ class _StepsByName(Mapping[str, Sequence[int]]):
 
     @cached_property
     def _names(self) -> list[str]:
-        in_rows = chain.from_iterable(lane.columns for lane in self._lanes)
-        return [*dict.fromkeys(chain(in_rows, self._in_files))]
+        columns = chain.from_iterable(lane.columns for lane in self._lanes)
+        return [*dict.fromkeys(chain(columns, self._in_files))]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

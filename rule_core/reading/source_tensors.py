@@ -30,7 +30,7 @@ class _Row(NamedTuple):
 
     part: str
     mode: ModeKeys
-    numbers: dict[str, float | None]
+    scalars: dict[str, float | None]
 
 
 class SourceTensors(SavedTensors):
@@ -76,26 +76,26 @@ class SourceTensors(SavedTensors):
         del step, worker
         return False
 
-    def number(self, name: str, step: int, mode: ModeKeys, worker: str | None) -> float | None:
-        """Return a number in a row at a global step; see `TrialView.number`."""
+    def scalar(self, name: str, step: int, mode: ModeKeys, worker: str | None) -> float | None:
+        """Return a number in a row at a global step; see `TrialView.scalar`."""
         rows = [
             row
             for row in self.files.rows(step)
-            if name in row.numbers and (mode is row.mode or mode is ModeKeys.GLOBAL)
+            if name in row.scalars and (mode is row.mode or mode is ModeKeys.GLOBAL)
         ]
         if worker is None:
-            return rows[0].numbers[name] if len(rows) == 1 else None
-        return next((row.numbers[name] for row in rows if worker in {WORKER, row.part}), None)
+            return rows[0].scalars[name] if len(rows) == 1 else None
+        return next((row.scalars[name] for row in rows if worker in {WORKER, row.part}), None)
 
-    def numbers(self, step: int) -> Mapping[str, float]:
+    def scalars(self, step: int) -> Mapping[str, float]:
         """Return the numbers that only one row of a global step has."""
         rows = self.files.rows(step)
-        counts = Counter(chain.from_iterable(row.numbers for row in rows))
+        counts = Counter(chain.from_iterable(row.scalars for row in rows))
         return {
-            name: number
+            name: scalar
             for row in rows
-            for name, number in row.numbers.items()
-            if counts[name] == 1 and number is not None
+            for name, scalar in row.scalars.items()
+            if counts[name] == 1 and scalar is not None
         }
 
     def row_value(
@@ -155,17 +155,17 @@ class FilesByStep(Mapping[int, SourceFiles]):
         for lane in self._lanes():
             if position_in(lane.steps, step) < 0:
                 continue
-            numbers = {
+            scalars = {
                 column.name: column.values[position] if column.reductions is None else None
                 for column in lane.columns.values()
                 if (position := position_in(column.steps, step)) >= 0
             }
-            if numbers:
-                layout = self._layout(lane, tuple(numbers))
+            if scalars:
+                layout = self._layout(lane, tuple(scalars))
                 files[lane.part] = IndexFile(
                     step, WORKER, lane.key, lane.mode, mode_step, None, layout, layout.entries
                 )
-                rows.append(_Row(lane.part, lane.mode, numbers))
+                rows.append(_Row(lane.part, lane.mode, scalars))
             tensors = lane.files.get(step, {})
             files.update(tensors)
             has_tensors = has_tensors or bool(tensors)

@@ -407,7 +407,7 @@ class TrialView(Refreshing):
             raise StepUnavailable(step, mode)
         raise StepNotYetAvailable(step, mode)
 
-    def number(
+    def scalar(
         self, name: str, step: int, mode: ModeKeys, worker: str | None = None
     ) -> float | None:
         """Return a number in a row of a source at a step of `mode`; None for other tensors.
@@ -417,15 +417,15 @@ class TrialView(Refreshing):
         global_step = self._global(step, mode)
         if global_step is None:
             return None
-        number = self.index.tensors.number(name, global_step, mode, worker)
-        self.reads += number is not None
-        return number
+        scalar = self.index.tensors.scalar(name, global_step, mode, worker)
+        self.reads += scalar is not None
+        return scalar
 
-    def numbers(self, step: int) -> Mapping[str, float]:
-        """Return what `number` returns for each tensor at a global step, without None."""
-        numbers = self.index.tensors.numbers(step) if self._is_visible(step) else {}
-        self.reads += len(numbers)
-        return numbers
+    def scalars(self, step: int) -> Mapping[str, float]:
+        """Return what `scalar` returns for each tensor at a global step, without None."""
+        scalars = self.index.tensors.scalars(step) if self._is_visible(step) else {}
+        self.reads += len(scalars)
+        return scalars
 
     def read(
         self, name: str, location: TensorLocation, reduction: tuple[str, bool] | None = None

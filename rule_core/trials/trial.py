@@ -45,10 +45,8 @@ class _AllNames(NamedTuple):
     since: int
     names: tuple[str, ...]
 
-    def covers(self, first_steps: Mapping[str, Sequence[int]], horizon: int) -> bool:
-        """Return whether these are still all names."""
-        is_same = self.first_steps is first_steps and self.since <= horizon
-        return is_same and len(self.names) == len(first_steps)
+
+_NO_NAMES: Final = _AllNames({}, 0, ())
 
 
 class Trial(TrialView):
@@ -209,14 +207,19 @@ class Trial(TrialView):
             global_step = self._global(step, mode)
             if global_step is None:
                 return ()
+            files = index.files.get(global_step, {})
+            if len(files) == 1 and mode is ModeKeys.GLOBAL:  # as in most trials
+                (file,) = files.values()
+                return file.layout.names
             return index.tensors.names_at(global_step, mode)
         first_steps = self._steps_by_name(mode)
         horizon = self.horizon
         if horizon is None:
             return shared_names(tuple(sorted(first_steps)))
         keeps = horizon < SEGMENT_STEPS  # names are not forgotten
-        kept = self._all_names.get(mode) if keeps else None
-        if kept is not None and kept.covers(first_steps, horizon):
+        kept = self._all_names.get(mode, _NO_NAMES) if keeps else _NO_NAMES
+        is_known = kept.first_steps is first_steps and kept.since <= horizon
+        if is_known and len(kept.names) == len(first_steps):
             return kept.names
         visible = (name for name, steps in first_steps.items() if self._shows_any(steps))
         names = shared_names(tuple(sorted(visible)))

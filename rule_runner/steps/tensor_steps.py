@@ -264,7 +264,9 @@ class TensorSteps(StepSource):
         for step in steps[bisect_right(steps, after) :]:
             if self._why_not(step):
                 return
-            if position_in(self._visited, step) < 0:
+            if not self._visited or step > self._visited[-1]:
+                self._visited.append(step)
+            elif position_in(self._visited, step) < 0:
                 insort(self._visited, step)
             yield step
 

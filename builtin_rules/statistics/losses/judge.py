@@ -125,6 +125,7 @@ class LossJudge:
         self._non_finite = 0  # in a row
         self._zeros = 0  # in a row
         self._first: list[float] = []  # at most START_ROWS
+        self._usual_start = math.nan  # their median
         self._latest: deque[tuple[int, float]] = deque(maxlen=2 * LEVEL_ROWS)
         self._window = RobustWindow()
         self._plain = RobustWindow()  # spikes replaced by the level
@@ -144,11 +145,11 @@ class LossJudge:
     @property
     def start(self) -> float:
         """The level at the start: the median of the first rows, or the first one if higher."""
-        return max(self._first[0], statistics.median(self._first))
+        return max(self._first[0], self._usual_start)
 
     def _learning_start(self) -> float:
         """Return the level at the start, without a first row that may be high by chance."""
-        usual = statistics.median(self._first)
+        usual = self._usual_start
         return usual if self._first[0] < usual + CHANCE_NOISES * self._plain.noise() else self.start
 
     def level(self) -> float:
@@ -250,6 +251,7 @@ class LossJudge:
         self._below_zero += value < 0
         if len(self._first) < START_ROWS:
             self._first.append(value)
+            self._usual_start = statistics.median(self._first)
         self._latest.append((row, value))
         self._window.add(value)
         spike = self._of_spike(row, value)
@@ -339,16 +341,18 @@ class LossJudge:
 
     def _risen(self, best: float, best_row: int, rows: int) -> StateVerdict | None:
         """Return the verdict on a loss whose latest `rows` are far above the best, or None."""
-        latest = list(self._latest)[-rows:]
-        values = sorted(value for _, value in latest)
+        values = sorted(self._window.latest(rows))
         lowest = values[len(values) // 10]  # a tenth of the rows may be lower
         level, before = self._window.level(), self._window.earlier_level()
         if before is None or level < before - TOLERATED_SHARE * abs(before):
             return None  # it falls again
-        usual = statistics.median(self._first)  # the first row may be far above the others
+        usual = self._usual_start  # the first row may be far above the others
         margin = self._margin(best)
         above_start = self.start + margin
         lost = best + max(LOST_SHARE * (usual - best), margin)
+        if not lowest > min(above_start, lost):
+            return None
+        latest = list(self._latest)[-rows:]
         if lowest > above_start:
             note = "Above the loss at the start, and not falling."
             return StateVerdict(
@@ -364,7 +368,7 @@ class LossJudge:
     def _margin(self, best: float) -> float:
         """Return how far above the best level a loss may be."""
         noise = self._plain.noise() if self._spike is None else self._spike.noise
-        usual = statistics.median(self._first)
+        usual = self._usual_start
         return TOLERATED_SHARE * max(abs(usual), abs(best)) + NOISES * noise
 
     def is_back(self) -> bool:

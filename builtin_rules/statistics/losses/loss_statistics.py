@@ -90,7 +90,7 @@ def measured_number(saved: SavedTensor, step: int, mode: ModeKeys) -> float | No
         The step of the mode.
     """
     trial: Any = saved.tensor.trial
-    logged: float | None = trial.number(saved.name, step, mode, saved.worker)
+    logged: float | None = trial.scalar(saved.name, step, mode, saved.worker)
     if logged is not None or mode is not ModeKeys.GLOBAL:
         return logged
     shape = trial.prefetched_shapes(step, saved.worker, [saved.name]).get(saved.name)
@@ -126,7 +126,7 @@ def loss(
     number_of
         Returns the loss of a worker, by default the mean of its elements.
     """
-    logged: float | None = trial.number(name, step, mode)
+    logged: float | None = trial.scalar(name, step, mode)
     if logged is not None:
         return logged
     losses = [

@@ -107,7 +107,7 @@ class ExplodingTensor(SelectingRule):
         order = ExecutionOrder(trial, step)
         examined: dict[TensorKey, BrokenTensor | None] = {}  # None if finite
         saved = trial.saved_by(step, self._names(step))
-        logged = {name for name, number in trial.numbers(step).items() if math.isfinite(number)}
+        logged = {name for name, scalar in trial.scalars(step).items() if math.isfinite(scalar)}
         unknown = [key for key in saved if key[0] not in logged] if logged else saved
         counts = statistics(trial, step, unknown, _NOT_FINITE)
         for key in saved:

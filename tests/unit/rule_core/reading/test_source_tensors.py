@@ -39,23 +39,23 @@ def two_modes() -> SourceIndex:
 
 def test_numbers_of_a_mode_and_a_worker(two_modes: SourceIndex) -> None:
     trial = source_trial(two_modes)
-    assert [trial.number("loss", 1, mode) for mode in (TRAIN, EVAL, GLOBAL)] == [2.0, 3.0, None]
-    assert [trial.number("lr", 1, mode) for mode in (TRAIN, EVAL, GLOBAL)] == [0.5, None, 0.5]
+    assert [trial.scalar("loss", 1, mode) for mode in (TRAIN, EVAL, GLOBAL)] == [2.0, 3.0, None]
+    assert [trial.scalar("lr", 1, mode) for mode in (TRAIN, EVAL, GLOBAL)] == [0.5, None, 0.5]
     keys = [*trial.saved_by(1, ["loss"])]
-    assert [trial.number(name, 1, GLOBAL, worker) for name, worker in keys] == [2.0, 3.0]
-    assert trial.number("loss", 1, GLOBAL, "worker_1") is None
-    assert trial.number("loss", 7, GLOBAL) is trial.number("accuracy", 1, GLOBAL) is None
-    assert trial.numbers(1) == {"lr": 0.5}
-    assert trial.numbers(0) == {"loss": 4.0}
-    assert trial.numbers(7) == {}
+    assert [trial.scalar(name, 1, GLOBAL, worker) for name, worker in keys] == [2.0, 3.0]
+    assert trial.scalar("loss", 1, GLOBAL, "worker_1") is None
+    assert trial.scalar("loss", 7, GLOBAL) is trial.scalar("accuracy", 1, GLOBAL) is None
+    assert trial.scalars(1) == {"lr": 0.5}
+    assert trial.scalars(0) == {"loss": 4.0}
+    assert trial.scalars(7) == {}
 
 
 def test_each_number_is_a_read(two_modes: SourceIndex) -> None:
     trial = source_trial(two_modes)
     for query, reads in (
-        (lambda: trial.number("loss", 0, GLOBAL), 1),
-        (lambda: trial.number("lr", 0, GLOBAL), 0),
-        (lambda: trial.numbers(1), 1),
+        (lambda: trial.scalar("loss", 0, GLOBAL), 1),
+        (lambda: trial.scalar("lr", 0, GLOBAL), 0),
+        (lambda: trial.scalars(1), 1),
     ):
         before = trial.reads
         query()
@@ -66,21 +66,21 @@ def test_numbers_are_those_of_the_values(two_modes: SourceIndex) -> None:
     trial = source_trial(two_modes)
     for name, step in (("loss", 0), ("lr", 1), ("loss", 2)):
         value = trial.tensor(name).value(step)[0]
-        assert trial.number(name, step, GLOBAL) == pytest.approx(value, rel=0, nan_ok=True)
+        assert trial.scalar(name, step, GLOBAL) == pytest.approx(value, rel=0, nan_ok=True)
 
 
 def test_later_numbers_are_hidden(two_modes: SourceIndex) -> None:
     trial = source_trial(two_modes)
     with snapshot([trial], 0):
-        assert trial.number("loss", 1, TRAIN) is trial.number("lr", 1, GLOBAL) is None
-        assert trial.numbers(1) == {}
-        assert trial.number("loss", 0, TRAIN) == 4.0
+        assert trial.scalar("loss", 1, TRAIN) is trial.scalar("lr", 1, GLOBAL) is None
+        assert trial.scalars(1) == {}
+        assert trial.scalar("loss", 0, TRAIN) == 4.0
 
 
 def test_reductions_are_no_numbers() -> None:
     trial = source_trial(loaded(Histograms((1, {"loss": 1.0}), (2, {"loss": 1.0}))))
-    assert trial.number("weight", 1, GLOBAL) is None
-    assert trial.numbers(1) == {"loss": 1.0}
+    assert trial.scalar("weight", 1, GLOBAL) is None
+    assert trial.scalars(1) == {"loss": 1.0}
 
 
 def test_a_row_that_grows_is_read_again() -> None:
@@ -88,11 +88,11 @@ def test_a_row_that_grows_is_read_again() -> None:
     index = source_index(source)
     index.refresh()
     trial = source_trial(index)
-    assert trial.numbers(1) == {"loss": 1.0}
+    assert trial.scalars(1) == {"loss": 1.0}
     assert trial.modes_at(2) == {}
     source.rows += [(1, {"lr": 0.5}), (2, {"eval_loss": 2.0})]
     index.refresh()
-    assert trial.numbers(1) == {"loss": 1.0, "lr": 0.5}
+    assert trial.scalars(1) == {"loss": 1.0, "lr": 0.5}
     assert trial.modes_at(2) == {EVAL: 2}
     assert trial.tensor_names(step=2) == ["eval_loss"]
 

@@ -192,7 +192,7 @@ TRIAL_NOT_ASKED = {
     *("maybe_refresh", "refresh_data", "refresh_tensor", "expire", "pause_s", "over"),
     *("original_name", "tensor_steps", "tensor_workers", "find", "read", "measure", "prefetched"),
     *("saved_by", "steps_back", "first_step", "prefetched_all", "shape", "segment"),
-    *("prefetched_shapes", "number", "numbers"),
+    *("prefetched_shapes", "scalar", "scalars"),
 }
 
 

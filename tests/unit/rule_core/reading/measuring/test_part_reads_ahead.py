@@ -22,8 +22,8 @@ from rule_core.model import streaming_statistics
 from rule_core.model.array_difference import ChangeNorms
 from rule_core.model.element_statistics import Activity, ZeroCount
 from rule_core.model.reductions import Reduction
-from rule_core.reading import chunked_reads, local_prefetch, step_read_plan
-from rule_core.reading.measuring import part_reads
+from rule_core.reading import chunked_reads, step_read_plan
+from rule_core.reading.measuring import local_prefetch, part_reads
 from rule_core.reading.measuring.part_reads import StepAhead
 from rule_core.storage.local import LocalStore
 from rule_core.trials.snapshot_view import snapshot

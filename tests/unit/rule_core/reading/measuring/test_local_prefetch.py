@@ -22,8 +22,8 @@ from rule_core.kernels.cores import THREADS
 from rule_core.model.array_difference import ChangeNorms, Tolerance
 from rule_core.model.element_statistics import ZeroCount
 from rule_core.model.streaming_statistics import Piece
-from rule_core.reading import local_prefetch, step_read_plan
-from rule_core.reading.measuring import part_reads
+from rule_core.reading import step_read_plan
+from rule_core.reading.measuring import local_prefetch, part_reads
 from rule_core.reading.native_index import NativeIndex
 from rule_core.storage.base import ByteRange
 from rule_core.storage.local import LocalStore

@@ -15,5 +15,7 @@ class ModeKeys(enum.Enum):
     PREDICT = 3
     GLOBAL = 4
 
+    __hash__ = object.__hash__  # members are compared by identity; that of Enum is slower
+
 
 modes = ModeKeys  # the documented name of the class in smdebug

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from heapq import merge
 from itertools import chain, groupby
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -138,6 +138,13 @@ class FilesByStep(Mapping[int, SourceFiles]):
 
     def __getitem__(self, step: int) -> SourceFiles:
         return self._at(step)[0]
+
+    def get(self, step: int, default: Any = None, /) -> Any:
+        """Return the parts of a step, or a default if it is unknown; quicker than that of Mapping."""
+        try:
+            return self._at(step)[0]
+        except KeyError:
+            return default
 
     def rows(self, step: int) -> list[_Row]:
         """Return the rows of a step, TRAIN first; none if it is unknown or has files of tensors."""

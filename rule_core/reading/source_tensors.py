@@ -140,7 +140,7 @@ class FilesByStep(Mapping[int, SourceFiles]):
         return self._at(step)[0]
 
     def get(self, step: int, default: Any = None, /) -> Any:
-        """Return the parts of a step, or a default if it is unknown; quicker than that of Mapping."""
+        """Return the parts of a step, or a default; Mapping does so more slowly."""
         try:
             return self._at(step)[0]
         except KeyError:

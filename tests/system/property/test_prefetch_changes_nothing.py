@@ -18,7 +18,8 @@ from rule_core.model import streaming_statistics
 from rule_core.model.array_difference import ChangeNorms, Tolerance
 from rule_core.model.element_statistics import Activity, NonFiniteCount, SingleNumber, ZeroCount
 from rule_core.model.reductions import OPERATIONS
-from rule_core.reading import chunked_reads, local_prefetch, step_read_plan
+from rule_core.reading import chunked_reads, step_read_plan
+from rule_core.reading.measuring import local_prefetch
 from rule_core.trials.snapshot_view import snapshot
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugError

@@ -35,7 +35,7 @@ def make(paths: Sequence[str], output: str, sources: SourceOptions) -> None:
         replace_durably(path, baseline.to_json(), path.with_name(f".{path.name}.tmp"))
     settings = {name for trial in trials for name in run_configuration(trial)}
     differing = shortened(sorted(settings - baseline.configuration.keys())) or "none"
-    count, axis = len(baseline.configuration), "steps" if baseline.by_steps else "their shares"
-    print_lines([f"{output}: {counted(len(trials), 'run')}, aligned by {axis}."])
+    count = len(baseline.configuration)
+    print_lines([f"{output}: {counted(len(trials), 'run')}, aligned by {baseline.axis}."])
     print_lines([f"Metrics: {shortened([metric.name for metric in baseline.metrics])}."])
     print_lines([f"Settings: {count} in common; not compared: {differing}."])

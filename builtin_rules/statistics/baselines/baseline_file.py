@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from builtin_rules.statistics.baselines.run_metrics import (
     MetricKey,
     MetricKind,
     RunMetric,
+    TokenCounter,
     run_length,
     run_metrics,
 )
@@ -23,6 +25,14 @@ from smdebug.rules.extensions import run_configuration
 SCHEMA_VERSION: Final = 1
 MAX_BYTES: Final = 4 << 20
 ALIKE: Final = 0.02  # relative difference of the lengths of runs that are aligned by steps
+
+
+class Axis(StrEnum):
+    """What the progress of the runs of a baseline counts."""
+
+    STEPS = "steps"
+    TOKENS = "tokens"
+    SHARE = "share"
 
 
 class MetricBands(Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,17 +61,17 @@ class BaselineFile(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes
     ----------
-    by_steps
-        Whether the progress counts steps. Runs of different lengths are aligned by their shares.
+    axis
+        What the progress counts.
     length, shortest
-        The last steps of the longest and of the shortest good run.
+        The last steps, or the tokens, of the longest and of the shortest good run.
     configuration
         The settings that all runs have, with one value.
     """
 
     schema_version: int
     runs: list[str]
-    by_steps: bool
+    axis: Axis
     length: int
     shortest: int
     configuration: dict[str, str]
@@ -69,11 +79,31 @@ class BaselineFile(Struct, frozen=True, forbid_unknown_fields=True):
 
     def metrics_of(self, trial: Any) -> dict[MetricKey, RunMetric]:
         """Return the metrics of a run, up to the length of the good runs."""
-        return run_metrics(trial, self.length if self.by_steps else run_length(trial))
+        match self.axis:
+            case Axis.STEPS:
+                return run_metrics(trial, self.length)
+            case Axis.TOKENS:
+                return run_metrics(trial, self.length, self._tokens_of(trial))
+            case Axis.SHARE:
+                return run_metrics(trial, run_length(trial))
+
+    def length_of(self, trial: Any) -> int:
+        """Return the last step of a run, or its tokens."""
+        return self._tokens_of(trial).total if self.axis is Axis.TOKENS else run_length(trial)
 
     def ends_before(self, trial: Any) -> bool:
         """Return whether a run ended before the good ones."""
-        return self.by_steps and run_length(trial) < (1 - ALIKE) * self.shortest
+        return self.axis is not Axis.SHARE and self.length_of(trial) < (1 - ALIKE) * self.shortest
+
+    @staticmethod
+    def _tokens_of(trial: Any) -> TokenCounter:
+        tokens = TokenCounter(trial)
+        if not tokens.total:
+            raise SMDebugValueError(
+                f"Run {trial.path!r} logs no number of tokens seen that only rises, by which the "
+                "good runs are aligned. Log it, or make a baseline of runs with as many steps."
+            )
+        return tokens
 
     def other_recipe(self, trial: Any) -> str:
         """Return which settings of a run differ from those of the good runs; "" if none does."""
@@ -107,8 +137,10 @@ def make_baseline(trials: Sequence[Any]) -> BaselineFile:
     common = dict(set(every[0].items()).intersection(*(each.items() for each in every)))
     lengths = [run_length(trial) for trial in trials]
     names = [trial.name for trial in trials]
-    by_steps = max(lengths) <= (1 + ALIKE) * min(lengths)
-    baseline = BaselineFile(SCHEMA_VERSION, names, by_steps, max(lengths), min(lengths), common, [])
+    axis = Axis.STEPS if _alike(lengths) else Axis.SHARE
+    if axis is Axis.SHARE and _alike(totals := [TokenCounter(trial).total for trial in trials]):
+        axis, lengths = Axis.TOKENS, totals
+    baseline = BaselineFile(SCHEMA_VERSION, names, axis, max(lengths), min(lengths), common, [])
     runs = [baseline.metrics_of(trial) for trial in trials]
     for trial, metrics in zip(trials, runs, strict=True):
         for (name, _), metric in metrics.items():
@@ -120,6 +152,10 @@ def make_baseline(trials: Sequence[Any]) -> BaselineFile:
         raise SMDebugValueError("The runs have no loss, metric, norm or speed in common.")
     bands = [_bands(key, [metrics[key] for metrics in runs]) for key in shared]
     return msgspec.structs.replace(baseline, metrics=bands)
+
+
+def _alike(lengths: Sequence[int]) -> bool:
+    return 0 < max(lengths) <= (1 + ALIKE) * min(lengths)
 
 
 def _bands(key: MetricKey, runs: Sequence[RunMetric]) -> MetricBands:

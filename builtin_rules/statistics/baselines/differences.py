@@ -8,7 +8,6 @@ from builtin_rules.statistics.baselines.run_metrics import (
     STATISTICS,
     MetricKind,
     RunMetric,
-    run_length,
 )
 
 LENGTH: Final = "length"
@@ -53,7 +52,7 @@ def differences(baseline: BaselineFile, trial: Any) -> Iterator[Difference]:
     count = len(baseline.runs)
     of_runs = f"of {count} good run{'s' * (count > 1)}"
     if is_cut:
-        yield Difference(None, LENGTH, None, run_length(trial), baseline.shortest, of_runs)
+        yield Difference(None, LENGTH, None, baseline.length_of(trial), baseline.shortest, of_runs)
     metrics = baseline.metrics_of(trial)
     furthest = max((metric.last for metric in metrics.values()), default=0.0)
     for bands in baseline.metrics:

@@ -14,7 +14,7 @@ from builtin_rules.statistics.tensor_selection import LOSSES
 from builtin_rules.statistics.training_scalars import GRADIENT_NORMS, REWARDS
 from builtin_rules.tensors.losses.metric_not_improving import METRICS
 from builtin_rules.tensors.losses.throughput_drop import SPEEDS, is_time
-from smdebug.rules.extensions import NumberSeries, number_series
+from smdebug.rules.extensions import NumberSeries, TensorInput, number_series
 
 BLOCKS: Final = 20  # of a run, of equal progress
 FINAL_SHARE: Final = 0.2  # of the run, whose mean is the final value
@@ -51,6 +51,13 @@ class MetricKind(StrEnum):
         return 1 if self in {MetricKind.SPEED, MetricKind.REWARD, MetricKind.METRIC} else -1
 
 
+_TOKENS_OF: Final = "((num|total|consumed|n|train(ed)?|input)[_ -])*"
+TOKENS: Final = TensorInput(
+    "tokens seen",
+    (),
+    (rf"(?i)(^|[/ .]){_TOKENS_OF}tokens([/ ._-](seen|consumed|processed|total|so_far))?$",),
+    r"(?i)(^|[/_.])(eval|val|valid|validation|test)[/_.]",
+)
 _INPUTS: Final = (  # the first that has a name decides
     (MetricKind.GRADIENT_NORM, GRADIENT_NORMS),
     (MetricKind.SPEED, SPEEDS),
@@ -93,15 +100,53 @@ def run_length(trial: Any) -> int:
     return max((int(series.steps[-1]) for _, series in _kinds(trial)), default=0)
 
 
-def run_metrics(trial: Any, length: int) -> dict[MetricKey, RunMetric]:
-    """Return the metrics of the run in a trial, up to the step `length`, whose progress is 1."""
+class TokenCounter:
+    """The tokens that a run had seen, by its steps.
+
+    Of several counters, the one with the most rows counts. It must never fall, and rise at all.
+
+    Attributes
+    ----------
+    total
+        The tokens at the end; 0 for a run without a counter.
+    """
+
+    def __init__(self, trial: Any) -> None:
+        counters = [
+            series
+            for series in number_series(trial, TOKENS.names(trial))
+            if series.values[-1] > series.values[0] >= 0 and np.all(np.diff(series.values) >= 0)
+        ]
+        self._counter = max(counters, key=lambda series: len(series.steps), default=None)
+        self.total = 0 if self._counter is None else int(self._counter.values[-1])
+
+    def at(self, steps: NDArray[np.int64]) -> Floats:
+        """Return the tokens at steps, between rows of the counter by their distance."""
+        if self._counter is None:
+            return np.zeros(len(steps))
+        known, tokens = self._counter.steps, self._counter.values
+        counts: Floats = np.interp(steps, np.append(-1, known), np.append(0.0, tokens))
+        return counts
+
+
+def run_metrics(
+    trial: Any, length: int, tokens: TokenCounter | None = None
+) -> dict[MetricKey, RunMetric]:
+    """Return the metrics of the run in a trial, up to a progress of 1.
+
+    Parameters
+    ----------
+    length
+        The step at which the progress is 1, or with `tokens` their number.
+    """
     metrics: dict[MetricKey, RunMetric] = {}
     for kind, (name, mode, steps, values) in _kinds(trial):
-        count = int(np.searchsorted(steps, length, "right"))
+        counts = steps if tokens is None else tokens.at(steps)
+        count = int(np.searchsorted(counts, length, "right"))
         if count and len(metrics) < MAX_SERIES:
-            progress = steps[:count] / max(length, 1)
+            progress = counts[:count] / max(length, 1)
             metrics[name, mode.name] = _metric(kind, steps, progress, values[:count])
-    if (duration := _duration(trial, length)) > 0:
+    if tokens is None and (duration := _duration(trial, length)) > 0:
         metrics[DURATION] = RunMetric(MetricKind.DURATION, {"level": duration}, last=0.0)
     return metrics
 

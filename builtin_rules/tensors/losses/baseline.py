@@ -16,7 +16,7 @@ class Baseline(DeclaredRule):
 
     It judges once, at the end of the run, the losses, metrics that rise, rewards, gradient norms,
     speeds and the duration that the file `baseline` has bands of. The progress of a run counts
-    steps or its share, as the file says; what comes after a progress of 1 is left out.
+    steps, tokens or its share, as the file says; what comes after a progress of 1 is left out.
     The condition is met if
 
     - the final value (the mean of the last 20 % of the run, without a tenth of the rows at each

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
-from seeded_runs import STEPS, Change, Rows, good_runs, seeded_run, trial_of
+from seeded_runs import STEPS, Change, Rows, good_runs, rows_of_seed, seeded_run, trial_of
 
-from builtin_rules.statistics.baselines.baseline_file import make_baseline
+from builtin_rules.statistics.baselines.baseline_file import Axis, BaselineFile, make_baseline
 from builtin_rules.statistics.baselines.differences import Difference, differences
+from builtin_rules.statistics.baselines.run_metrics import TokenCounter
+from rule_core.exceptions import SMDebugValueError
 from rule_core.trials.trial import Trial
 
 GOOD = make_baseline(good_runs())
@@ -109,9 +111,69 @@ def test_a_single_nan_among_rows_is_left_out() -> None:
 def test_runs_of_different_lengths_are_aligned_by_their_shares() -> None:
     runs = [seeded_run(seed, steps=150 + 20 * seed) for seed in range(5)]
     baseline = make_baseline(runs)
-    assert not baseline.by_steps
+    assert baseline.axis is Axis.SHARE
     found = [each for each in differences(baseline, seeded_run(8, steps=180)) if each.is_outside]
     assert [each for each in found if not each.is_better] == []
+
+
+def counting_tokens(seed: int, batch: int, change: Change = lambda rows: rows) -> Trial:
+    """Return a run that sees 24,000 tokens in batches of this size, and logs how many."""
+    count = 24_000 // batch
+    chosen = np.arange(count) * 240 // count
+    rows = {name: each[chosen] for name, each in rows_of_seed(seed, 240).items()}
+    rows["num_input_tokens_seen"] = batch * np.arange(1, count + 1.0)
+    change(rows)
+    return trial_of(rows, f"seed_{seed}")
+
+
+BY_TOKENS = make_baseline([counting_tokens(seed, 100 + 20 * seed) for seed in range(6)])
+
+
+def outside(baseline: BaselineFile, trial: Trial) -> set[tuple[str | None, str]]:
+    found = [each for each in differences(baseline, trial) if each.is_outside]
+    return {(each.metric, each.quantity) for each in found if not each.is_better}
+
+
+def test_runs_with_batches_of_other_sizes_are_aligned_by_tokens() -> None:
+    assert (BY_TOKENS.axis, BY_TOKENS.length) == (Axis.TOKENS, 24_000)
+    assert outside(BY_TOKENS, counting_tokens(8, 150)) == set()
+    worse_run = counting_tokens(8, 150, grown("loss", 1.5, 80))
+    assert ("loss", "final") in outside(BY_TOKENS, worse_run)
+    (since,) = {
+        each.step for each in differences(BY_TOKENS, worse_run) if each[:2] == ("loss", "final")
+    }
+    assert since is not None
+    assert 70 <= since <= 90  # a step of the training, not a number of tokens
+
+
+def test_a_run_that_saw_fewer_tokens_ended_early() -> None:
+    def end(rows: Rows) -> None:
+        rows.update({name: each[:120] for name, each in rows.items()})
+
+    found = [*differences(BY_TOKENS, counting_tokens(8, 150, end))]
+    lengths = [(each.measured, each.limit) for each in found if each.quantity == "length"]
+    assert lengths == [(18_000, BY_TOKENS.shortest)]
+
+
+def test_a_counter_that_falls_counts_no_tokens() -> None:
+    def restart(rows: Rows) -> None:
+        rows["num_input_tokens_seen"] = 100.0 * (np.arange(len(rows["loss"])) % 100)
+
+    with pytest.raises(SMDebugValueError, match="logs no number of tokens seen that only rises"):
+        outside(BY_TOKENS, seeded_run(8, restart))
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        *((name, True) for name in ("tokens", "train/num_tokens", "total_tokens", "tokens_seen")),
+        *((name, True) for name in ("consumed_train_tokens", "throughput/total_tokens")),
+        *((name, False) for name in ("tokens_per_second", "eval/num_tokens", "mean_tokens")),
+    ],
+)
+def test_counters_of_tokens_are_told_by_their_names(name: str, counts: bool) -> None:
+    rows = {"loss": np.ones(50), name: np.arange(50.0)}
+    assert TokenCounter(trial_of(rows)).total == 49 * counts
 
 
 def test_constant_metrics_have_a_band() -> None:

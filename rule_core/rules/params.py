@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from rule_core.exceptions import SMDebugValueError
+from rule_core.exceptions import SMDebugError, SMDebugValueError
 from rule_core.model import patterns
 from rule_core.model.reduction_config import TRUTHS
 
 # The values of missing parameters in the service's string map, and from the old SDK's `str(None)`.
+MAX_FILE_BYTES: Final = 64 << 20
 _NOT_GIVEN: Final = frozenset({"", "None"})
 
 
@@ -240,19 +240,20 @@ class TextParam(Param):
 
 @dataclass(frozen=True, slots=True)
 class FileParam(TextParam):
-    """The path of a file, whose content counts as part of the value."""
+    """A file, by its path or its ``s3://`` address, whose content counts as part of the value."""
 
-    allowed: str = "the path of a file"
+    allowed: str = "the path or s3:// address of a file"
 
     type_name: ClassVar[str] = "file"
 
     @staticmethod
     def digest(path: str) -> str:
         """Return a digest of the content of a file; "" if it cannot be read."""
+        from rule_core.storage.uri import read_file
+
         try:
-            with Path(path).open("rb") as stream:
-                return hashlib.file_digest(stream, "sha256").hexdigest()
-        except (OSError, ValueError):
+            return hashlib.sha256(read_file(path, MAX_FILE_BYTES)).hexdigest()
+        except (OSError, ValueError, SMDebugError):
             return ""
 
 

@@ -2,11 +2,12 @@
 
 import os
 import re
+from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from rule_core.exceptions import SMDebugValueError
-from rule_core.storage.base import TrialOutput, TrialStore
+from rule_core.storage.base import ByteRange, TrialOutput, TrialStore
 from rule_core.storage.local import LocalStore
 from rule_core.storage.local_output import LocalOutput
 from rule_core.storage.size_limit import max_file_bytes
@@ -54,6 +55,29 @@ def open_output(uri: str | os.PathLike[str]) -> TrialOutput:
 
         return s3.open_s3_output(os.fspath(uri), s3.S3Settings.from_environment())
     return LocalOutput(_local_path(uri, "written"))
+
+
+def read_file(address: str, limit: int) -> bytes:
+    """Return the content of a file at a path or an ``s3://`` address.
+
+    Raises
+    ------
+    OSError, ObjectNotFoundError, StorageUnavailableError, SMDebugValueError
+        If it cannot be read.
+    ValueError
+        If it is missing, not a file, or of more than `limit` bytes.
+    """
+    content, path = b"", Path(address)
+    is_file = is_s3(address) or path.is_file()
+    if is_s3(address):
+        folder, _, name = address.strip().rpartition("/")
+        content = bytes(open_store(folder).read(name, ByteRange(0, limit + 1)))
+    elif is_file:
+        with path.open("rb") as stream:
+            content = stream.read(limit + 1)
+    if not is_file or len(content) > limit:
+        raise ValueError(f"it is missing, not a file, or of more than {limit >> 20} MiB")
+    return content
 
 
 def _local_path(uri: str | os.PathLike[str], verb: str) -> str:

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     )
     from rule_core.profiler.system.samples import SeriesKey, SystemSamples
     from rule_core.profiler.traces.intervals import union
+    from rule_core.storage.uri import read_file
     from rule_core.trials.number_series import NumberSeries, number_series
     from rule_core.trials.run_configuration import run_configuration
 
@@ -108,6 +109,7 @@ __all__ = [
     "percentiles",
     "plot",
     "publish",
+    "read_file",
     "run_configuration",
     "set_parameters",
     "shares",
@@ -126,6 +128,7 @@ _LATE: Final = {
     ),
     "profiler.system.samples": ("SeriesKey", "SystemSamples"),
     "profiler.files.time_units": ("is_on_host",),
+    "storage.uri": ("read_file",),
     "trials.number_series": ("NumberSeries", "number_series"),
     "trials.run_configuration": ("run_configuration",),
 }

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -19,8 +18,8 @@ from builtin_rules.statistics.baselines.run_metrics import (
     run_length,
     run_metrics,
 )
-from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import run_configuration
+from smdebug.exceptions import SMDebugError, SMDebugValueError
+from smdebug.rules.extensions import read_file, run_configuration
 
 SCHEMA_VERSION: Final = 1
 MAX_BYTES: Final = 4 << 20
@@ -174,18 +173,15 @@ def read_baseline(path: str) -> BaselineFile:
         If it cannot be read, is cut off, or has another version.
     """
     try:
-        return _decoded(Path(path))
-    except (OSError, ValueError, RecursionError) as err:
+        return _decoded(read_file(path, MAX_BYTES))
+    except (OSError, ValueError, RecursionError, SMDebugError) as err:
         reason = getattr(err, "strerror", None) or str(err).rstrip(".")
         raise SMDebugValueError(
             f"Baseline {path!r} cannot be used: {reason}. Make it with 'rule-runner baseline make'."
         ) from err
 
 
-def _decoded(path: Path) -> BaselineFile:
-    if not path.is_file() or path.stat().st_size > MAX_BYTES:
-        raise ValueError(f"it is missing, not a file, or of more than {MAX_BYTES >> 20} MiB")
-    content = path.read_bytes()
+def _decoded(content: bytes) -> BaselineFile:
     version = msgspec.json.decode(content, type=_Head).schema_version
     if version != SCHEMA_VERSION:
         raise ValueError(f"it has version {version}, and this program reads {SCHEMA_VERSION}")

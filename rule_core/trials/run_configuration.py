@@ -10,6 +10,7 @@ from typing import Any, Final
 from rule_core.model.secret_names import is_secret
 from rule_core.reading.source_index import SourceIndex
 from rule_core.sources.documents.document_source import DocumentError
+from rule_core.sources.log_settings import is_log, log_settings
 from rule_core.sources.rows.json_lines import SETTINGS, decoded, flattened
 from rule_core.storage import base
 from rule_core.trials.trial import Trial
@@ -32,9 +33,10 @@ def run_configuration(trial: Trial) -> dict[str, str]:
     """Return the settings of a run by name: numbers, truths and short texts.
 
     They are read from files such as ``config.yaml`` (also of W&B), ``hparams.yaml`` and
-    ``args.json`` beside the log, from the parameters of MLflow, and from the settings in the first
-    rows of JSON lines. Left out are secrets, and names that differ from run to run, such as seeds,
-    folders, hosts and times.
+    ``args.json`` beside the log, from the parameters of MLflow, from the settings in the first
+    rows of JSON lines, and from the logs of W&B and TensorBoard: its hyperparameters, and texts of
+    JSON such as ``args/text_summary``. Left out are secrets, and names that differ from run to
+    run, such as seeds, folders, hosts and times.
     """
     index, settings = trial.index, dict[str, str]()
     for key in index.source_keys if isinstance(index, SourceIndex) else [""]:
@@ -59,6 +61,9 @@ def _documents(store: base.TrialStore, key: str) -> Iterator[Mapping[str, Any]]:
                     yield {str(name): document[name] for name in document}
         names = _names(store, folder + _PARAMETERS)[:MAX_SETTINGS]
         yield {name: _read(store, folder + _PARAMETERS + name, MAX_TEXT + 1) for name in names}
+    beside = f"{key}/".lstrip("/")  # if the key is that of a folder
+    for log in filter(is_log, (key, *(beside + name for name in _names(store, beside)))):
+        yield from log_settings(log, _content(store, log, MAX_BYTES))
     for line in _read(store, key, MAX_BYTES if key else 0).split("\n")[:-1]:
         row = (decoded(line) if line[:1] == "{" else None) or {}
         yield from (row[name] for name in SETTINGS & row.keys() if type(row[name]) is dict)
@@ -71,9 +76,13 @@ def _names(store: base.TrialStore, folder: str) -> list[str]:
 
 
 def _read(store: base.TrialStore, key: str, size: int) -> str:
+    return str(_content(store, key, size), "utf-8", "replace")
+
+
+def _content(store: base.TrialStore, key: str, size: int) -> bytes:
     with suppress(base.ObjectNotFoundError, base.StorageUnavailableError):
-        return str(store.read(key, base.ByteRange(0, size)), "utf-8", "replace")
-    return ""
+        return bytes(store.read(key, base.ByteRange(0, size)))
+    return b""
 
 
 def _yaml(content: str) -> object:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import wandb_files
 
 from rule_core.sources.options import DEFAULT
 from rule_core.trials.run_configuration import run_configuration
@@ -47,6 +48,12 @@ def test_settings_in_rows_and_parameters_of_mlflow(tmp_path: Path) -> None:
     (tmp_path / "params").mkdir()
     (tmp_path / "params" / "depth").write_text("3")
     assert configuration(tmp_path) == {"lr": "0.1", "depth": "3"}
+
+
+def test_settings_in_a_log_of_wandb_without_secrets(tmp_path: Path) -> None:
+    rows = [(step, {"loss": 1.0}) for step in range(3)]
+    (tmp_path / "run-abc.wandb").write_bytes(wandb_files.run(rows))
+    assert configuration(tmp_path) == {"batch_size": "32"}
 
 
 def test_what_differs_from_run_to_run_and_secrets_are_left_out(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ MAX_BYTES: Final = 4 << 20
 ALIKE: Final = 0.02  # relative difference of the lengths of runs that are aligned by steps
 
 
-class Axis(StrEnum):
+class ProgressAxis(StrEnum):
     """What the progress of the runs of a baseline counts."""
 
     STEPS = "steps"
@@ -70,7 +70,7 @@ class BaselineFile(Struct, frozen=True, forbid_unknown_fields=True):
 
     schema_version: int
     runs: list[str]
-    axis: Axis
+    axis: ProgressAxis
     length: int
     shortest: int
     configuration: dict[str, str]
@@ -79,20 +79,25 @@ class BaselineFile(Struct, frozen=True, forbid_unknown_fields=True):
     def metrics_of(self, trial: Any) -> dict[MetricKey, RunMetric]:
         """Return the metrics of a run, up to the length of the good runs."""
         match self.axis:
-            case Axis.STEPS:
+            case ProgressAxis.STEPS:
                 return run_metrics(trial, self.length)
-            case Axis.TOKENS:
+            case ProgressAxis.TOKENS:
                 return run_metrics(trial, self.length, self._tokens_of(trial))
-            case Axis.SHARE:
+            case ProgressAxis.SHARE:
                 return run_metrics(trial, run_length(trial))
 
     def length_of(self, trial: Any) -> int:
         """Return the last step of a run, or its tokens."""
-        return self._tokens_of(trial).total if self.axis is Axis.TOKENS else run_length(trial)
+        return (
+            self._tokens_of(trial).total if self.axis is ProgressAxis.TOKENS else run_length(trial)
+        )
 
     def ends_before(self, trial: Any) -> bool:
         """Return whether a run ended before the good ones."""
-        return self.axis is not Axis.SHARE and self.length_of(trial) < (1 - ALIKE) * self.shortest
+        return (
+            self.axis is not ProgressAxis.SHARE
+            and self.length_of(trial) < (1 - ALIKE) * self.shortest
+        )
 
     @staticmethod
     def _tokens_of(trial: Any) -> TokenCounter:
@@ -136,9 +141,11 @@ def make_baseline(trials: Sequence[Any]) -> BaselineFile:
     common = dict(set(every[0].items()).intersection(*(each.items() for each in every)))
     lengths = [run_length(trial) for trial in trials]
     names = [trial.name for trial in trials]
-    axis = Axis.STEPS if _alike(lengths) else Axis.SHARE
-    if axis is Axis.SHARE and _alike(totals := [TokenCounter(trial).total for trial in trials]):
-        axis, lengths = Axis.TOKENS, totals
+    axis = ProgressAxis.STEPS if _alike(lengths) else ProgressAxis.SHARE
+    if axis is ProgressAxis.SHARE and _alike(
+        totals := [TokenCounter(trial).total for trial in trials]
+    ):
+        axis, lengths = ProgressAxis.TOKENS, totals
     baseline = BaselineFile(SCHEMA_VERSION, names, axis, max(lengths), min(lengths), common, [])
     runs = [baseline.metrics_of(trial) for trial in trials]
     for trial, metrics in zip(trials, runs, strict=True):

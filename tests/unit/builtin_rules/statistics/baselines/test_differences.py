@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 from seeded_runs import STEPS, Change, Rows, good_runs, rows_of_seed, seeded_run, trial_of
 
-from builtin_rules.statistics.baselines.baseline_file import Axis, BaselineFile, make_baseline
+from builtin_rules.statistics.baselines.baseline_file import (
+    BaselineFile,
+    ProgressAxis,
+    make_baseline,
+)
 from builtin_rules.statistics.baselines.differences import Difference, differences
 from builtin_rules.statistics.baselines.run_metrics import TokenCounter
 from rule_core.exceptions import SMDebugValueError
@@ -111,7 +115,7 @@ def test_a_single_nan_among_rows_is_left_out() -> None:
 def test_runs_of_different_lengths_are_aligned_by_their_shares() -> None:
     runs = [seeded_run(seed, steps=150 + 20 * seed) for seed in range(5)]
     baseline = make_baseline(runs)
-    assert baseline.axis is Axis.SHARE
+    assert baseline.axis is ProgressAxis.SHARE
     found = [each for each in differences(baseline, seeded_run(8, steps=180)) if each.is_outside]
     assert [each for each in found if not each.is_better] == []
 
@@ -135,7 +139,7 @@ def outside(baseline: BaselineFile, trial: Trial) -> set[tuple[str | None, str]]
 
 
 def test_runs_with_batches_of_other_sizes_are_aligned_by_tokens() -> None:
-    assert (BY_TOKENS.axis, BY_TOKENS.length) == (Axis.TOKENS, 24_000)
+    assert (BY_TOKENS.axis, BY_TOKENS.length) == (ProgressAxis.TOKENS, 24_000)
     assert outside(BY_TOKENS, counting_tokens(8, 150)) == set()
     worse_run = counting_tokens(8, 150, grown("loss", 1.5, 80))
     assert ("loss", "final") in outside(BY_TOKENS, worse_run)

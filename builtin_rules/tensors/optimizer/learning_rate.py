@@ -169,8 +169,9 @@ class LearningRate(DeclaredRule):
       of all rows before, unless it rose within the last 10 rows (warning);
     - at the end of the run, the rate has changed only in steps of the same number of rows, at least
       five times five rows, and has either fallen by less than 2 % in all or only risen: its
-      schedule counts batches, but is stepped once an epoch (warning). A run that was resumed in
-      the second half of its steps is not judged by this.
+      schedule counts batches, but is stepped once an epoch (warning). A rate that only rises is a
+      note where the loss has clearly fallen, since the warm-up may be as long as the run. A run
+      that was resumed in the second half of its steps is not judged by this.
 
     A rate of zero is only a note in a group beside others that are not zero, since its parameters
     are frozen, and where the loss has clearly fallen meanwhile, since the log then has too few
@@ -288,7 +289,8 @@ class LearningRate(DeclaredRule):
             yield _Verdict((1.0 - MOVED_SHARE) * group.highest, note, Severity.WARNING)
         elif group.rises:
             note = "Still warming up: its schedule is stepped too rarely."
-            yield _Verdict(group.last, note, Severity.WARNING)
+            severity = Severity.NOTE if self._has_learned() else Severity.WARNING
+            yield _Verdict(group.last, note, severity)
 
     def _zero(self, group: _Rates, note: str) -> _Verdict:
         if group.others_move:

@@ -86,6 +86,13 @@ def test_zero_with_a_falling_loss_is_printed_with_too_few_digits() -> None:
     assert verdicts(judge_rows(LearningRate, rows))[0] == (39, ERROR)
 
 
+def test_a_warm_up_by_epoch_is_no_fault_while_the_loss_falls() -> None:
+    rates = 1e-3 * (1 + BY_EPOCH) / 500
+    assert verdicts(judge_rows(LearningRate, rows_of(lr=rates, loss=FALLING))) == [(199, NOTE)]
+    rising = rows_of(lr=rates, loss=FALLING[::-1])
+    assert verdicts(judge_rows(LearningRate, rising)) == [(199, WARNING)]
+
+
 def test_a_group_at_zero_beside_others_is_frozen() -> None:
     rows = rows_of(**{"lr/0": [0.0] * ROWS, "lr/1": [1e-3] * ROWS})
     assert verdicts(judge_rows(LearningRate, rows)) == [(39, NOTE)]

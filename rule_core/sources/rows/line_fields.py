@@ -46,7 +46,9 @@ _NOISE: Final = re.compile(
     re.VERBOSE,
 )
 # Bars of Keras and rich, and that of Lightning unless it counts steps.
-_BAR: Final = re.compile(r"\[=*>?\.+\]|\[=+>?\.*\]|━|v_num=(?!.*global_step)")
+_BAR: Final = re.compile(
+    r"\[=*>?\.+\]|\[=+>?\.*\]|\[[=>.]* \d+/\d+ [=>.]*\]|━|v_num=(?!.*global_step)"
+)
 _BAR_TITLE: Final = re.compile(r"([^\W\d]+) \d+(?=:\s+\d{1,3}%\|)")  # Validation DataLoader 0
 _EMPTY: Final = re.compile(r"[\[(]\s*[\])]")
 # Words before a counter that make it a setting.
@@ -98,7 +100,8 @@ _LEADING: Final = re.compile(
     r"(?:[itk]\s?[=:]\s?)?(\d+)(?=:?[\t ]+(?:\|\s)?[^\W\d]|$))"
 )
 _BRACKET: Final = re.compile(
-    r"\[\s*(\d+)\s*/\s*(\d+)\b[^\]\[]*\]|(?<=[\s|])(\d+)/(\d+)\s*\[|(?:(?<=[a-z\]]\s)|(?<=\]))\((\d+)/(\d+)\)"
+    r"\[\s*(\d+)\s*/\s*(\d+)\b[^\]\[]*\]|\[[=>.]+ (\d+)/(\d+) [=>.]*\]|"
+    r"(?<=[\s|])(\d+)/(\d+)\s*\[|(?:(?<=[a-z\]]\s)|(?<=\]))\((\d+)/(\d+)\)"
 )
 _SIZES: Final = re.compile(r"\b([\d.]+)([kM]?)it/([\d.]+)([kM]?)it\b")
 _WORD_COUNT: Final = re.compile(

@@ -88,6 +88,7 @@ _COCO_ROW: Final = ("0.50:0.95", "all", "100")
 _SHORT: Final = 3  # words of a line that belong to no number
 _MOST_WORDS: Final = 8  # of a line, and a few for each number
 _FEWEST_ROWS: Final = 3  # that prove a counter which has no known metric beside it
+_DRAWN_ANEW: Final = -1  # no total of a bar
 _FEWEST_NUMBERS: Final = 4  # of a printed list
 _NO_EVALUATION: Final = frozenset(("", TRAINING))
 _OPENING_LINES: Final = 1000  # before the first row, which are remembered
@@ -370,8 +371,14 @@ class TextLines:
         return has_rows or all(count.rank in {UNNAMED, EPOCH} for count in counts)
 
     def _mode_of_bar(self, fields: LineFields, bar: Count) -> str:
-        """Return the mode of a bar, which ends elsewhere than that of the epoch in `evaluate()`."""
-        if not fields.is_bar or bar.value < bar.total or not self._is_summary(fields.counts):
+        """Return the mode of a bar: an evaluation follows the first one of an epoch.
+
+        It ends elsewhere, or is drawn anew after the first one was full.
+        """
+        if not fields.is_bar or not self._is_summary(fields.counts):
+            return ""
+        if bar.value < bar.total:
+            self._bar_total = _DRAWN_ANEW if self._bar_total else 0
             return ""
         self._bar_total = self._bar_total or bar.total
         return "" if self._bar_total == bar.total else "eval"

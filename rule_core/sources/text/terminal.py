@@ -11,14 +11,16 @@ _ESCAPE: Final = re.compile(
 _MOVES: Final = frozenset("ABEFGHJf")  # leave the line, go to a column, or clear the screen
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 _BAR: Final = 16  # backspaces that begin a bar anew
+_COUNT_IN_BAR: Final = re.compile(rf"^([^\x08]+)\x08{{{_BAR},}}( +\d+/\d+ +)$")
 _ERASURES: Final = re.compile("([^\b]*)(\b*)")
 
 
 def plain_text(line: str) -> list[str]:
     r"""Return what was visible of a line, one after another, without blank ones.
 
-    Carriage returns, backspaces over half of it and movements of the cursor begin a new line. Other
-    escape sequences and control characters are removed; tabs stay.
+    Carriage returns, backspaces over half of it and movements of the cursor begin a new line. A
+    count that is written over a bar precedes it. Other escape sequences and control characters are
+    removed; tabs stay.
 
     >>> plain_text("\r 1/2 loss 3\r 2/2 loss \x1b[31m1\x1b[0m"), plain_text("1/2\b\b\b2/2")
     ([' 1/2 loss 3', ' 2/2 loss 1'], ['1/2', '2/2'])
@@ -27,7 +29,8 @@ def plain_text(line: str) -> list[str]:
         return [line] if line.strip() else []
     if "\x1b" in line:
         line = _ESCAPE.sub(lambda match: "\r" if match[1] in _MOVES else "", line)
-    visible = (_CONTROLS.sub("", state) for row in line.split("\r") for state in _states(row))
+    rows = (_COUNT_IN_BAR.sub(r"\2\1", row) for row in line.split("\r"))
+    visible = (_CONTROLS.sub("", state) for row in rows for state in _states(row))
     return [state for state in visible if state.strip()]
 
 

@@ -527,3 +527,36 @@ def test_the_first_set_of_xgboost_is_the_training_set() -> None:
         *("train/validation_0-rmse", "train/validation_0-mae", "validation_1-rmse")
     ]
     assert [*read(FORMAT, b"[0]\tvalidation_0-rmse:3.14\n")] == ["validation_0-rmse"]
+
+
+BACKSPACES = 50 * "\b"
+
+
+def painted(done: int, loss: float) -> str:
+    """Return a bar of two batches, with the count in its middle, as a file has it."""
+    return f" [=>..]  Step: 60ms | Loss: {loss}{30 * ' '}{BACKSPACES} {done}/2 "
+
+
+def test_bars_whose_count_is_painted_over_them() -> None:
+    epochs = "".join(
+        f"Epoch: {epoch}\n"
+        f"{painted(1, 9)}\r{painted(2, loss)}\n"
+        f"{painted(1, 8)}\r{painted(2, loss + 1)}\nSaving..\n"
+        for epoch, loss in enumerate((4.5, 3.5, 2.5))
+    )
+    content = read(FORMAT, epochs.encode())
+    assert content["Loss"] == [("0", 4.5), ("1", 3.5), ("2", 2.5)]
+    assert content["eval/Loss"] == [("0", 5.5), ("1", 4.5), ("2", 3.5)]
+    cut = read(FORMAT, epochs[: epochs.index(painted(2, 2.5)) - 1].encode())
+    assert cut["Loss"] == content["Loss"][:2]
+
+
+def test_bars_with_the_count_in_their_middle() -> None:
+    bar = " [======= {0}/{0} ======>.]  Step: 39ms | Loss: {1} | Acc: 50.0% (9/18)\n"
+    epochs = "".join(
+        f"Epoch: {epoch}\n{bar.format(9, loss)}{bar.format(3, loss + 1)}"
+        for epoch, loss in enumerate((4.5, 3.5))
+    )
+    content = read(FORMAT, epochs.encode())
+    assert content["Loss"] == [("0", 4.5), ("1", 3.5)]
+    assert content["eval/Loss"] == [("0", 5.5), ("1", 4.5)]

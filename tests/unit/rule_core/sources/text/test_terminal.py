@@ -20,6 +20,8 @@ BAR = "1/2 [=>] loss: 2"
         ("10%\x1b[1G20%\x1b[A30%\x1b[2Jend", ["10%", "20%", "30%", "end"]),
         (BAR + "\b" * len(BAR) + "2/2", [BAR, "2/2"]),
         (BAR + "\b" * 99 + "\r" + "2/2\b\b\b", [BAR, "2/2"]),
+        (BAR + "\b" * 16 + " 1/2 ", [f" 1/2 {BAR}"]),
+        (BAR + "\b" * 5 + " 1/2 ", ["1/2 [=>] lo 1/2 "]),
         ("wait |\b/\b-", ["wait -"]),
         ("abc\b\bX", ["aXc"]),
         ("nul \x00 bell\x07 del\x7f next\x85", ["nul  bell del next"]),

@@ -196,7 +196,7 @@ class SourceRecord:
     lanes
         By stream and mode.
     columns
-        By written name. Such a name has one mode.
+        Those of the current worker, by written name. Such a name has one mode.
     members
         The tensors of each collection.
     segment
@@ -227,10 +227,10 @@ class SourceRecord:
     ) -> None:
         self.key = key
         self.lanes: dict[tuple[int, ModeKeys], Lane] = {}
-        self.columns: dict[str, Column] = {}
+        self._columns_of: dict[int, dict[str, Column]] = {}
         self.members: dict[str, set[str]] = {}
         self.segment = 0
-        self.stream = 0
+        self.turn_to(0)
         self.caveat = ""
         self.steps_from = ""
         self.is_ordered = False
@@ -242,6 +242,11 @@ class SourceRecord:
         self._report = report
         self._base = 0
         self._shared = steps
+
+    def turn_to(self, stream: int) -> None:
+        """Read what a worker writes to a stream of its own, in which it has every name."""
+        self.stream = stream
+        self.columns = self._columns_of.setdefault(stream, {})
 
     def point(self, name: str, step: int, value: float, time: float = 0.0) -> None:
         """Add one number.

@@ -41,6 +41,7 @@ _MODES: Final = {
 _METRICS: Final = frozenset(
     word for row in meanings.ROWS if row.meaning for word in re.findall("[a-z]{2,}", row.phrases)
 )
+_ENVIRONMENT: Final = re.compile(r"(\d+\.)+(?=monitor\.csv)")  # of several, in Stable-Baselines3
 _LOGS: Final = ("log", "out", "err", "txt")
 _SIBLINGS: Final = frozenset({*_MODES, "files", "log", "logs"})  # folders with files of one run
 Read = tuple[SourceFormat, Recognized]
@@ -140,7 +141,8 @@ def recognize(
     Several formats of numbers may describe one run: the first one in `formats` is read, the others
     are set aside, so that no value counts twice. Checkpoints belong to the run beside them. Files
     of one format are separate runs, unless their names or folders differ only in words of modes
-    and metrics, such as ``train.csv`` and ``val.csv`` or ``train/loss.tsv`` and ``eval/acc.tsv``.
+    and metrics, such as ``train.csv`` and ``val.csv`` or ``train/loss.tsv`` and ``eval/acc.tsv``,
+    or in the number of an environment, such as ``0.monitor.csv`` and ``1.monitor.csv``.
 
     Parameters
     ----------
@@ -327,6 +329,6 @@ def _group(name: str) -> object:
     above, slash, _ = name.partition("/")
     if not name or name[-1] == "/" or (slash and above.lower() not in _SIBLINGS):
         return None
-    words = _WORD.findall(name.lower())
+    words = _WORD.findall(_ENVIRONMENT.sub("", name.lower()))
     dropped = _MODES.keys() if words and words[-1] in _LOGS else _MODES.keys() | _METRICS
     return tuple(word for word in words if word not in dropped)

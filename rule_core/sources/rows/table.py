@@ -29,13 +29,14 @@ from rule_core.sources.rows.row_fields import (
     to_number,
     to_time,
 )
-from rule_core.sources.rows.row_reader import RowReader
+from rule_core.sources.rows.row_reader import ROWS_OF_COPIES, RowReader
 from rule_core.sources.rows.row_steps import EPOCH, NO_COUNTER, ROW, UNNAMED, Count, counter_rank
 
 PIPE: Final = "|"
 BLANKS: Final = " "  # any number of them
 _UNNAMED: Final = "unnamed: "  # what pandas calls the index that it wrote without a name
 _RUNS: Final = frozenset({"seed", "run", "run_id", "run_name", "run_hash", "trial_id", "fold"})
+_WORKERS: Final = frozenset({"pid", "process_id", "rank", "local_rank", "worker", "worker_id"})
 _METRICS: Final = frozenset({"metric", "metric_name", "name", "key", "tag"})
 _CONFIG: Final = "config/"  # settings that some writers repeat in each row
 _RANGES: Final = ("__MIN", "__MAX")  # of a mean, in exports of charts
@@ -76,7 +77,7 @@ class Columns:
         Whether the title is the name of the only metric.
     every, numbers
         The positions of all columns, and of those that may hold numbers, by their sorted names.
-    time, mode, run, metric
+    time, mode, run, worker, metric
         The positions of these columns; -1 if absent. A column of metrics says the name of each
         row's value.
     """
@@ -91,7 +92,7 @@ class Columns:
         plain = [_PLAIN.sub("_", name.lower()).strip("_") for name in names]
         roles = [field_role(name) for name in names]
         self.time, self.mode = (_position(roles, {role}) for role in (TIME, MODE))
-        self.run = _position(plain, _RUNS)
+        self.run, self.worker = _position(plain, _RUNS), _position(plain, _WORKERS)
         value = _position(plain, {VALUE})
         has_metrics = self.counters and value >= 0
         self.metric = _position(plain, _METRICS) if has_metrics else -1
@@ -157,7 +158,12 @@ class _NumberRows(NamedTuple):
     @classmethod
     def of(cls, columns: Columns, lines: Sequence[str], delimiter: str) -> "_NumberRows | None":
         """Return lines as a block; None if some are no rows of plain numbers."""
-        if not columns.numbers or {columns.mode, columns.run, columns.metric} != {-1}:
+        if not columns.numbers or {
+            columns.mode,
+            columns.run,
+            columns.worker,
+            columns.metric,
+        } != {-1}:
             return None
         cells, has_cell = _numbers(lines, delimiter)
         if cells.shape != (len(lines), len(columns.header)):
@@ -220,6 +226,11 @@ class Table:
         self._rows_count = False  # whether an epoch with a fraction was seen
         self._run = ""
         self._ended: set[str] = set()  # runs
+        self._worker = ""  # that wrote the latest row
+        self._workers: dict[str, int] = {}  # the stream of each one
+        self._readers: dict[int, RowReader] = {}  # of the streams
+        self._progress: tuple[float, ...] = ()  # what the latest row counts
+        self._segment = self._before_segment = 0  # the number of rows before the segment
         self._streams = MetricStreams()
         self._texts: dict[str, str] = {}  # columns that began with text, and it
 
@@ -288,6 +299,8 @@ class Table:
                 return
             self._streams.choose(name, record)
             values = {name: values[VALUE]}
+        elif columns.worker >= 0:
+            self._turn_to(row[columns.worker].strip(), counts, record)
         prefix = mode_prefix(row[columns.mode]) if columns.mode >= 0 else ""
         time = to_time(row[columns.time]) if columns.time >= 0 else 0.0
         self.rows.add(values, counts, record, prefix, time)
@@ -304,6 +317,26 @@ class Table:
                 self.begin_run(record)
             self._run = run
         return True
+
+    def _turn_to(self, worker: str, counts: Sequence[Count], record: SourceRecord) -> None:
+        """Read a row of a worker, of which each that was there from the start has its own axis.
+
+        Any other one has taken the place of the worker that wrote the row before.
+        """
+        if record.segment > self._segment:  # all of them begin anew
+            self._segment, self._before_segment = record.segment, self._count - 1
+            self._workers = {self._worker: record.stream}
+            self._readers = {record.stream: self.rows}
+        progress = tuple(count.value for count in reversed(counts))
+        rows = self._count - self._before_segment
+        is_beside = progress <= self._progress and rows <= ROWS_OF_COPIES * len(self._workers)
+        self._worker, self._progress = worker, progress
+        if worker not in self._workers:
+            free = (stream for stream in count() if stream not in self._readers)
+            self._workers[worker] = next(free) if is_beside else record.stream
+        self._readers.setdefault(record.stream, self.rows)
+        record.turn_to(self._workers[worker])
+        self.rows = self._readers.setdefault(record.stream, RowReader(self._options))
 
     def _values(
         self, columns: Columns, row: Sequence[str], line: int, record: SourceRecord

@@ -46,6 +46,16 @@ def test_the_columns_of_a_row_have_the_modes_of_their_names(record: SourceRecord
     assert record.last == 20
 
 
+def test_each_stream_of_a_worker_has_every_name(record: SourceRecord) -> None:
+    record.row(1, {"loss": 1.0})
+    record.turn_to(1)
+    record.row(1, {"loss": 2.0})
+    assert (column(record, "loss"), record.segment) == ({1: 2.0}, 0)
+    record.turn_to(0)
+    record.row(2, {"loss": 3.0})
+    assert column(record, "loss") == {1: 1.0, 2: 3.0}
+
+
 def test_the_mode_of_a_source_is_that_of_names_without_one() -> None:
     def says_mode(text: str) -> TensorName:
         return name(text)._replace(says_mode="_" in text)

@@ -208,6 +208,8 @@ def modes(run: SourceRun) -> dict[str, str | None]:
         ("plots/train/loss.csv", "plots/eval/loss.csv", "plots/learning_rate.csv"),
         ("train/acc.csv", "train/loss.csv", "val/loss.csv"),
         ("train.log", "test.log"),
+        ("0.monitor.csv", "1.monitor.csv", "12.monitor.csv"),
+        ("env_0.0.monitor.csv", "env_1.0.monitor.csv"),
     ],
 )
 def test_files_that_differ_in_modes_and_metrics_are_one_run(names: tuple[str, ...]) -> None:
@@ -224,6 +226,7 @@ def test_files_that_differ_in_modes_and_metrics_are_one_run(names: tuple[str, ..
     [
         ("adam_loss.csv", "sgd_loss.csv"),
         ("run.log", "run_error.log"),
+        ("monitor_0.csv", "monitor_1.csv"),
         ("metrics.csv", "test/metrics.csv", "train/run1.csv"),
     ],
 )

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from memory_store import MemoryStore
 from source_files import Content, Followed, read, recognized
 
+from rule_core.model.segments import step_text
 from rule_core.sources.format import Recognized, Unreadable
 from rule_core.sources.options import SourceOptions
 from rule_core.sources.recognize import source_folder
@@ -491,6 +492,52 @@ def test_runs_that_alternate_are_cut() -> None:
     assert table.problems == ["a.csv: Rows of several runs alternate; those of '0' are cut."]
 
 
+def of_workers(*rows: tuple[int, int]) -> Followed:
+    """Return the end of a table whose rows have a process and a step each."""
+    lines = "".join(f"{pid},{step},{pid + 1 / step}\n" for pid, step in rows)
+    table = Followed(FORMAT, "a.csv", {"a.csv": f"PID,step,loss\n{lines}".encode()})
+    table.end()
+    return table
+
+
+def steps_by_stream(table: Followed) -> dict[str, list[str]]:
+    steps: dict[str, list[str]] = {}
+    for step in table.index.steps:
+        for part in table.index.files[step]:
+            steps.setdefault(part, []).append(step_text(step))
+    return steps
+
+
+BESIDE = [(pid, step) for step in range(1, 20) for pid in (7, 8)]
+
+
+def test_workers_that_alternate_have_axes_of_their_own() -> None:
+    table = of_workers(*BESIDE, (8, 20))
+    steps = [str(step) for step in range(1, 20)]
+    assert steps_by_stream(table) == {
+        "worker_0@TRAIN": steps,
+        "worker_0@s1.TRAIN": [*steps, "20"],
+    }
+    value = table.index.tensors.value("loss", 4, "worker_0@s1.TRAIN")
+    assert (value, table.index.segments) == (8.25, [])
+
+
+@pytest.mark.parametrize("others", [(7, 8), (9, 10)])
+def test_workers_that_begin_anew_begin_a_segment(others: tuple[int, int]) -> None:
+    again = [(pid, step) for step in range(1, 4) for pid in others]
+    table = of_workers(*BESIDE, *again)
+    steps = steps_by_stream(table)
+    assert [each[19:] for each in steps.values()] == 2 * [
+        ["1 of segment 2", "2 of segment 2", "3 of segment 2"]
+    ]
+
+
+def test_a_worker_that_takes_the_place_of_another_goes_on_or_begins_anew() -> None:
+    first = [(7, step) for step in range(1, 11)]
+    assert len(steps_by_stream(of_workers(*first, (8, 11)))["worker_0@TRAIN"]) == 11
+    assert of_workers(*first, (8, 1)).content()["loss"][-1] == ("1 of segment 2", 9.0)
+
+
 def test_a_model_card() -> None:
     content = (
         b"# A model\n\nIts loss | its step.\n\n| Training Loss | Epoch | Step | Validation Loss |\n"
@@ -525,6 +572,7 @@ MANY: list[tuple[int, int, str, str]] = [
     header=st.sampled_from(
         [
             "epoch,step,loss,val_loss",
+            "rank,epoch,step,loss",
             "x,epoch,loss,val_loss",
             "loss,val_loss,lr,x_time",
             "timestamp,step,x,loss",
